@@ -18,8 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.interchange.source_defects import refuse_open_defects
 
 Row = dict[str, Any]
+_LARGEST_INTEGER = 2**53
+"""Largest magnitude of an imported number; a float holds every smaller whole number."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,21 @@ def _text(value: Any) -> str | None:
 
 
 def _integer(value: Any) -> int | None:
-    if _is_missing(value):
+    if value is None:
         return None
-    if int(value) != float(value):
-        raise ValueError("not a whole number")
+    if not math.isfinite(float(value)) or int(value) != float(value):
+        raise ValueError("not a whole number up to 2^53; null stands for an unknown one")
+    if abs(int(value)) > _LARGEST_INTEGER:
+        raise ValueError("beyond 2^53")
     return int(value)
 
 
 def _number(value: Any) -> float | None:
-    if _is_missing(value):
+    if value is None:
         return None
-    if math.isinf(float(value)):
-        raise ValueError("not a finite number")
-    return None if math.isnan(float(value)) else float(value)
+    if not math.isfinite(float(value)):
+        raise ValueError("not a finite number; null stands for an unknown one")
+    return float(value)
 
 
 def _list(value: Any) -> list[Any]:
@@ -101,10 +106,19 @@ def _json(value: Any) -> Any:
         return None
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            return json.loads(value)
-        except ValueError:
+            return _finite(json.loads(value))
+        except (json.JSONDecodeError, RecursionError):
             return value
-    return json.loads(json.dumps(value, default=str))
+    return json.loads(json.dumps(_finite(value), default=str, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for NaN, which pandas writes for a missing cell; an infinite number stays."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if _is_missing(value) else value
 
 
 _ID, _NUMBER_OF_ROW = _SourceColumn(_text), _SourceColumn(_integer)
@@ -192,7 +206,8 @@ def read_graphrag_tables(source: Path) -> dict[str, list[Row]]:
     """Return the rows of every table by contract table name; a missing column is null or an empty list.
 
     Raises:
-        PipelineError: a required table or column is missing, or a file or value cannot be read.
+        PipelineError: a required table or column is missing, a file or value cannot be read, or what was meant is open
+            (`source_defects.py`).
     """
     folder = output_folder(source)
     return {name: _read_table(folder, name) for name in _TABLES}
@@ -227,7 +242,9 @@ def _read_table(folder: Path, table: str) -> list[Row]:
     except (pa.ArrowException, OSError) as error:
         raise PipelineError(f"`{path}` cannot be read as Parquet ({error}); copy the file again") from error
     columns = {name: _read_column(path, content, name, column) for name, column in _TABLES[table].items()}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    refuse_open_defects(table, path, rows)
+    return rows
 
 
 def _read_column(path: Path, content: pa.Table, name: str, column: _SourceColumn) -> list[Any]:
@@ -241,7 +258,7 @@ def _read_column(path: Path, content: pa.Table, name: str, column: _SourceColumn
             )
         return [column.read(None) for _ in range(content.num_rows)]
     values = []
-    for row, value in enumerate(content.column(content.column_names.index(found)).to_pylist()):
+    for row, value in enumerate(_python_values(path, content, found)):
         try:
             values.append(column.read(value))
         except (ValueError, TypeError, OverflowError) as error:
@@ -252,3 +269,14 @@ def _read_column(path: Path, content: pa.Table, name: str, column: _SourceColumn
         if column.needs_value and values[-1] is None:
             raise PipelineError(f"{path}: column {found!r}, row {row} is empty; fill in the value or remove the row")
     return values
+
+
+def _python_values(path: Path, content: pa.Table, column: str) -> list[Any]:
+    values = content.column(content.column_names.index(column))
+    try:
+        return list(values.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        raise PipelineError(
+            f"{path}: column {column!r} has a value that Python cannot hold ({error}); repair the column or export the "
+            "index again"
+        ) from error

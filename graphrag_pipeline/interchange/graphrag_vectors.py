@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.embeddings import embedded_texts
@@ -24,6 +26,7 @@ from graphrag_pipeline.tables import VECTOR_TABLES
 MIN_COSINE = 0.99
 """Minimum cosine at which a stored vector and the embedder's own count as vectors of one model."""
 _MAX_SAMPLE = 24
+_REMEDY = "nothing was imported. Repair the file, or remove it to make the vectors here"
 _VECTOR_NAMES = {
     "default-text_unit-text": ("text_unit_text", "text_unit-text"),
     "default-entity-description": ("entity_description", "entity-description"),
@@ -44,7 +47,8 @@ def read_graphrag_vectors(source: Path) -> dict[str, ImportedVectors]:
     """Return the known vector tables of the source's `lancedb` folder by our name; none without a folder.
 
     Raises:
-        PipelineError: a vector table cannot be read.
+        PipelineError: a vector table cannot be read, or has a number that is not finite, vectors of several lengths, or
+            two vectors for one id.
     """
     folder = next((path for path in (output_folder(source) / "lancedb", source / "lancedb") if path.is_dir()), None)
     if folder is None:
@@ -63,15 +67,58 @@ def _read_vectors(folder: Path, stem: str) -> ImportedVectors:
     where = folder / f"{stem}.lance"
     try:
         rows = connect(folder).open_table(stem).to_arrow()
-        rows = rows.select(["id", "vector"]).drop_null().combine_chunks()
+        rows = rows.select(["id", "vector"]).combine_chunks()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise PipelineError(f"`{where}` cannot be read ({error}); remove it to make the vectors here") from error
-    flat = rows["vector"].combine_chunks().flatten()
-    ids = [str(record_id) for record_id in rows["id"].to_pylist()]
-    if len(flat) % max(len(ids), 1):
-        raise PipelineError(f"`{where}` has vectors of different lengths; remove it to make the vectors here")
-    matrix = np.asarray(flat, dtype=np.float32).reshape(len(ids), -1) if ids else np.zeros((0, 0), np.float32)
-    return ImportedVectors(ids, matrix)
+        raise PipelineError(f"`{where}` cannot be read ({error}); {_REMEDY}") from error
+    numbers = np.flatnonzero(rows["vector"].is_valid())  # a record without a vector gets one here
+    rows = rows.take(pa.array(numbers))
+    ids = rows["id"].to_pylist()
+    if None in ids:
+        raise PipelineError(f"{where}: column 'id', row {numbers[ids.index(None)]} is empty; {_REMEDY}")
+    matrix = _matrix(where, numbers, ids, rows["vector"].combine_chunks())
+    return _distinct(where, numbers, [str(record_id) for record_id in ids], matrix)
+
+
+def _matrix(where: Path, numbers: np.ndarray, ids: list[Any], vectors: pa.Array) -> np.ndarray:
+    """Return float32 vectors, one per row; all have one length and finite numbers.
+
+    Args:
+        numbers: the number of each row in the file.
+    """
+    if not ids:
+        return np.zeros((0, 0), np.float32)
+    lengths = pc.list_value_length(vectors).to_numpy(zero_copy_only=False)
+    other = np.flatnonzero(lengths != lengths[0])
+    if len(other):
+        raise PipelineError(
+            f"{where}: row {numbers[other[0]]} (id {ids[other[0]]!r}) has {lengths[other[0]]} numbers, but row "
+            f"{numbers[0]} has {lengths[0]}; {_REMEDY}"
+        )
+    flat = vectors.flatten().to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):  # what is too large for 32 bits becomes infinite
+        matrix = np.asarray(flat, dtype=np.float32).reshape(len(ids), -1)
+    wrong = np.argwhere(~np.isfinite(matrix))
+    if len(wrong):
+        row, place = wrong[0]
+        raise PipelineError(
+            f"{where}: row {numbers[row]} (id {ids[row]!r}), number {place} is {matrix[row, place]}, which is not "
+            f"finite; {_REMEDY}"
+        )
+    return matrix
+
+
+def _distinct(where: Path, numbers: np.ndarray, ids: list[str], matrix: np.ndarray) -> ImportedVectors:
+    """Return each id once; equal texts have one id in Microsoft GraphRAG, and nearly equal vectors."""
+    first: dict[str, int] = {}
+    for place, record_id in enumerate(ids):
+        before = first.setdefault(record_id, place)
+        pair = _unit(matrix[[before, place]])
+        if before != place and pair.any() and pair[0] @ pair[1] < MIN_COSINE:
+            raise PipelineError(
+                f"{where}: row {numbers[place]} has the id {record_id!r} of row {numbers[before]} and another vector; "
+                f"{_REMEDY}"
+            )
+    return ImportedVectors(list(first), matrix[list(first.values())])
 
 
 @dataclass(frozen=True)
@@ -94,7 +141,7 @@ def choose_vectors(
     dimensions = sorted({vectors.matrix.shape[1] for vectors in stored.values() if vectors.ids})
     reason = _why_foreign(repaired, stored, dimensions, embedder)
     if reason and keep_vectors:
-        return _keep_foreign(repaired, stored, dimensions, embedder.fingerprint)
+        return _keep_foreign(repaired, stored, embedder.fingerprint)
     if reason:
         rows_of = {name: repaired.tables[table] for name, (table, _) in VECTOR_TABLES.items()}
         matrices = {name: embedder.embed(embedded_texts(name, rows)) for name, rows in rows_of.items()}
@@ -146,21 +193,22 @@ def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], e
     return ChosenVectors(matrices, embedder.fingerprint, (note,))
 
 
-def _keep_foreign(
-    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], dimensions: list[int], configured: str
-) -> ChosenVectors:
+def _keep_foreign(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], configured: str) -> ChosenVectors:
     """Return the stored vectors unchanged; a record without one gets zeros, which match nothing."""
-    if len(dimensions) != 1:
-        why = f"they have different lengths {dimensions}" if dimensions else "the folder has no vectors"
+    lengths = {name: vectors.matrix.shape[1] for name, vectors in sorted(stored.items()) if vectors.ids}
+    if len(set(lengths.values())) != 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        why = f"they have different lengths ({listed})" if lengths else "the folder has no vectors"
         raise PipelineError(f"the vectors in `lancedb/` cannot be kept: {why}; import without `--keep-vectors`")
+    [dimensions] = set(lengths.values())
     matrices, n_without = {}, 0
     for name, (table, _) in VECTOR_TABLES.items():
-        matrices[name], has_vector = _stored_matrix(repaired.tables[table], stored.get(name), dimensions[0])
+        matrices[name], has_vector = _stored_matrix(repaired.tables[table], stored.get(name), dimensions)
         n_without += int((~has_vector).sum())
     notes = [f"the vectors of lancedb/ were kept; they are of another model than the configured one ({configured})"]
     if n_without:
         notes.append(f"{n_without} records have no vector in lancedb/ and match nothing by similarity")
-    return ChosenVectors(matrices, f"imported:{dimensions[0]}", tuple(notes))
+    return ChosenVectors(matrices, f"imported:{dimensions}", tuple(notes))
 
 
 def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:

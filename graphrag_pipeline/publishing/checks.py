@@ -84,6 +84,18 @@ def check_unique_keys(snapshot: Snapshot) -> list[str]:
     return problems
 
 
+def check_numbers(snapshot: Snapshot) -> list[str]:
+    """No number of a table is NaN or infinite."""
+    problems = []
+    for name, table in CONTRACT_TABLES.items():
+        for field in table.schema:
+            if pa.types.is_floating(field.type):
+                wrong = pc.invert(pc.is_finite(snapshot.table(name)[field.name].drop_null()))
+                n_wrong = pc.sum(wrong).as_py()
+                problems += [f"{name}.{field.name}: {n_wrong} values are not finite"] if n_wrong else []
+    return problems
+
+
 def check_references(snapshot: Snapshot) -> list[str]:
     """Every id that a table names exists in the referenced table."""
     problems = []
@@ -259,6 +271,7 @@ CHECKS: dict[str, Callable[[Snapshot], list[str]]] = {
     "files": check_files,
     "schemas": check_schemas,
     "unique_keys": check_unique_keys,
+    "numbers": check_numbers,
     "references": check_references,
     "communities": check_communities,
     "reports": check_reports,

@@ -1,5 +1,6 @@
 """Blocking checks: a whole index passes, and each kind of damage fails its check."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_a_whole_index_passes_and_is_published(tmp_path: Path) -> None:
     [
         ("unique_keys", "entities", set_column("human_readable_id", lambda v: [0] * len(v))),
         ("unique_keys", "entities", set_column("title", lambda v: [v[0]] * len(v))),
+        ("numbers", "relationships", set_column("weight", lambda v: [math.nan, *v[1:]])),
         ("references", "text_units", set_column("document_id", lambda v: ["nowhere"] * len(v))),
         ("references", "entities", set_column("text_unit_ids", lambda v: [["x') OR ('1'='1"]] * len(v))),
         ("communities", "communities", set_column("entity_ids", lambda v: [v[0][:-1], *v[1:]])),
