@@ -15,18 +15,16 @@ from graphrag_pipeline.defs.automation.sensors import build_data_sensors, build_
 from graphrag_pipeline.defs.jobs.answers_asset import build_answers_asset
 from graphrag_pipeline.defs.jobs.build import build_jobs
 from graphrag_pipeline.defs.runs.executor import build_executor
-from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 
 
 def build_definitions(root: Root) -> dg.Definitions:
     """Return the definitions of one root, with partitions and code versions as its files say now."""
     return dg.Definitions(
-        assets=[*build_sources(root), *build_assets(root), build_answers_asset()],
-        asset_checks=[*build_checks(), build_quality_checks()],
+        assets=[*build_sources(root), *build_assets(root), build_answers_asset(root)],
+        asset_checks=[*build_checks(root), build_quality_checks(root)],
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],
         schedules=build_schedules(root),
-        resources={"index_root": IndexRoot(path=str(root.path))},
         executor=build_executor(root),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -114,13 +114,15 @@ class Root:
 
     Args:
         path: a folder that holds settings.yaml.
+        key_prefix: beginning of the keys of its assets, in a deployment of several roots.
 
     Attributes:
         accounts: statistics that count the calls of its models (see `counted_in`).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key_prefix: Sequence[str] = ()) -> None:
         self.path = path
+        self.key_prefix = tuple(key_prefix)
         self.tables = TableStore(path)
         self.accounts: tuple[CallStats, ...] = ()
 

@@ -13,8 +13,7 @@ from typer.main import get_command
 
 import graphrag_pipeline
 from graphrag_pipeline.cli import app
-from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
 from graphrag_pipeline.evaluation.figures_store import name_answers
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.inspection.costs import read_costs
@@ -185,9 +184,7 @@ def test_a_missing_file_is_reported_with_its_whole_path_and_the_searched_folder(
 def run_job(root, **config) -> dict[str, dg.MetadataValue]:
     run_config = {"ops": {"measure_gold_questions": {"config": config}}}
     with dg.DagsterInstance.ephemeral() as instance:
-        result = evaluation_job.execute_in_process(
-            run_config=run_config, resources={"index_root": IndexRoot(path=str(root.path))}, instance=instance
-        )
+        result = build_evaluation_job(root).execute_in_process(run_config=run_config, instance=instance)
     [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
     return dict(output.metadata)
 

@@ -10,6 +10,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import open_published
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
@@ -26,11 +27,12 @@ _MAX_LISTED = 20
 _MAX_IN_LINE = 3  # in the line beside the check in the UI
 
 
-def build_checks() -> list[dg.AssetChecksDefinition]:
+def build_checks(root: Root) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a root."""
     return [
-        *(_build_check(name, check.__doc__ or "", _run_check) for name, check in CHECKS.items()),
-        _build_check(_MIXED_PROMPTS, POLICY_CHECKS[_MIXED_PROMPTS].__doc__ or "", _run_policy_check),
-        _build_removal_check(),
+        *(_build_check(root, name, check.__doc__ or "", _run_check) for name, check in CHECKS.items()),
+        _build_check(root, _MIXED_PROMPTS, POLICY_CHECKS[_MIXED_PROMPTS].__doc__ or "", _run_policy_check),
+        _build_removal_check(root),
     ]
 
 
@@ -42,9 +44,11 @@ def _run_policy_check(name: str, root: Root, snapshot: Snapshot) -> list[str]:
     return POLICY_CHECKS[name](snapshot, root.settings.publishing)
 
 
-def _build_check(name: str, description: str, run: RunCheck) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=CANDIDATE.name, name=name, description=description, blocking=True)
-    def check(index_root: IndexRoot) -> dg.AssetCheckResult:
+def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.AssetChecksDefinition:
+    index_root = IndexRoot.of(of)
+
+    @dg.asset_check(asset=asset_key(of, CANDIDATE.name), name=name, description=description, blocking=True)
+    def check() -> dg.AssetCheckResult:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
         problems = run(name, root, snapshot)
@@ -57,11 +61,16 @@ def _build_check(name: str, description: str, run: RunCheck) -> dg.AssetChecksDe
     return check
 
 
-def _build_removal_check() -> dg.AssetChecksDefinition:
+def _build_removal_check(of: Root) -> dg.AssetChecksDefinition:
+    index_root = IndexRoot.of(of)
+
     @dg.asset_check(
-        asset=CANDIDATE.name, name=_REMOVED_DOCUMENTS, description=check_removal.__doc__ or "", blocking=True
+        asset=asset_key(of, CANDIDATE.name),
+        name=_REMOVED_DOCUMENTS,
+        description=check_removal.__doc__ or "",
+        blocking=True,
     )
-    def check(context: dg.AssetCheckExecutionContext, index_root: IndexRoot) -> dg.AssetCheckResult:
+    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
         problems = check_removal(open_published(root), snapshot, root.settings.publishing)

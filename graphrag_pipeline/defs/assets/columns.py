@@ -137,12 +137,12 @@ def column_schema(stage: Stage) -> dg.TableSchema:
 
 
 @cache
-def column_lineage(stage_name: str) -> dg.TableColumnLineage:
+def column_lineage(stage_name: str, key_prefix: tuple[str, ...] = ()) -> dg.TableColumnLineage:
     """Return, for each column of a stage, the columns of other assets that it is made from."""
     stage = ALL_STAGES[stage_name]
     return dg.TableColumnLineage(
         {
-            column_name(stage, table, column): [_dep(origin) for origin in origins]
+            column_name(stage, table, column): [_dep(origin, key_prefix) for origin in origins]
             for table in shown_tables(stage)
             for column, origins in origins_of(stage, table).items()
         }
@@ -158,7 +158,8 @@ def origins_of(stage: Stage, table: str) -> Mapping[str, tuple[str, ...]]:
     return {**kept, **_CONTRACT.get(table, {})}
 
 
-def _dep(origin: str) -> dg.TableColumnDep:
+def _dep(origin: str, key_prefix: tuple[str, ...]) -> dg.TableColumnDep:
     table, _, column = origin.partition(".")
     owner = ALL_STAGES[STAGE_TABLES[table].owner]
-    return dg.TableColumnDep(asset_key=dg.AssetKey(owner.name), column_name=column_name(owner, table, column))
+    key = dg.AssetKey([*key_prefix, owner.name])
+    return dg.TableColumnDep(asset_key=key, column_name=column_name(owner, table, column))

@@ -16,6 +16,7 @@ from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
@@ -58,27 +59,27 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
             runs that Dagster starts: those retry.
     """
     partitions = dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets))
-    assets = []
+    index_root, assets = IndexRoot.of(root), []
     for stage in ALL_STAGES.values():
         version = code_version_of(root.code_of(stage))
         decorate = dg.asset(
-            **_asset_arguments(stage),
+            **_asset_arguments(root, stage),
             code_version=version,
             op_tags={LOADED_TAG: version_with_above(root, stage)},
             partitions_def=partitions if stage.is_partitioned else None,
             freshness_policy=freshness_policy_of(stage, root.settings.schedule),
             automation_condition=condition_of(root.settings.schedule),
         )
-        assets.append(decorate(_materialization(stage, session, calls_endpoint(stage, root.settings))))
+        assets.append(decorate(_materialization(index_root, stage, session, calls_endpoint(stage, root.settings))))
     return assets
 
 
 def _materialization(
-    stage: Stage, session: IndexSession | None, calls_endpoint: bool
+    index_root: IndexRoot, stage: Stage, session: IndexSession | None, calls_endpoint: bool
 ) -> Callable[..., Iterator[dg.MaterializeResult]]:
     is_retried = calls_endpoint and session is None
 
-    def materialize(context: dg.AssetExecutionContext, index_root: IndexRoot) -> Iterator[dg.MaterializeResult]:
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
         with retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
             result = _run_stage(context, index_root, stage, session or IndexSession())
         if result:
@@ -87,12 +88,12 @@ def _materialization(
     return materialize
 
 
-def _asset_arguments(stage: Stage) -> dict[str, Any]:
+def _asset_arguments(root: Root, stage: Stage) -> dict[str, Any]:
     """Return everything about an asset that the stage graph knows."""
     return {
-        "name": stage.name,
-        "deps": [*(other.name for other in upstream_of(stage)), *sources_of(stage)],
-        "group_name": stage.group,
+        "key": asset_key(root, stage.name),
+        "deps": [asset_key(root, name) for name in (*(other.name for other in upstream_of(stage)), *sources_of(stage))],
+        "group_name": full_name(root, stage.group),
         "description": stage.description,
         "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
         "output_required": stage is not SNAPSHOT,
@@ -132,7 +133,7 @@ def _run_stage(
     run.book_calls_ahead(is_fresh)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:
-        context.log_event(dg.AssetObservation(stage.name, metadata=run.details))
+        context.log_event(dg.AssetObservation(asset_key(root, stage.name), metadata=run.details))
         return None
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),

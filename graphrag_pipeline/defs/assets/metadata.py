@@ -27,9 +27,9 @@ def of_stage(stage: Stage) -> dict[str, Any]:
     return {"dagster/column_schema": schema} if schema.columns else {}
 
 
-def of_origins(stage: Stage) -> dict[str, Any]:
+def of_origins(stage: Stage, key_prefix: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the columns of other assets that a stage's columns are made from."""
-    lineage = column_lineage(stage.name)
+    lineage = column_lineage(stage.name, key_prefix)
     return {"dagster/column_lineage": lineage} if lineage.deps_by_column else {}
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_documents
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
@@ -101,12 +102,11 @@ def confirm_periodically(instance: DagsterInstance, root: Root, now: float) -> b
     Args:
         now: seconds since 1970.
     """
-    import dagster as dg
 
     current, hours = root.snapshots.current(), root.settings.schedule.fresh_within_hours
     if current is None or hours is None or find_unpublished_candidate(root):
         return False
-    last = instance.get_latest_materialization_event(dg.AssetKey(SNAPSHOT.name))
+    last = instance.get_latest_materialization_event(asset_key(root, SNAPSHOT.name))
     if last and now - last.timestamp < min(1.0, hours / 4) * _HOUR_S:
         return False
     instance.report_runless_asset_event(published_event(root, current, _CONFIRMED))
@@ -124,7 +124,7 @@ def published_event(
     except NoSnapshotError as error:
         shown = {"snapshot": snapshot_id, "problem": str(error)}
     return dg.AssetMaterialization(
-        SNAPSHOT.name,
+        asset_key(root, SNAPSHOT.name),
         description=description,
         metadata=shown,
         tags={"dagster/data_version": snapshot_id, **(tags or {})},

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure
@@ -30,12 +31,13 @@ def of_quality(root: Root, snapshot_id: str) -> dict[str, Any]:
     return {"quality warnings": len(quality.warnings(root.settings.quality)), **figures}
 
 
-def build_quality_checks() -> dg.AssetChecksDefinition:
+def build_quality_checks(of: Root) -> dg.AssetChecksDefinition:
     """Return the checks that warn, one per figure."""
-    specs = [dg.AssetCheckSpec(name, asset=SNAPSHOT.name, description=_describe(name)) for name in FIGURES]
+    index_root, key = IndexRoot.of(of), asset_key(of, SNAPSHOT.name)
+    specs = [dg.AssetCheckSpec(name, asset=key, description=_describe(name)) for name in FIGURES]
 
     @dg.multi_asset_check(name="index_quality", specs=specs)
-    def index_quality(index_root: IndexRoot) -> Iterator[dg.AssetCheckResult]:
+    def index_quality() -> Iterator[dg.AssetCheckResult]:
         root = index_root.open()
         settings = root.settings.quality
         if not settings.measure_after_publishing:

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
@@ -39,10 +40,12 @@ def sources_of(stage: Stage) -> list[str]:
 def build_sources(root: Root) -> list[dg.SourceAsset]:
     """Return the source assets of a root."""
 
-    def input_folder(index_root: IndexRoot) -> dg.DataVersionsByPartition:
+    index_root = IndexRoot.of(root)
+
+    def input_folder() -> dg.DataVersionsByPartition:
         return dg.DataVersionsByPartition(_folder_versions(index_root.open()))
 
-    def entity_overrides(index_root: IndexRoot) -> dg.DataVersion:
+    def entity_overrides() -> dg.DataVersion:
         return dg.DataVersion(_overrides_version(index_root.open()))
 
     shown = mask_url(root.settings.input.folder)
@@ -51,13 +54,15 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
         return [
             dg.observable_source_asset(
                 name=INPUT_FOLDER,
-                group_name="sources",
+                key_prefix=root.key_prefix or None,
+                group_name=full_name(root, "sources"),
                 description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
             )(input_folder),
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
-                group_name="sources",
+                key_prefix=root.key_prefix or None,
+                group_name=full_name(root, "sources"),
                 description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
         ]
@@ -76,9 +81,9 @@ def observe_sources_now(instance: dg.DagsterInstance, root: Root) -> Iterator[tu
     manifests = detect_input(root)
     seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
-        is_changed = _observed_version(_last_observation(instance, name, bucket)) != version
+        is_changed = _observed_version(_last_observation(instance, root, name, bucket)) != version
         shown = _of_documents(root, bucket, manifests[bucket]) if bucket else {}
-        yield _observation(name, bucket, version, shown), is_changed
+        yield _observation(root, name, bucket, version, shown), is_changed
 
 
 def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
@@ -86,8 +91,9 @@ def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage
     tags = {}
     for name, version in _versions_read(root, stage, partition).items():
         key = partition if name == INPUT_FOLDER else None
-        tags[f"dagster/input_data_version/{name}"] = version
-        tags[f"dagster/input_event_pointer/{name}"] = str(_observation_of(instance, name, key, version))
+        shown = asset_key(root, name).to_user_string()
+        tags[f"dagster/input_data_version/{shown}"] = version
+        tags[f"dagster/input_event_pointer/{shown}"] = str(_observation_of(instance, root, name, key, version))
     return tags
 
 
@@ -97,17 +103,21 @@ def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str
     return {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
 
 
-def _observation_of(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> int | str:
+def _observation_of(
+    instance: dg.DagsterInstance, root: Root, name: str, partition: str | None, version: str
+) -> int | str:
     """Return the storage id of an observation of this version, the source's last one; record it if it is missing."""
-    record = _last_observation(instance, name, partition)
+    record = _last_observation(instance, root, name, partition)
     if _observed_version(record) != version:
-        instance.report_runless_asset_event(_observation(name, partition, version))
-        record = _last_observation(instance, name, partition)
+        instance.report_runless_asset_event(_observation(root, name, partition, version))
+        record = _last_observation(instance, root, name, partition)
     return record.storage_id if record else "NULL"
 
 
-def _last_observation(instance: dg.DagsterInstance, name: str, partition: str | None) -> dg.EventLogRecord | None:
-    return instance.get_latest_data_version_record(dg.AssetKey(name), is_source=True, partition_key=partition)
+def _last_observation(
+    instance: dg.DagsterInstance, root: Root, name: str, partition: str | None
+) -> dg.EventLogRecord | None:
+    return instance.get_latest_data_version_record(asset_key(root, name), is_source=True, partition_key=partition)
 
 
 def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
@@ -125,10 +135,10 @@ def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]
 
 
 def _observation(
-    name: str, partition: str | None, version: str, shown: Mapping[str, Any] | None = None
+    root: Root, name: str, partition: str | None, version: str, shown: Mapping[str, Any] | None = None
 ) -> dg.AssetObservation:
     tags = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
-    return dg.AssetObservation(name, partition=partition, tags=tags, metadata=shown)
+    return dg.AssetObservation(asset_key(root, name), partition=partition, tags=tags, metadata=shown)
 
 
 def _observed_version(record: dg.EventLogRecord | None) -> str | None:

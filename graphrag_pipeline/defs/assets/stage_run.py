@@ -219,7 +219,7 @@ class StageRun:
             **metadata.of_tables(shown),
             "seconds": seconds,
             **metadata.of_calls(self.account),
-            **metadata.of_origins(self.stage),
+            **metadata.of_origins(self.stage, self.root.key_prefix),
             **self.details,
         }
 

@@ -14,11 +14,9 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import COUNTED
-from graphrag_pipeline.defs.jobs.batch import batch_job
-from graphrag_pipeline.defs.jobs.evaluation import evaluation_job
-from graphrag_pipeline.defs.jobs.queries import QUERY_JOBS
 from graphrag_pipeline.defs.runs.errors import explain_error
-from graphrag_pipeline.defs.runs.names import ASSET_JOB, PUBLISHING_ASSET_JOBS, REINDEX_JOBS, STALE_REPORT, VERIFY_FILES
+from graphrag_pipeline.defs.runs.names import ASSET_JOB, OBSERVE_SOURCES, PUBLISHING_ASSET_JOBS, REINDEX_JOBS
+from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
@@ -29,42 +27,41 @@ _NOTIFIED_WITHIN_S = 10
 _PROCESS = "Run execution process"
 """The beginning of Dagster's message about a run process that ended unexpectedly."""
 
-_OTHER_JOBS = {STALE_REPORT, VERIFY_FILES, *(job.name for job in (*QUERY_JOBS, batch_job, evaluation_job))}
-
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
     """Return a sensor for runs that published and one for runs that failed; both on if a webhook is set."""
+    index_root = IndexRoot.of(root)
     has_webhook = bool(root.settings.notifications.webhook)
     status = dg.DefaultSensorStatus.RUNNING if has_webhook else dg.DefaultSensorStatus.STOPPED
 
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
-        name="notify_success",
+        name=full_name(root, "notify_success"),
         minimum_interval_seconds=_NOTIFIED_WITHIN_S,
         default_status=status,
         description="Notifies notifications.webhook of runs that brought the published snapshot up to date.",
     )
-    def notify_success(context: dg.RunStatusSensorContext, index_root: IndexRoot) -> None:
-        if may_publish(context.dagster_run):
+    def notify_success(context: dg.RunStatusSensorContext) -> None:
+        if may_publish(root, context.dagster_run):
             notify(context, index_root.open(), {"status": "success"})
 
     @dg.run_failure_sensor(
-        name="notify_failure",
+        name=full_name(root, "notify_failure"),
         minimum_interval_seconds=_NOTIFIED_WITHIN_S,
         default_status=status,
         description="Notifies notifications.webhook of failed runs of the index, with the reason.",
     )
-    def notify_failure(context: dg.RunFailureSensorContext, index_root: IndexRoot) -> None:
-        if context.dagster_run.job_name not in _OTHER_JOBS:
+    def notify_failure(context: dg.RunFailureSensorContext) -> None:
+        if plain_job(root, context.dagster_run) in {*INDEXING_JOBS, OBSERVE_SOURCES}:
             notify(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
 
     return [notify_success, notify_failure]
 
 
-def may_publish(run: dg.DagsterRun) -> bool:
+def may_publish(root: Root, run: dg.DagsterRun) -> bool:
     """Return whether a run ends with the published snapshot; one bucket of a backfill does not."""
-    is_named = run.job_name in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
-    return is_named or dg.AssetKey(SNAPSHOT.name) in (run.asset_selection or ())
+    is_named = plain_job(root, run) in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
+    return is_named or asset_key(root, SNAPSHOT.name) in (run.asset_selection or ())
 
 
 def explain_failure(context: dg.RunFailureSensorContext) -> str:

@@ -8,9 +8,8 @@ from dagster._utils.schedules import is_valid_cron_string
 
 from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
 from graphrag_pipeline.defs.automation.sensors import why_busy
-from graphrag_pipeline.defs.jobs.observe_sources import observe_sources
-from graphrag_pipeline.defs.jobs.verify_files import verify_files
-from graphrag_pipeline.defs.runs.names import REINDEX_STALE
+from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES, REINDEX_STALE, VERIFY_FILES
+from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
@@ -26,8 +25,8 @@ def build_schedules(root: Root) -> list[dg.ScheduleDefinition]:
     schedules = [build_schedule(root), build_verify_schedule(root)]
     if settings.follow_data:
         observing = dg.ScheduleDefinition(
-            name="observe_schedule",
-            job=observe_sources,
+            name=full_name(root, "observe_schedule"),
+            job_name=full_name(root, OBSERVE_SOURCES),
             cron_schedule=settings.cron,
             execution_timezone=settings.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -47,8 +46,8 @@ def build_verify_schedule(root: Root) -> dg.ScheduleDefinition:
     _check_cron("verify_cron", settings.verify_cron)
     status = dg.DefaultScheduleStatus.RUNNING if settings.run_verify else dg.DefaultScheduleStatus.STOPPED
     return dg.ScheduleDefinition(
-        name="verify_schedule",
-        job=verify_files,
+        name=full_name(root, "verify_schedule"),
+        job_name=full_name(root, VERIFY_FILES),
         cron_schedule=settings.verify_cron,
         execution_timezone=settings.timezone,
         default_status=status,
@@ -69,16 +68,17 @@ def build_schedule(root: Root) -> dg.ScheduleDefinition:
     """
     settings = root.settings.schedule
     _check_cron("cron", settings.cron)
+    index_root = IndexRoot.of(root)
 
     @dg.schedule(
-        name="reindex_schedule",
-        job_name=REINDEX_STALE,
+        name=full_name(root, "reindex_schedule"),
+        job_name=full_name(root, REINDEX_STALE),
         cron_schedule=settings.cron,
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING if settings.run_cron else dg.DefaultScheduleStatus.STOPPED,
         description="Runs reindex_stale at the times that schedule.cron names.",
     )
-    def reindex_schedule(context: dg.ScheduleEvaluationContext, index_root: IndexRoot) -> dg.RunRequest | dg.SkipReason:
+    def reindex_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         opened = index_root.open()
         if reason := why_busy(context.instance, opened):
             return dg.SkipReason(reason)

@@ -12,35 +12,29 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from graphrag_pipeline.defs.assets.published import confirm_periodically
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
 from graphrag_pipeline.defs.runs.live import end_dead_runs
-from graphrag_pipeline.defs.runs.names import (
-    ASSET_JOB,
-    BUCKET_JOB,
-    PUBLISHING_ASSET_JOBS,
-    REINDEX_JOBS,
-    REINDEX_STALE,
-    STARTED_BY_TAG,
-)
+from graphrag_pipeline.defs.runs.names import ASSET_JOB, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.locks import is_index_running
 
-_INDEXING_JOBS = {*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB, ASSET_JOB}
 _LOST_AFTER = timedelta(hours=1)
 
 
 def build_input_sensor(root: Root) -> dg.SensorDefinition:
     """Return the sensor on the input folder, under the settings of a root."""
-    settings = root.settings.schedule
+    settings, index_root = root.settings.schedule, IndexRoot.of(root)
 
     @dg.sensor(
-        name="input_folder_sensor",
-        job_name=REINDEX_STALE,
+        name=full_name(root, "input_folder_sensor"),
+        job_name=full_name(root, REINDEX_STALE),
         minimum_interval_seconds=settings.watch_interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING if settings.watch_input else dg.DefaultSensorStatus.STOPPED,
         description="Runs reindex_stale once added, edited or deleted documents no longer change.",
     )
-    def input_folder_sensor(context: dg.SensorEvaluationContext, index_root: IndexRoot) -> dg.SensorResult:
+    def input_folder_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         opened = index_root.open()
         if reason := why_busy(context.instance, opened):
             return dg.SensorResult(skip_reason=reason)
@@ -73,8 +67,9 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
         is_alive = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
         run = record.dagster_run
         # A run that a job started is part of the job, which is listed itself.
-        if run.job_name in _INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_alive:
-            name = "assets" if run.job_name == ASSET_JOB else run.job_name
+        job = plain_job(root, run)
+        if job in INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_alive:
+            name = "assets" if job == ASSET_JOB else run.job_name
             return f"run {run.run_id} of {name} is queued or under way"
     return None
 
@@ -85,8 +80,8 @@ def build_data_sensors(root: Root) -> list[dg.SensorDefinition]:
         return []
     return [
         dg.AutomationConditionSensorDefinition(
-            "data_sensor",
-            target=dg.AssetSelection.all(),
+            full_name(root, "data_sensor"),
+            target=dg.AssetSelection.assets(*(asset_key(root, name) for name in ALL_STAGES)),
             default_status=dg.DefaultSensorStatus.RUNNING,
             minimum_interval_seconds=root.settings.schedule.watch_interval_s,
         )

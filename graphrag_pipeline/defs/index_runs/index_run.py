@@ -23,6 +23,7 @@ from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError
 from graphrag_pipeline.identity import WHOLE
@@ -222,7 +223,7 @@ def _materializer(
     def materialize(stale: list[StalePartition]) -> None:
         selections: dict[str, list[dg.AssetKey]] = {}
         for item in stale:
-            selections.setdefault(item.partition, []).append(dg.AssetKey(item.stage))
+            selections.setdefault(item.partition, []).append(asset_key(root, item.stage))
         for partition in sorted(selections):
             run_id = make_new_run_id()
             with working(root, run_id, is_over=True):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
@@ -19,8 +20,8 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stag
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-_REPORTED = "graphrag_reported.json"
-"""File in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
+_REPORTED = "graphrag_reported"
+"""JSON file in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
 
 
 def report_missing_events(root: Root) -> int:
@@ -31,7 +32,7 @@ def report_missing_events(root: Root) -> int:
         for partition in stage.partitions(root.settings)
         if (version := stage_data_version(root, stage, partition))
     }
-    marker, content = dagster_home(root) / _REPORTED, json.dumps(versions).encode()
+    marker, content = dagster_home(root) / f"{full_name(root, _REPORTED)}.json", json.dumps(versions).encode()
     if marker.exists() and marker.read_bytes() == content:
         return 0
     with open_instance(root) as instance:
@@ -46,7 +47,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     from graphrag_pipeline.defs.assets.published import published_event
     from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
-    stage, key = ALL_STAGES[stage_name], dg.AssetKey(stage_name)
+    stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     version_tag, code_tag = "dagster/data_version", "dagster/code_version"
     known: dict[str, str | None] = {}
     if stage.is_partitioned:
@@ -67,29 +68,29 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
             version_tag: version,
             code_tag: code_version,
             **observe_what_was_read(instance, root, stage, partition),
-            **_provenance(instance, stage, versions),
+            **_provenance(root, instance, stage, versions),
         }
         if stage is SNAPSHOT:
             event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
         else:
             reason = "Reported from the heads: the table exists, Dagster's event was missing."
             key_of_event = partition if stage.is_partitioned else None
-            event = dg.AssetMaterialization(stage.name, partition=key_of_event, tags=tags, description=reason)
+            event = dg.AssetMaterialization(key, partition=key_of_event, tags=tags, description=reason)
         instance.report_runless_asset_event(event)
         n_reported += 1
     return n_reported
 
 
-def _provenance(instance: DagsterInstance, stage: Stage, versions: Mapping[str, str]) -> dict[str, str]:
+def _provenance(root: Root, instance: DagsterInstance, stage: Stage, versions: Mapping[str, str]) -> dict[str, str]:
     """Return tags with the upstream events that Dagster has now; without them it would treat all upstream as new."""
-    import dagster as dg
 
     tags = {}
     for above in upstream_of(stage):
-        record = instance.get_latest_data_version_record(dg.AssetKey(above.name))
-        tags[f"dagster/input_event_pointer/{above.name}"] = str(record.storage_id) if record else "NULL"
+        key = asset_key(root, above.name)
+        record = instance.get_latest_data_version_record(key)
+        tags[f"dagster/input_event_pointer/{key.to_user_string()}"] = str(record.storage_id) if record else "NULL"
         # For a partitioned asset Dagster compares events and ignores this tag.
-        tags[f"dagster/input_data_version/{above.name}"] = versions.get(f"{above.name}/{WHOLE}", "")
+        tags[f"dagster/input_data_version/{key.to_user_string()}"] = versions.get(f"{above.name}/{WHOLE}", "")
     return tags
 
 

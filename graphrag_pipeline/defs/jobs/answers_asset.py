@@ -12,6 +12,8 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_markdown
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
 from graphrag_pipeline.text.safe_output import neutralize_markdown
@@ -44,18 +46,18 @@ class KeptAnswer:
     selection: Mapping[str, Any]
 
 
-def build_answers_asset() -> dg.AssetSpec:
+def build_answers_asset(root: Root) -> dg.AssetSpec:
     """Build the asset of lineage."""
     return dg.AssetSpec(
-        ANSWERS,
-        deps=[SNAPSHOT.name],
-        group_name="answers",
+        asset_key(root, ANSWERS),
+        deps=[asset_key(root, SNAPSHOT.name)],
+        group_name=full_name(root, "answers"),
         description="What query jobs and the batch job answered, one materialization each, with its account.",
         kinds={"markdown"},
     )
 
 
-def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
+def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
     """Record an answer in the history."""
     total = sum(answer.usage.by_model.values(), ModelUsage())
     metadata: dict[str, Any] = {
@@ -75,6 +77,5 @@ def keep_answer(context: dg.OpExecutionContext, answer: KeptAnswer, filters: Seq
         metadata["models"] = line
     if filters:
         metadata["filters"] = " and ".join(filters)
-    context.log_event(
-        dg.AssetMaterialization(ANSWERS, description=neutralize_markdown(answer.question[:200]), metadata=metadata)
-    )
+    shown = neutralize_markdown(answer.question[:200])
+    context.log_event(dg.AssetMaterialization(asset_key(root, ANSWERS), description=shown, metadata=metadata))

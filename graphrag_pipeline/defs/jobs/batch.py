@@ -12,7 +12,10 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.runs.names import BATCH_JOB
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
@@ -55,18 +58,20 @@ def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: 
         snapshot = index.snapshot.id
     answers = Path(index_root.path) / config.answers if config.answers else path.with_suffix(".answers.jsonl")
     shown: dict[str, Any] = {"snapshot": snapshot, "questions": len(questions), "job": context.job_name}
-    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
+    context.log_event(dg.AssetObservation(asset_key(index_root.open(), SNAPSHOT.name), metadata=shown))
     context.add_output_metadata(shown | {"file": dg.MetadataValue.path(str(path))})
     return Batch(questions, str(answers), snapshot, config.concurrency)
 
 
 @dg.op(description="Answer the questions without an answer in the file; record each answer in the asset `answers`.")
 def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: Batch) -> dict[str, Any]:
+    root = index_root.open()
+
     def keep(answered: BatchAnswer) -> None:
         if answered.result is None:
             context.log.warning(f"{answered.question.question[:200]!r}: {answered.error}")
         else:
-            keep_answer(context, _as_kept(answered.result), answered.question.filters)
+            keep_answer(context, root, _as_kept(answered.result), answered.question.filters)
 
     with GraphIndex.open(index_root.path, snapshot=batch.snapshot) as index:
         account = answer_into_file(index, batch.questions, Path(batch.answers), batch.concurrency, keep)
@@ -91,12 +96,19 @@ def report_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]
     return account
 
 
-@dg.job(
-    description="Answer a file of questions; answers that are in its file of answers are reused.",
-    config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
-)
-def batch_job() -> None:
-    report_batch_account(answer_batch(open_batch()))
+def build_batch_job(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, BATCH_JOB),
+        description="Answer a file of questions; answers that are in its file of answers are reused.",
+        config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
+        resource_defs=IndexRoot.bound_to(root),
+    )
+    def batch_job() -> None:
+        report_batch_account(answer_batch(open_batch()))
+
+    return batch_job
 
 
 def _as_kept(result: SearchResult) -> KeptAnswer:

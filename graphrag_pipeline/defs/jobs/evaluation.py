@@ -9,6 +9,8 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.names import EVALUATION_JOB
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import FIGURES
@@ -17,6 +19,7 @@ from graphrag_pipeline.evaluation.measurement import Wanted, measure
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.evaluation.result import Evaluation
 from graphrag_pipeline.inspection.costs import costs_logged
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
@@ -56,7 +59,7 @@ def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationCon
     questions = read_gold(opened.path / name)
     wanted = Wanted(tuple(config.methods), config.k, config.answers, config.judge)
     with (
-        costs_logged(opened, "evaluate", "evaluation_job", context.log.warning) as root,
+        costs_logged(opened, "evaluate", EVALUATION_JOB, context.log.warning) as root,
         GraphIndex.of_root(root, config.snapshot) as index,
     ):
         found = measure(root, index, questions, wanted, config.against, context.log.info)
@@ -64,7 +67,7 @@ def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationCon
         context.log.warning(line)
     shown = {"questions": len(questions), **_show(found)}
     context.add_output_metadata(shown)
-    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
+    context.log_event(dg.AssetObservation(asset_key(opened, SNAPSHOT.name), metadata=shown))
 
 
 def _show(found: Evaluation) -> dict[str, Any]:
@@ -104,8 +107,16 @@ def _show_differences(found: Evaluation) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(as_table(columns, rows))
 
 
-@dg.job(
-    description="Retrieval and answers on gold questions: baselines, local search with every strategy, each search."
-)
-def evaluation_job() -> None:
-    measure_gold_questions()
+def build_evaluation_job(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, EVALUATION_JOB),
+        description="Retrieval and answers on gold questions: baselines, local search with every strategy, each "
+        "search.",
+        resource_defs=IndexRoot.bound_to(root),
+    )
+    def evaluation_job() -> None:
+        measure_gold_questions()
+
+    return evaluation_job

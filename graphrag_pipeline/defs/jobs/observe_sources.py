@@ -3,8 +3,11 @@
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.sources import observe_sources_now
+from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES
+from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.pipeline.root import Root
 
 
 @dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
@@ -19,6 +22,15 @@ def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -
     context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
 
 
-@dg.job(description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.")
-def observe_sources() -> None:
-    observe_all_sources()
+def build_observe_sources(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, OBSERVE_SOURCES),
+        description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.",
+        resource_defs=IndexRoot.bound_to(root),
+    )
+    def observe_sources() -> None:
+        observe_all_sources()
+
+    return observe_sources

@@ -17,6 +17,10 @@ from graphrag_pipeline.defs.jobs.query_ops import (
     method_output,
     opening_op_name,
 )
+from graphrag_pipeline.defs.runs.names import SEARCH_JOB
+from graphrag_pipeline.defs.runs.naming import full_name
+from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
@@ -35,7 +39,9 @@ def _build_ops() -> dict[str, dg.OpDefinition]:
     return ops
 
 
+_OPENING = {method.name: build_opening_op(method) for method in METHODS.values()}
 _OPS = _build_ops()
+_CHOOSING = build_choosing_op(METHODS["auto"].steps[0])
 
 
 def _chain(steps: tuple[SearchStep, ...], state: Any, alias: str = "") -> None:
@@ -53,8 +59,7 @@ def _chain(steps: tuple[SearchStep, ...], state: Any, alias: str = "") -> None:
 
 def _chain_chosen(method: SearchMethod, state: Any) -> None:
     """Compose the ops of all methods behind the op that picks one of them."""
-    [choice] = method.steps
-    chosen = build_choosing_op(choice)(state)
+    chosen = _CHOOSING(state)
     names = [METHODS[name].steps[-1].name for name in CHOOSABLE_METHODS]
     for name in CHOOSABLE_METHODS:
         last = METHODS[name].steps[-1].name
@@ -62,19 +67,26 @@ def _chain_chosen(method: SearchMethod, state: Any) -> None:
         _chain(METHODS[name].steps, getattr(chosen, method_output(name)), alias)
 
 
-def _build_job(method: SearchMethod) -> dg.JobDefinition:
+def build_query_jobs(root: Root) -> list[dg.JobDefinition]:
+    """Build the jobs of a root, one for each method."""
+    return [_build_job(root, method) for method in METHODS.values()]
+
+
+def _build_job(root: Root, method: SearchMethod) -> dg.JobDefinition:
     """Build a method's job; the Launchpad shows a question to replace."""
     asking = {"ops": {opening_op_name(method): {"config": {"question": method.example}}}}
 
-    @dg.job(name=f"{method.name}_search_job", description=method.description, config=asking)
+    @dg.job(
+        name=full_name(root, f"{method.name}{SEARCH_JOB}"),
+        description=method.description,
+        config=asking,
+        resource_defs=IndexRoot.bound_to(root),
+    )
     def job() -> None:
-        state = build_opening_op(method)()
+        state = _OPENING[method.name]()
         if method.name in CHOOSABLE_METHODS:
             _chain(method.steps, state)
         else:
             _chain_chosen(method, state)
 
     return job
-
-
-QUERY_JOBS = [_build_job(method) for method in METHODS.values()]

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import as_markdown
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -71,7 +72,7 @@ def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig
     shown = {"snapshot": query.snapshot, "question": query.user_question, "job": context.job_name}
     if document_mask := index.where(query.filters).document_mask:
         shown |= {"filters": " and ".join(query.filters), "documents passing": str(document_mask.n_documents)}
-    context.log_event(dg.AssetObservation(asset_key=SNAPSHOT.name, metadata=shown))
+    context.log_event(dg.AssetObservation(asset_key(root.open(), SNAPSHOT.name), metadata=shown))
     return SearchState(query)
 
 
@@ -119,7 +120,7 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
             n_citations=len(answer.citations),
             selection={**step.show(after), **query.time.account},
         )
-        keep_answer(context, kept, query.filters)
+        keep_answer(context, index_root.open(), kept, query.filters)
         return output | {"answer": answer.text}
 
     return run

@@ -17,6 +17,7 @@ from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, 
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
 from graphrag_pipeline.inspection.estimates import asks_any_model
@@ -55,7 +56,7 @@ def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
 def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDefinition:
     is_retried = asks_any_model(root.settings)
 
-    @dg.op(name=f"run_{name}", description=description)
+    @dg.op(name=f"run_{full_name(root, name)}", description=description)
     def run(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
         opened = index_root.open()
         if has_old_definitions(context, opened):
@@ -66,7 +67,12 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
             shown = body(context, opened.counted_in(account))
         context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))
 
-    @dg.job(name=name, description=description, tags={LOADED_TAG: code_version_of_all(root)})
+    @dg.job(
+        name=full_name(root, name),
+        description=description,
+        tags={LOADED_TAG: code_version_of_all(root)},
+        resource_defs=IndexRoot.bound_to(root),
+    )
     def job() -> None:
         run()
 

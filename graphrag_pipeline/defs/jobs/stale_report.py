@@ -11,6 +11,7 @@ import dagster as dg
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
+from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
@@ -69,7 +70,8 @@ def build_stale_report(root: Root) -> dg.JobDefinition:
     """Build the job, tagged with the definitions that are loaded now."""
 
     @dg.job(
-        name=STALE_REPORT,
+        name=full_name(root, STALE_REPORT),
+        resource_defs=IndexRoot.bound_to(root),
         description="Shows what is stale and why, and what reindexing would cost. Runs nothing.",
         tags={LOADED_TAG: code_version_of_all(root)},
     )

@@ -6,7 +6,9 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.names import VERIFY_FILES
+from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import Verification, verify_root
 
 _MAX_CELL = 400  # characters
@@ -33,6 +35,15 @@ def describe_verification(found: Verification) -> dict[str, Any]:
     }
 
 
-@dg.job(name=VERIFY_FILES, description="Compares every file of the index with its hash, and repairs damaged ones.")
-def verify_files() -> None:
-    verify_all_files()
+def build_verify_files(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, VERIFY_FILES),
+        description="Compares every file of the index with its hash, and repairs damaged ones.",
+        resource_defs=IndexRoot.bound_to(root),
+    )
+    def verify_files() -> None:
+        verify_all_files()
+
+    return verify_files

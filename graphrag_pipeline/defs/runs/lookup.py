@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
+    from dagster import AssetKey, DagsterInstance
 
 _LOOKED_AT = 200
 """Number of a partition's materializations that are searched, newest first."""
@@ -32,14 +33,16 @@ def finding_runs(root: Root) -> Iterator[Callable[[str, str, str], str | None]]:
         yield lambda stage, partition, data_version: None
         return
     with open_instance(root) as instance:
-        yield lambda stage, partition, data_version: _find_run(instance, stage, partition, data_version)
+        yield lambda stage, partition, data_version: _find_run(
+            instance, asset_key(root, stage), partition, data_version
+        )
 
 
-def _find_run(instance: DagsterInstance, stage: str, partition: str, data_version: str) -> str | None:
+def _find_run(instance: DagsterInstance, key: AssetKey, partition: str, data_version: str) -> str | None:
     import dagster as dg
 
     partitions = None if partition == WHOLE else [partition]
-    wanted = dg.AssetRecordsFilter(dg.AssetKey(stage), asset_partitions=partitions)
+    wanted = dg.AssetRecordsFilter(key, asset_partitions=partitions)
     found = [
         record
         for record in instance.fetch_materializations(wanted, limit=_LOOKED_AT).records

@@ -37,7 +37,12 @@ ASSET_JOB = "__ASSET_JOB"
 """Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
 
 VERIFY_FILES = "verify_files"
-"""The job that compares files with their hashes."""
-
 STALE_REPORT = "stale_report"
-"""The job that shows what is stale."""
+OBSERVE_SOURCES = "observe_sources"
+BATCH_JOB = "batch_job"
+EVALUATION_JOB = "evaluation_job"
+SEARCH_JOB = "_search_job"
+"""End of the names of jobs that answer a question."""
+
+OTHER_JOBS = (VERIFY_FILES, STALE_REPORT, OBSERVE_SOURCES, BATCH_JOB, EVALUATION_JOB)
+"""Jobs that index nothing, beside those that answer a question."""

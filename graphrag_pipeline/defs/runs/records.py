@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.naming import asset_key, plain_job
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 
@@ -22,7 +23,7 @@ _DROPPED_AT_ONCE = 200
 
 
 def prune_runs(root: Root, now: float | None = None) -> int:
-    """Drop the records of finished runs older than `schedule.keep_runs_days`. Returns how many.
+    """Drop the records of a root's finished runs older than `schedule.keep_runs_days`. Returns how many.
 
     A run that made the current version of a partition stays, however old: the asset's last materialization is in it.
 
@@ -41,7 +42,7 @@ def prune_runs(root: Root, now: float | None = None) -> int:
         end_dead_runs(instance, root)
         kept = set(_last_runs(root, instance))
         runs = instance.get_runs(RunsFilter(statuses=ended, created_before=before), limit=_DROPPED_AT_ONCE + len(kept))
-        old = [run.run_id for run in runs if run.run_id not in kept]
+        old = [run.run_id for run in runs if run.run_id not in kept and plain_job(root, run)]
         for run_id in old:
             _drop_run(instance, run_id)
     return len(old)
@@ -59,11 +60,9 @@ def _drop_run(instance: DagsterInstance, run_id: str) -> None:
 
 def _last_runs(root: Root, instance: DagsterInstance) -> Iterator[str]:
     """Yield the ids of the runs that made the current version of every partition."""
-    import dagster as dg
-
     for stage in ALL_STAGES.values():
         for partition in stage.partitions(root.settings):
             key = partition if stage.is_partitioned else None
-            record = instance.get_latest_data_version_record(dg.AssetKey(stage.name), partition_key=key)
+            record = instance.get_latest_data_version_record(asset_key(root, stage.name), partition_key=key)
             if record:
                 yield record.run_id

@@ -1,6 +1,7 @@
 """The Dagster resource of every asset, op and sensor: the root to work on."""
 
 import dagster as dg
+from pydantic import Field
 
 from graphrag_pipeline.pipeline.root import Root, find_root
 
@@ -12,9 +13,20 @@ class IndexRoot(dg.ConfigurableResource):
 
     Attributes:
         path: the folder that holds settings.yaml.
+        key_prefix: beginning of the keys of its assets.
     """
 
     path: str
+    key_prefix: list[str] = Field(default=[])
+
+    @classmethod
+    def of(cls, root: Root) -> "IndexRoot":
+        return cls(path=str(root.path), key_prefix=list(root.key_prefix))
+
+    @classmethod
+    def bound_to(cls, root: Root) -> dict[str, "IndexRoot"]:
+        """Return the resources of a job of one root, by the name that its ops use."""
+        return {"index_root": cls.of(root)}
 
     def open(self) -> Root:
-        return Root(find_root(self.path))
+        return Root(find_root(self.path), self.key_prefix)

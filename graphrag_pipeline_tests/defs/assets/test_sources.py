@@ -45,11 +45,8 @@ def _loading(instance: dg.DagsterInstance) -> object:
 
 def look(root: Root) -> None:
     """Observe the sources, as the button in the UI does."""
-    from graphrag_pipeline.defs.runs.resources import IndexRoot
-
     with open_instance(root) as instance:
-        resources = {"index_root": IndexRoot(path=str(root.path))}
-        assert observe(build_sources(root), instance=instance, resources=resources).success
+        assert observe(build_sources(root), instance=instance).success
 
 
 def test_only_the_bucket_of_an_edited_document_is_unsynced(indexed_root: Root) -> None:

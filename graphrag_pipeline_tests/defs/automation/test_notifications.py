@@ -12,7 +12,6 @@ from graphrag_pipeline.defs.automation import notifications
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors, describe_published, post
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
@@ -39,7 +38,6 @@ def end_run(root: Root, job_name: str) -> None:
             dagster_instance=instance,
             dagster_run=result.dagster_run,
             dagster_event=event,
-            resources={"index_root": IndexRoot(path=str(root.path))},
         )
         if result.success:
             success(context)
@@ -89,7 +87,6 @@ def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: R
             dagster_instance=instance,
             dagster_run=run,
             dagster_event=event,
-            resources={"index_root": IndexRoot(path=str(root.path))},
         )
         failure(context.for_run_failure())
     (message,) = hook.messages
@@ -113,7 +110,6 @@ def test_a_run_of_assets_is_reported_with_their_names(indexed_root: Root, hook: 
             dagster_instance=instance,
             dagster_run=result.dagster_run,
             dagster_event=result.get_run_failure_event(),
-            resources={"index_root": IndexRoot(path=str(root.path))},
         )
         build_notification_sensors(root)[1](context.for_run_failure())
     (message,) = hook.messages

@@ -13,7 +13,6 @@ from graphrag_pipeline.defs.automation.sensors import build_input_sensor
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.names import REINDEX_STALE
-from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import one_index_run
@@ -24,8 +23,7 @@ pytestmark = pytest.mark.slow
 
 def tick(root: Root, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
     """One evaluation of the sensor."""
-    resources = {"index_root": IndexRoot(path=str(root.path))}
-    with dg.build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
+    with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
         result = build_input_sensor(root)(context)
     assert isinstance(result, dg.SensorResult)
     return result
@@ -33,8 +31,7 @@ def tick(root: Root, instance: dg.DagsterInstance, cursor: str | None) -> dg.Sen
 
 def at_the_hour(root: Root, instance: dg.DagsterInstance) -> object:
     """One evaluation of the schedule."""
-    resources = {"index_root": IndexRoot(path=str(root.path))}
-    with dg.build_schedule_context(instance=instance, resources=resources) as context:
+    with dg.build_schedule_context(instance=instance) as context:
         return build_schedule(root)(context)
 
 
