@@ -62,8 +62,7 @@ def export_index(
     from graphrag_pipeline.interchange.index_export import export_snapshot
 
     project = open_root(root)
-    project.follow()
-    snapshot = project.snapshots.open()
+    snapshot = project.open_snapshot()
     report = export_snapshot(snapshot, directory, format)
     for path, n_rows in report.rows.items():
         echo(f"{path}: {n_rows:,}")

@@ -188,8 +188,7 @@ def sql(
     from graphrag_pipeline.storage.sql import render_rows, run_sql
 
     project = open_root(root)
-    project.follow()
-    snapshot = project.snapshots.open()
+    snapshot = project.open_snapshot()
     project.fetch_stages(snapshot.id)
     limits = project.settings.storage
     result = run_sql(snapshot, _as_text(statement), limits.sql_max_s, limits.sql_max_memory_mb)

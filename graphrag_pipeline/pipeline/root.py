@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
     from graphrag_pipeline.storage.shared.shared_store import SharedStore
+    from graphrag_pipeline.storage.snapshots import Snapshot
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
@@ -155,6 +156,35 @@ class Root:
         """Fetch the published snapshot of the shared store, if the root has one."""
         if self.shared:
             self.shared.follow()
+
+    def open_snapshot(self, snapshot_id: str | None = None) -> Snapshot:
+        """Open the published snapshot, or a given one.
+
+        If the published one is pruned while it is opened, as by another machine, the newest one is opened.
+
+        Args:
+            snapshot_id: None is the published one.
+
+        Raises:
+            NoSnapshotError: nothing is published, or a file of the snapshot is missing.
+        """
+        if snapshot_id is None:
+            return self._open_published()
+        if not self.snapshots.path_of(snapshot_id).exists():
+            self.follow()
+        return self.snapshots.open(snapshot_id)
+
+    def _open_published(self) -> Snapshot:
+        failed: str | None = None
+        while True:
+            self.follow()
+            wanted = self.snapshots.current()
+            try:
+                return self.snapshots.open(wanted)
+            except NoSnapshotError:
+                if wanted in (failed, None):
+                    raise
+                failed = wanted
 
     def fetch_stages(self, snapshot: str) -> None:
         """Fetch the stage tables that a snapshot was joined from, as far as the shared store still has them."""

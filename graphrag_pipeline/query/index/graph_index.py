@@ -51,10 +51,7 @@ class GraphIndex(IndexReader):
     @classmethod
     def of_root(cls, project: Root, snapshot: str | None = None) -> Self:
         """Open the published snapshot of an opened root, or a given one, with the root's models; see `open`."""
-        settings = project.settings
-        if snapshot is None or not project.snapshots.path_of(snapshot).exists():
-            project.follow()
-        return cls(project.snapshots.open(snapshot), settings, project.embedder, project)
+        return cls(project.open_snapshot(snapshot), project.settings, project.embedder, project)
 
     # ------------------------------------------------------------------------------------------------------- questions
 

@@ -23,6 +23,7 @@ from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import manifest_name, named_objects
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.write_session import WriteSession
+from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, opened_snapshot, reader, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
@@ -130,7 +131,8 @@ def test_fourteen_rounds_of_prune_beside_two_loops_of_queries(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
     one = indexed(tmp_path / "one", folder_url)
-    readers = [Reader(one) for _ in range(2)]
+    elsewhere = reader(tmp_path / "elsewhere", folder_url)
+    readers = [Reader(one), Reader(elsewhere)]
     for asking in readers:
         asking.keep_asking()
     for number in range(14):
@@ -145,11 +147,77 @@ def test_fourteen_rounds_of_prune_beside_two_loops_of_queries(
         manifests = {i: again(one).snapshots.manifest(i) for i in state.snapshots}
         assert object_names(folder_url) == named_objects(state, manifests), f"round {number}"
     for asking in readers:
-        asking.close()
+        assert "Traceback" not in asking.close()
     check_that_listed_snapshots_are_whole(folder_url, tmp_path / "two")
     prune(again(one), 1, LATE)
     state = state_of(folder_url)
     assert set(state.snapshots) == set(again(one).snapshots.ids()) == copy_of(one).in_use() - {None}
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+
+index = GraphIndex.open(Path(sys.argv[1]))
+print(index.snapshot.id, flush=True)
+sys.stdin.readline()
+for method in ("local", "global", "basic", "drift", "lazy"):
+    assert index.search("Who is Bob Cratchit?", method=method).answer, method
+for name in index.snapshot.manifest.tables:
+    index.snapshot.table(name).to_pylist()
+print(index.snapshot.id, flush=True)
+"""
+
+
+def test_a_reader_elsewhere_that_opened_before_a_prune_needs_nothing_from_the_store(
+    indexed: MakeMachine, folder_url: str, tmp_path: Path
+) -> None:
+    one = indexed(tmp_path / "one", folder_url)
+    old, elsewhere = opened_snapshot(one), reader(tmp_path / "elsewhere", folder_url)
+    program = [sys.executable, "-c", HOLDER, str(elsewhere.path)]
+    pipe = subprocess.PIPE
+    held = subprocess.Popen(program, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert held.stdout and held.stdout.readline() == f"{old}\n", held.communicate()
+    edit(one, 0)
+    index(one)
+    assert prune(again(one), 1, LATE).snapshots == (old,)
+    assert not object_names(folder_url) & {manifest_name(old)}
+    newest = opened_snapshot(elsewhere)  # another process of that machine follows, and drops what it can
+    assert newest == state_of(folder_url).current != old
+    out, err = held.communicate("\n", timeout=TIMEOUT_S)  # it uses each part for the first time
+    assert (held.returncode, out) == (0, f"{old}\n"), err
+    assert old not in state_of(folder_url).snapshots
+    again(elsewhere).pull()
+    edit(one, 1)
+    index(one)
+    assert opened_snapshot(elsewhere) == state_of(folder_url).current
+    assert not again(elsewhere).snapshots.path_of(old).exists(), "what nobody has open is removed"
+
+
+@pytest.mark.parametrize("moment", ["before it is locked", "while a damaged file is fetched"])
+def test_a_reader_whose_snapshot_is_pruned_while_it_opens_it_gets_the_newest(
+    indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    one, elsewhere = indexed(tmp_path / "one", folder_url), reader(tmp_path / "elsewhere", folder_url)
+    old, hold, held = opened_snapshot(elsewhere), Snapshot.hold, []
+
+    def hold_late(self: Snapshot) -> None:
+        if held or self.folder.parent != elsewhere.path:
+            return hold(self)
+        held.append(self.id)
+        edit(one, 0)
+        index(one)
+        prune(again(one), 1, LATE)
+        if moment == "before it is locked":
+            again(elsewhere).follow()
+            return hold(self)
+        self.table_path("entities").unlink()
+        return hold(self)
+
+    monkeypatch.setattr(Snapshot, "hold", hold_late)
+    assert opened_snapshot(elsewhere) == state_of(folder_url).current != old
+    assert held == [old]
 
 
 def test_a_reader_that_follows_during_the_sweep_does_not_fetch_a_doomed_manifest_back(
