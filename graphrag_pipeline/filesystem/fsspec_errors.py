@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.settings.urls import mask_url, mask_urls
+import traceback
+
+from graphrag_pipeline.settings.urls import holds_secret, mask_url, mask_urls
 
 _MAX_REASON_CHARS = 200
 
@@ -28,3 +30,8 @@ def describe_error(error: BaseException, url: str = "") -> str:
     """
     first = mask_urls(str(error), url.rstrip("/")).partition("\n")[0]
     return f"{type(error).__name__}: {first[:_MAX_REASON_CHARS]}"
+
+
+def shown_cause(error: BaseException, url: str) -> BaseException | None:
+    """Return an error as the cause of ours, for tracebacks in logs and in Dagster; None if they would show a secret."""
+    return None if holds_secret("".join(traceback.format_exception(error)), url) else error

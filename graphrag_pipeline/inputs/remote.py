@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
+from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message, shown_cause
 from graphrag_pipeline.filesystem.fsspec_listing import list_files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.documents import format_of
@@ -166,9 +166,9 @@ def _explained(url: str, done: str) -> Iterator[None]:
         raise PipelineError(
             f"`{mask_url(url)}`: no such input folder ({describe_error(error, url)}); create it, or name another in "
             "input.folder of settings.yaml"
-        ) from error
+        ) from shown_cause(error, url)
     except Exception as error:  # each store's package has different errors for permissions, names and networks
         raise PipelineError(
             f"`{mask_url(url)}`: the input folder cannot be {done} ({describe_error(error, url)}); nothing was "
             "changed. Check the URL, the network and the credentials, then run again"
-        ) from error
+        ) from shown_cause(error, url)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
@@ -32,12 +32,14 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
+    make_url,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.settings.urls import mask_url, mask_urls, secrets_of
 
 T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
@@ -47,6 +49,7 @@ _Write = Callable[[Connection], Any] | tuple[Insert, Sequence[Mapping[str, Any]]
 CHUNK = 900  # values in an IN: older SQLite versions allow 999 variables
 BUSY_TIMEOUT_S = 60
 _GATHER_S = 0.002  # window in which writes of calls that end together join one transaction
+_MIN_SECRET = 4  # characters: a shorter part of the URL is also in harmless words
 _ADVISORY_LOCK = 0x67726170  # any number of our own
 
 _metadata = MetaData()
@@ -110,7 +113,8 @@ class SharedDatabase:
     def __init__(self, location: Path | str) -> None:
         self._engine = _open(location)
         self._reader = self._engine.execution_options(is_read=True)
-        self._name = location if isinstance(location, Path) else repr(self._engine.url)  # without the password
+        self._name = location if isinstance(location, Path) else mask_url(location)
+        self._secrets = set[str]() if isinstance(location, Path) else secrets_of(location)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="cache-writer")
         self._lock = threading.Lock()
         self._queue: list[tuple[_Write, Future[Any]]] = []
@@ -202,7 +206,7 @@ class SharedDatabase:
             yield
         except SQLAlchemyError as error:
             problem = str(error.orig if isinstance(error, DatabaseError) else error).partition("\n")[0]
-            raise PipelineError(_explain(self._name, problem)) from None
+            raise PipelineError(_explain(self._name, _hide(problem, self._secrets))) from None
 
 
 def _statement_of(write: _Write) -> Insert | None:
@@ -230,14 +234,23 @@ def _explain(name: Path | str, problem: str) -> str:
     return f"{name}: the response cache cannot be used ({problem}); check free disk space and permissions"
 
 
+def _hide(problem: str, secrets: Iterable[str]) -> str:
+    """Return the message of a driver without parts of the URL that may be secret, such as the value of an option."""
+    for secret in sorted((part for part in secrets if len(part) >= _MIN_SECRET), key=len, reverse=True):
+        problem = problem.replace(secret, "***")
+    return mask_urls(problem)
+
+
 def _open(location: Path | str) -> Engine:
     if isinstance(location, str):
         try:
+            if "@" in (make_url(location).host or ""):
+                raise ValueError("a password with @")
             engine = create_engine(location, pool_pre_ping=True)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise PipelineError(
                 f"cache database: the URL in `storage.cache_url` cannot be used ({type(error).__name__}); write it as "
-                "postgresql://user:password@host/name and install psycopg"
+                "postgresql+psycopg://user:password@host/name, with %40 for @ in the password, and install psycopg"
             ) from None
         if engine.dialect.name == "postgresql":
             event.listen(engine, "begin", _lock_out_writers)

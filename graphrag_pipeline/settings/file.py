@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
-from graphrag_pipeline.settings.urls import mask_url
+from graphrag_pipeline.settings.urls import mask_url, mask_urls
 
 if TYPE_CHECKING:
     import yaml
@@ -125,7 +125,9 @@ def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -
             raise SettingsError(f"environment variable {name}: {unknown}")
         target = values.setdefault(section, {})
         if not isinstance(target, dict):
-            raise SettingsError(f"{SETTINGS_FILE}: section {section!r} must hold options, found {target!r}")
+            raise SettingsError(
+                f"{SETTINGS_FILE}: section {section!r} must hold options, found {mask_urls(repr(target))}"
+            )
         try:
             target[key] = parse_yaml(environment[name])
         except yaml.YAMLError as error:
@@ -154,7 +156,7 @@ def _show(problem: ErrorDetails) -> str:
         return "'this section'"
     if problem["loc"][-1:] == ("api_key_env",):
         return "a value that is not shown"
-    return repr(mask_url(value) if isinstance(value, str) else value)
+    return repr(mask_url(value)) if isinstance(value, str) else mask_urls(repr(value))
 
 
 def _unknown_key(location: tuple[str, ...]) -> str | None:

@@ -6,6 +6,7 @@ Where it is not clear which part is secret, more is hidden than needed. Keep out
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 _IN_TEXT = re.compile(r"([A-Za-z][\w+.-]*)://(\S+)")
 _WHOLE = re.compile(r"([A-Za-z][\w+.-]*)://(.+)", re.DOTALL)
@@ -45,3 +46,19 @@ def _mask(url: re.Match[str]) -> str:
         return f"{protocol}://***"
     place, query, _ = (rest if is_user else address).partition("?")
     return f"{protocol}://{'***@' if is_user else ''}{place}{'?***' if query else ''}"
+
+
+def holds_secret(text: str, url: str) -> bool:
+    """Return whether a text shows a secret of a URL, or a user, password or query string of any URL."""
+    return mask_urls(text, url) != text or any(secret in text for secret in secrets_of(url))
+
+
+def secrets_of(url: str) -> set[str]:
+    """Return the parts of a URL that may be secret: password, query string and its values, also decoded."""
+    address = url.partition("://")[2]
+    user, at, rest = address.rpartition("@")
+    place, _, query = (rest if at else address).partition("?")
+    parts = {user.partition(":")[2], query, *(pair.partition("=")[2] for pair in query.split("&"))}
+    if "?" in user:  # a password with `?`, or a query with `@`
+        parts |= {user, place}
+    return {part for found in parts for part in (found, unquote(found)) if part}

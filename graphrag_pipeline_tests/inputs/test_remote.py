@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -272,8 +273,10 @@ def test_the_sensor_sees_an_upload(local_and_remote: tuple[Root, Root]) -> None:
     assert detect_input(remote) == detect_input(local)
 
 
-@pytest.mark.parametrize("url", ["https://127.0.0.1:1/docs?sig=s3cret", "nosuch://s3cret@host/docs?s3cret"])
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1:1/docs?sig=s3cret", "nosuch://s3cret@host/docs?s3cret", "s3://KEY:s3cret@b/docs"]
+)
 def test_no_error_shows_the_secrets_of_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(PipelineError) as error:
         list_remote(url, (), tmp_path)
-    assert "s3cret" not in str(error.value) and "***" in str(error.value)
+    assert "s3cret" not in "".join(traceback.format_exception(error.value)) and "***" in str(error.value)

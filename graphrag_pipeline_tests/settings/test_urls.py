@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.settings.urls import has_password, mask_url, mask_urls
+from graphrag_pipeline.settings.urls import has_password, holds_secret, mask_url, mask_urls, secrets_of
 
 SECRETS = st.text("abcXYZ019/:?#%&=+-._~!$ '\"", min_size=1).map(lambda text: f"s3cret{text}s3cret")
 
@@ -40,6 +40,20 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
 def test_no_part_of_a_password_or_query_is_shown(password: str, query: str) -> None:
     for url in (f"sftp://user:{password}@host/x", f"https://host/x?{query}", f"https://u:{password}@host/x?{query}"):
         assert "s3cret" not in mask_url(url)
+
+
+@given(SECRETS, SECRETS)
+def test_a_text_with_any_part_of_a_url_that_may_be_secret_is_recognised(password: str, query: str) -> None:
+    for url in (
+        f"sftp://user:{password}@host/x",
+        f"https://host/x?key={query}",
+        f"https://u:{password}@host/x?{query}",
+    ):
+        assert holds_secret(f"cannot open {url} here", url)
+        assert all(holds_secret(f"a driver says {part}", url) for part in secrets_of(url))
+    assert holds_secret("bucket KEY:s3cret is not a name", "s3://KEY:s3cret@bucket/x")
+    assert holds_secret("a token a/b", "https://host/x?sig=a%2Fb&y=1")
+    assert not holds_secret("cannot open https://host/x", "https://host/x?sig=abc")
 
 
 @given(st.text())

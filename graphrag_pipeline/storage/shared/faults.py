@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError, StoreError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message
+from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message, shown_cause
 from graphrag_pipeline.settings.urls import mask_url
 
 _OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -43,4 +43,4 @@ def translate_errors(url: str, *passing: type[Exception]) -> Iterator[None]:
         raise StoreError(
             f"{mask_url(url)}: the shared store of storage.url failed ({describe_error(error, url)}); check the URL, "
             "the network and the credentials, then run again. Finished work is kept here"
-        ) from error
+        ) from shown_cause(error, url)
