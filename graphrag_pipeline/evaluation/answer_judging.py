@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import clean_text
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.structured import json_schema_format, list_limit, parse_reply
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
@@ -64,6 +64,7 @@ class ChecksReply(BaseModel):
 
 
 STATEMENTS_FORMAT = json_schema_format(StatementsReply, "statements")
+STATEMENTS_LIMITS = {"statements": list_limit(200, 300)}
 CHECKS_FORMAT = json_schema_format(ChecksReply, "checks")
 
 
@@ -192,7 +193,7 @@ def _request_statements(
 ) -> ChatRequest[StatementsReply]:
     messages = open_question(index.prompt("split_statements"), AUTO, question, text=as_data(text))
     read: Callable[[str], StatementsReply] = read_reference if is_reference else read_statements
-    return ChatRequest(f"statements: {question[:60]}", messages, read, STATEMENTS_FORMAT)
+    return ChatRequest(f"statements: {question[:60]}", messages, read, STATEMENTS_FORMAT, limits=STATEMENTS_LIMITS)
 
 
 def read_statements(reply: str) -> StatementsReply:
@@ -224,7 +225,13 @@ def _request_checks(index: GraphIndex, question: str, check: _Check, piece: str)
     prompt = index.prompt("check_statements")
     messages = open_question(prompt, AUTO, question, statements=as_data(listed), text=as_data(piece))
     read = partial(read_checks, n=len(check.statements))
-    return ChatRequest(f"{check.figure}: {question[:60]}", messages, read, CHECKS_FORMAT)
+    n = len(check.statements)
+    limits: dict[str, dict[str, Any]] = {
+        "checks": {"maxItems": n},
+        "number": {"enum": list(range(1, n + 1))},
+        "reason": {"maxLength": 600},
+    }
+    return ChatRequest(f"{check.figure}: {question[:60]}", messages, read, CHECKS_FORMAT, limits=limits)
 
 
 def read_checks(reply: str, n: int) -> list[bool]:

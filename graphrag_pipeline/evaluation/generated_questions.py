@@ -26,10 +26,16 @@ from graphrag_pipeline.evaluation.sentence_questions import generate_from_senten
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format, list_limit
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.model_requests import as_data, open_question, read_questions, request_all
+from graphrag_pipeline.query.model_requests import (
+    MAX_QUESTION_CHARS,
+    as_data,
+    open_question,
+    read_questions,
+    request_all,
+)
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 
@@ -148,7 +154,9 @@ def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     prompt = index.prompt("benchmark_personas")
     messages = open_question(prompt, settings.language, "Name the readers.", context_data=reports, **numbers)
     parse = partial(read_tasks, echoes=prompt.echoes)
-    [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, parse, PERSONAS_FORMAT)])
+    tasks = list_limit(settings.n_tasks, MAX_QUESTION_CHARS)
+    limits = {"personas": {"maxItems": settings.n_personas}, "persona": {"maxLength": 1000}, "tasks": tasks}
+    [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, parse, PERSONAS_FORMAT, limits=limits)])
     if isinstance(reply, Failure):
         raise PipelineError(f"the model returned no personas for generated questions: {reply.reason}")
     of_readers = [tasks[: settings.n_tasks] for tasks in reply.value[: settings.n_personas]]
@@ -187,10 +195,24 @@ def _request_questions(
         prompt = index.prompt(f"benchmark_{kind}_questions")
         messages = open_question(prompt, settings.language, "Write the questions.", **values)
         record = f"{kind} questions: {task.task[:60]}"
-        requests.append(ChatRequest(record, messages, _reader_of(kind, units, prompt.echoes), FORMATS[kind], attempt))
+        parse, limits = (
+            _reader_of(kind, units, prompt.echoes),
+            limit_questions(n, [unit.human_readable_id for unit in units]),
+        )
+        requests.append(ChatRequest(record, messages, parse, FORMATS[kind], attempt, limits=limits))
     for reply in request_all(index, SECTION, requests):
         if not isinstance(reply, Failure):
             yield from reply.value
+
+
+def limit_questions(n: int, numbers: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Return the limits of a reply with n questions that may cite the passages of these numbers."""
+    return {
+        "questions": {"maxItems": n},
+        "question": {"maxLength": 2 * MAX_QUESTION_CHARS},
+        "answer": {"maxLength": MOST_CHARACTERS},
+        "sources": {"maxItems": len(numbers), "items": {"type": "integer", "enum": list(numbers)}},
+    }
 
 
 def _draw_units(index: GraphIndex, source: random.Random) -> tuple[TextUnitRecord, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -20,7 +20,7 @@ from graphrag_pipeline.evaluation.sign_test import sign_test
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class VerdictReply(BaseModel):
 
 
 VERDICT_FORMAT = json_schema_format(VerdictReply, "verdict")
+LIMITS: dict[str, dict[str, Any]] = {"reason": {"maxLength": MOST_CHARACTERS}, "winner": {"enum": [0, 1, 2]}}
 Pair = tuple[str, str, str]
 """Question, answer of A, answer of B."""
 
@@ -144,7 +145,7 @@ def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: 
         answer_2=as_data(second),
     )
     read: Callable[[str], int] = read_verdict
-    return ChatRequest(f"{criterion}: {question[:60]}", messages, read, VERDICT_FORMAT)
+    return ChatRequest(f"{criterion}: {question[:60]}", messages, read, VERDICT_FORMAT, limits=LIMITS)
 
 
 def read_verdict(reply: str) -> int:

@@ -20,6 +20,10 @@ M = TypeVar("M", bound=BaseModel)
 
 MAX_TRIED = 20  # objects of a reply; real replies hold one, or a draft before it
 
+CHARACTERS_PER_TOKEN = 4
+MOST_CHARACTERS = 1900
+"""Largest `maxLength` that is sent: llama.cpp refuses a grammar with 2,000 repetitions."""
+
 _LEFT_OUT = frozenset({"default", "title"})
 
 
@@ -37,6 +41,19 @@ def bound_schema(response_format: Mapping[str, Any], limits: Mapping[str, Mappin
     """
     bounded = _bound(response_format, limits) if limits else dict(response_format)
     return bounded if isinstance(bounded, dict) else {}
+
+
+def text_limit(n_tokens: int) -> dict[str, int]:
+    """Return the limit of a text that takes at most so many tokens of a reply."""
+    return {"maxLength": min(MOST_CHARACTERS, CHARACTERS_PER_TOKEN * n_tokens)}
+
+
+def list_limit(n_items: int, n_characters: int) -> dict[str, Any]:
+    """Return the limit of a list of texts that may have so many characters.
+
+    The schema allows twice as many, so that a text which is too long is seen to be so, and is not cut to a part.
+    """
+    return {"maxItems": n_items, "items": {"type": "string", "maxLength": min(MOST_CHARACTERS, 2 * n_characters)}}
 
 
 def _bound(value: Any, limits: Mapping[str, Mapping[str, Any]]) -> Any:

@@ -101,7 +101,7 @@ class ChatModelSettings(_EndpointSettings):
     structured_output: Literal["auto", "json_schema", "json_object", "tool", "plain"] = Field(
         "auto",
         description="How JSON is asked for. auto: json_schema, json_object, tool, plain, the first that the endpoint "
-        "does not refuse; it is remembered for the run.",
+        "does not refuse; it is remembered for later commands, until `doctor` tries all again.",
     )
 
     cache_name: str = Field(

@@ -19,7 +19,7 @@ from graphrag_pipeline.indexing.extraction.reply_fields import read_type
 from graphrag_pipeline.models.ports import ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, list_limit
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.tuning.examples import DraftedExample, read_draft
 from graphrag_pipeline.tuning.passages import Passage
@@ -92,6 +92,14 @@ CORPUS_FORMAT = json_schema_format(CorpusReply, "corpus")
 TYPES_FORMAT = json_schema_format(TypesReply, "entity_types")
 RATING_FORMAT = json_schema_format(RatingScaleReply, "rating_scale")
 EXAMPLE_FORMAT = json_schema_format(ExampleReply, "example")
+LIMITS = {name: {"maxLength": 2 * MAX_VALUE} for name in ("domain", "language", "persona", "criterion", "low", "high")}
+"""Twice the longest usable value, so that one which is too long is seen to be so, and is not cut to a part."""
+EXAMPLE_LIMITS: dict[str, dict[str, Any]] = {
+    **{name: {"maxItems": 50} for name in ("entities", "relationships")},
+    **{name: {"maxLength": 300} for name in ("name", "source", "target", "type")},
+    "description": {"maxLength": 1000},
+    "strength": {"enum": list(range(1, 11))},
+}
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ class ReadExample:
 def ask_corpus(prompt: Prompt, sample: str) -> ChatRequest[Description]:
     """Return the request for domain, language and persona."""
     messages = _open(prompt, "Describe the collection.", context_data=as_data(sample))
-    return ChatRequest("corpus", messages, partial(read_description, prompt=prompt), CORPUS_FORMAT)
+    return ChatRequest("corpus", messages, partial(read_description, prompt=prompt), CORPUS_FORMAT, limits=LIMITS)
 
 
 def ask_types(
@@ -144,14 +152,16 @@ def ask_types(
     """
     values = {"domain": description.domain, "persona": description.persona, "max_types": str(max_types)}
     messages = _open(prompt, "Choose the entity types.", context_data=as_data(sample), **values)
-    return ChatRequest("entity types", messages, partial(read_types, max_types=max_types, names=names), TYPES_FORMAT)
+    limits = {"entity_types": list_limit(2 * max_types, MAX_TYPE_LENGTH)}  # some will not be usable
+    parse = partial(read_types, max_types=max_types, names=names)
+    return ChatRequest("entity types", messages, parse, TYPES_FORMAT, limits=limits)
 
 
 def ask_rating(prompt: Prompt, description: Description, sample: str) -> ChatRequest[RatingScale]:
     """Return the request for the rating scale of reports."""
     values = {"domain": description.domain, "persona": description.persona}
     messages = _open(prompt, "Define the scale.", context_data=as_data(sample), **values)
-    return ChatRequest("rating scale", messages, partial(read_rating, prompt=prompt), RATING_FORMAT)
+    return ChatRequest("rating scale", messages, partial(read_rating, prompt=prompt), RATING_FORMAT, limits=LIMITS)
 
 
 def ask_example(
@@ -164,7 +174,8 @@ def ask_example(
     """
     values = {"persona": persona, "entity_types": ", ".join(entity_types), "language": instruct_language(language)}
     messages = _open(prompt, "Make the example.", input_text=as_data(passage.text), **values)
-    return ChatRequest(f"example from text unit {passage.text_unit_id}", messages, read_example, EXAMPLE_FORMAT)
+    record = f"example from text unit {passage.text_unit_id}"
+    return ChatRequest(record, messages, read_example, EXAMPLE_FORMAT, limits=EXAMPLE_LIMITS)
 
 
 def _open(prompt: Prompt, task: str, **values: str) -> list[Message]:

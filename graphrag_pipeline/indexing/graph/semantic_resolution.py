@@ -28,6 +28,8 @@ from graphrag_pipeline.settings.settings import ResolutionSettings
 _MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown to the model
 _BLOCK = 1_024  # entities whose similarities to all others are in memory at once
 _SCORE_DIGITS = 4
+MAX_REASON, SHOWN_REASON = 600, 200
+"""Characters of a verdict's reason: the most that a reply has room for beside its other parts, and those shown."""
 
 
 # The docstring is the description of the schema that is sent; request keys cover it.
@@ -147,6 +149,7 @@ def verdict_request(entities: Mapping[str, list[str]], pair: Pair, prompt: Promp
         open_conversation(prompt, "auto", **values),
         partial(parse_reply, model=Verdict),
         json_schema_format(Verdict, "verdict"),
+        limits={"reason": {"maxLength": MAX_REASON}},
     )
 
 
@@ -169,5 +172,5 @@ def request_verdicts(
 
 def merge_by_verdict(titles: Sequence[str], pair: Pair, reply: ChatReply[Verdict]) -> Merge:
     """Return the merge of a pair that the model calls the same entity."""
-    reason = " ".join(reply.value.reason.split())[:200]
+    reason = " ".join(reply.value.reason.split())[:SHOWN_REASON]
     return Merge(titles[pair.row], titles[pair.into], "verdict", f"the model: {reason}", min(pair.similarity, 1.0))

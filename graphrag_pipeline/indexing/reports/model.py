@@ -17,11 +17,9 @@ from graphrag_pipeline.indexing.reports.replies import ReportReply, WrittenRepor
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Message
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.shortening import complete_within_window
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, text_limit
 
 RESPONSE_FORMAT = json_schema_format(ReportReply, "community_report")
-LIMITS = {"findings": {"maxItems": 12}, "title": {"maxLength": 250}}
-"""The prompt asks for 5 to 10 findings; a model that repeats itself is stopped soon after."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,24 @@ def build_request(context: CommunityContext, plan: ReportPlan) -> ChatRequest[Wr
         build_prompt(context, plan),
         lambda reply: parse_reply(reply, context, plan.prompt.echoes),
         RESPONSE_FORMAT,
-        limits=LIMITS,
+        limits=reply_limits(plan.max_words),
     )
+
+
+def reply_limits(max_words: int) -> dict[str, dict[str, int]]:
+    """Return the limits of a report's parts; a model that repeats itself is stopped soon.
+
+    Args:
+        max_words: of the report. A reply may have twice as many tokens, and no text of it more than half of them.
+    """
+    text = text_limit(max_words)
+    return {
+        "title": {"maxLength": 250},
+        "summary": text,
+        "rating_explanation": {"maxLength": min(600, text["maxLength"])},
+        "findings": {"maxItems": 12},
+        "explanation": text,
+    }
 
 
 async def write_report(context: CommunityContext, plan: ReportPlan, model: ChatModel) -> ModelReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pydantic import BaseModel
@@ -12,8 +12,9 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
-from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, shape_request
+from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.windows import READ
+from graphrag_pipeline.models.known_forms import KnownForms
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -39,8 +40,14 @@ class _City(BaseModel):
     letters: int
 
 
-def examine_chat_model(section: str, settings: ChatModelSettings, probe: EndpointProbe) -> Examination:
-    """Check a chat model with about ten small requests; the first failure ends the examination."""
+def examine_chat_model(
+    section: str, settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownForms
+) -> Examination:
+    """Check a chat model with about ten small requests; the first failure ends the examination.
+
+    Args:
+        known_forms: gets the form of structured outputs that the endpoint takes now.
+    """
     title = f"{settings.model} at {settings.base_url}"
     findings, listed = check_endpoint(settings)
     speed: Speed | None = None
@@ -48,7 +55,7 @@ def examine_chat_model(section: str, settings: ChatModelSettings, probe: Endpoin
         try:
             reply = _check_reply(probe)
             findings = [*accept_other_name(settings, findings, listed), reply]
-            findings += [_check_stream(probe), _check_structure(settings, probe)]
+            findings += [_check_stream(probe), _check_structure(settings, probe, known_forms)]
             speed = _measure(settings, probe)
             findings += _judge_speed(settings, speed)
         except PipelineError as error:
@@ -95,14 +102,15 @@ def _check_stream(probe: EndpointProbe) -> Finding:
     return Finding("stream", "ok", f"first words after {reply.first_s or 0:.1f} s")
 
 
-def _check_structure(settings: ChatModelSettings, probe: EndpointProbe) -> Finding:
+def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownForms) -> Finding:
     """Find the form of structured outputs that the endpoint takes and whose reply fits; the first one, as in a run."""
     messages: list[Message] = [{"role": "user", "content": _CITY}]
-    request = ChatRequest("doctor", messages, partial(parse_reply, model=_City), json_schema_format(_City))
-    pinned = settings.structured_output
-    problems = []
-    for form in FORMS if pinned == AUTO else (pinned,):
-        if form == UNLIMITED:
+    parse, schema = partial(parse_reply, model=_City), json_schema_format(_City)
+    request = ChatRequest("doctor", messages, parse, schema, limits={"city": {"maxLength": 40}})
+    problems: list[str] = []
+    taken: list[str] = []
+    for form in possible_forms(settings.structured_output):
+        if form == UNLIMITED and taken:
             continue
         turns, more = shape_request(form, messages, request)
         try:
@@ -110,16 +118,33 @@ def _check_structure(settings: ChatModelSettings, probe: EndpointProbe) -> Findi
         except PipelineError as error:
             problems.append(f"{form} is refused ({error})")
             continue
+        taken.append(form)
         try:
             request.parse(reply.text)
         except PipelineError as error:
             problems.append(f"{form} is taken, but the reply does not fit ({error})")
             continue
-        setting = {"structured_output": form} if any("does not fit" in problem for problem in problems) else {}
-        return Finding("JSON", "note" if problems else "ok", "; ".join([*problems, f"{form} works"]), setting)
-    return Finding(
-        "JSON", "note", "; ".join([*problems, "leave extraction, reports and ratings to the embedded engine"])
-    )
+        break
+    if settings.structured_output in (AUTO, FORMS[0]):
+        found = next((form for form in taken if form != FORMS[0] and form == taken[0]), None)
+        known_forms.write(settings.base_url, settings.model, found).result()
+    return _judge_structure(problems, taken)
+
+
+def _judge_structure(problems: Sequence[str], taken: Sequence[str]) -> Finding:
+    """Return what is said of the forms.
+
+    Args:
+        problems: of the forms that were tried, in order.
+        taken: forms that were not refused; the reply in the last one may fit.
+    """
+    misfits = [problem for problem in problems if "does not fit" in problem]
+    if len(taken) == len(misfits):
+        return Finding(
+            "JSON", "note", "; ".join([*problems, "leave extraction, reports and ratings to the embedded engine"])
+        )
+    setting = {"structured_output": taken[-1]} if misfits else {}
+    return Finding("JSON", "note" if problems else "ok", "; ".join([*problems, f"{taken[-1]} works"]), setting)
 
 
 def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:

@@ -91,7 +91,8 @@ def diagnose(root: Root) -> Diagnosis:
     settings, examinations, speeds = root.settings, list[Examination](), dict[str, Speed]()
     spending, caller = root.models.spending, Caller(root.accounts)
     for names, chat in _chat_models(settings).items():
-        examined = examine_chat_model(_owner(names), chat, EndpointProbe(chat, spending, caller, PROBE_TIMEOUT_S))
+        probe = EndpointProbe(chat, spending, caller, PROBE_TIMEOUT_S)
+        examined = examine_chat_model(_owner(names), chat, probe, root.models.known_forms)
         examinations.append(examined)
         speeds |= {name: examined.speed for name in names if examined.speed}
     if settings.embeddings.engine == "model":

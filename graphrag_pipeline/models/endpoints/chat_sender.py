@@ -6,11 +6,11 @@ too long (`n_excess`), so that the code which built it can send a shorter one. I
 conversation is sent once more with a smaller one. If the cap cut a reply before its first word, because the model
 thinks first, the conversation is sent once more with room for thoughts.
 
-`LearnedModel` is what is known about a model, for the process:
+`LearnedModel` is what is known about a model, for the process; the form is kept for later commands, too:
 
 | known | from |
 |---|---|
-| the form in which JSON is asked for | refusals (`reply_forms.py`) |
+| the form in which JSON is asked for | refusals, now or in an earlier command (`reply_forms.py`) |
 | the window | the settings, the list of models, refusals, replies that end at it (`windows.py`) |
 | whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
 | the longest reply | the usage |
@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NoReturn
 
 from graphrag_pipeline.models.caller import Caller
@@ -43,6 +44,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     count_prompt,
     read_model_windows,
 )
+from graphrag_pipeline.models.known_forms import KnownForms
 from graphrag_pipeline.models.ports import CallFailedError, Message
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -77,9 +79,12 @@ class LearnedModel:
     is_cutting: bool = False
 
     @classmethod
-    def of_settings(cls, settings: ChatModelSettings) -> LearnedModel:
-        """Return what the settings say."""
-        return cls(ReplyForms(settings.structured_output), ModelWindow(settings.context_window))
+    def of_settings(cls, settings: ChatModelSettings, known_forms: KnownForms | None = None) -> LearnedModel:
+        """Return what the settings say, and the form of JSON that an earlier command found."""
+        place = (settings.base_url, settings.model)
+        kept = known_forms.read(*place) if known_forms else None
+        keep = partial(known_forms.write, *place) if known_forms else None
+        return cls(ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window))
 
     def with_thoughts(self, cap: int | None) -> int | None:
         """Return the cap of a reply with its thoughts."""

@@ -20,6 +20,7 @@ from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker
+from graphrag_pipeline.models.known_forms import KnownForms
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
@@ -35,6 +36,7 @@ class ModelClients:
 
     Attributes:
         cache: validated replies and vectors.
+        known_forms: the form of structured outputs that each model accepts.
         spending: the budget and rate limits of the root.
     """
 
@@ -46,6 +48,7 @@ class ModelClients:
         self._learned: dict[tuple[str, ...], LearnedModel] = {}
         self._caller = Caller()
         database, self.cache = _open_cache(location)
+        self.known_forms = KnownForms(database)
         self.spending = Spending(database, settings.budget)
 
     def chat_model(self, section: str) -> OpenAIChatModel:
@@ -65,7 +68,9 @@ class ModelClients:
     def _learned_of(self, settings: ChatModelSettings) -> LearnedModel:
         """Return what is known about a model; sections with the same model and address share it."""
         place = (settings.base_url, settings.model, settings.structured_output, str(settings.context_window))
-        return self._learned.setdefault(place, LearnedModel.of_settings(settings))
+        if place not in self._learned:
+            self._learned[place] = LearnedModel.of_settings(settings, self.known_forms)
+        return self._learned[place]
 
     @property
     def embedder(self) -> OpenAIEmbedder:

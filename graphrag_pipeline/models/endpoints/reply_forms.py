@@ -8,9 +8,10 @@
 | `tool` | one tool that must be called, with the schema as its parameters |
 | `plain` | the schema in words |
 
-They are tried in this order. A form that an endpoint refuses is left for all clients of the model in this process; one
-that the settings name is the only one. The first request in a form is its trial: the others wait for the result, so
-that an endpoint refuses a form once and not once for each request under way.
+They are tried in this order. A form that an endpoint refuses is left for all clients of the model, and the one that it
+takes is kept for later commands (`models/known_forms.py`). A kept form that is refused is forgotten, and all are tried
+again. A form that the settings name is the only one. The first request in a form is its trial: the others wait for the
+result, so that an endpoint refuses a form once and not once for each request under way.
 
 Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
 """
@@ -18,7 +19,7 @@ Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -41,12 +42,18 @@ class ReplyForms:
 
     Args:
         pinned: a form of the settings, or `auto`.
+        kept: the form that an earlier command found; None if there is none.
+        keep: receives the form that is found; None says that `kept` does not hold any more.
     """
 
-    def __init__(self, pinned: str = AUTO) -> None:
-        self.current = FORMS[0] if pinned == AUTO else pinned
-        self._is_pinned = pinned != AUTO
-        self._taken = {(pinned, True), (pinned, False)} if self._is_pinned else set()
+    def __init__(
+        self, pinned: str = AUTO, kept: str | None = None, keep: Callable[[str | None], object] | None = None
+    ) -> None:
+        self._forms = possible_forms(pinned)
+        self._kept = self._of_before = kept if kept in self._forms[1:] else None
+        self._keep = keep
+        self.current = self._kept or self._forms[0]
+        self._taken = {(pinned, True), (pinned, False)} if len(self._forms) == 1 else set()
         self._trial: asyncio.Event | None = None
 
     @asynccontextmanager
@@ -67,6 +74,7 @@ class ReplyForms:
         try:
             yield form
             self._taken.add((form, has_limits))
+            self._note_taken(form)
         finally:
             if trial is not None:
                 self._trial = None
@@ -81,13 +89,38 @@ class ReplyForms:
         """
         if self.current != refused:
             return True
-        following = FORMS[FORMS.index(refused) + 1 :]
+        if refused == self._of_before:
+            self._of_before = None
+            self._change_kept(None)
+            self.current = self._forms[0]
+            return True
+        following = self._forms[self._forms.index(refused) + 1 :]
         if not has_limits:
             following = tuple(form for form in following if form != UNLIMITED)
-        if not following or (self._is_pinned and following[0] != UNLIMITED):
+        if not following:
             return False
         self.current = following[0]
         return True
+
+    def _note_taken(self, form: str) -> None:
+        """Keep the form that the endpoint took if others were refused before it."""
+        if form == self.current and form not in (self._kept, self._forms[0]):
+            self._change_kept(form)
+
+    def _change_kept(self, form: str | None) -> None:
+        self._kept = form
+        if self._keep is not None:
+            self._keep(form)
+
+
+def possible_forms(pinned: str) -> tuple[str, ...]:
+    """Return the forms that may be tried, in order: all, or the form that the settings name.
+
+    A pinned schema may be sent without limits, too.
+    """
+    if pinned == AUTO:
+        return FORMS
+    return FORMS[:2] if pinned == FORMS[0] else (pinned,)
 
 
 def shape_request(

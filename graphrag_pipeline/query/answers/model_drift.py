@@ -22,13 +22,20 @@ from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Mess
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.shortening import MAX_SHORTENED
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, list_limit
 from graphrag_pipeline.query.answers.model_citations import Shown, shown_numbers
 from graphrag_pipeline.query.answers.model_points import cite_shown, pack_batches, read_score
 from graphrag_pipeline.query.answers.shorter_contexts import shorten_context
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, mark_question, open_question, read_questions, request_all
+from graphrag_pipeline.query.model_requests import (
+    MAX_QUESTION_CHARS,
+    as_data,
+    mark_question,
+    open_question,
+    read_questions,
+    request_all,
+)
 from graphrag_pipeline.query.own_text import read_own_text
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
@@ -52,7 +59,8 @@ class StepReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(StepReply, "step")
-LIMITS = {"follow_up_queries": {"maxItems": MAX_FOLLOW_UPS}}
+LIMITS = {"follow_up_queries": list_limit(MAX_FOLLOW_UPS, MAX_QUESTION_CHARS)}
+"""The response may take the whole reply, so the cap of the reply is its limit."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, list_limit
 from graphrag_pipeline.query.answers.map_batches import pack_batches
 from graphrag_pipeline.query.answers.model_points import MappedPoints, map_contexts
 from graphrag_pipeline.query.context import row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import open_question, read_questions, request_all
+from graphrag_pipeline.query.model_requests import MAX_QUESTION_CHARS, open_question, read_questions, request_all
 from graphrag_pipeline.query.results import Context, TextUnitRecord
 from graphrag_pipeline.query.search.global_ import NO_REPORT
 from graphrag_pipeline.query.search.lazy import (
@@ -49,7 +49,7 @@ def split_question(index: IndexReader, question: str, max_subqueries: int) -> tu
     prompt, language = index.prompt("lazy_subqueries"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_subqueries=str(max_subqueries))
     parse = partial(read_subqueries, echoes=prompt.echoes)
-    limits = {"subqueries": {"maxItems": max_subqueries}}
+    limits = {"subqueries": list_limit(max_subqueries, MAX_QUESTION_CHARS)}
     request = ChatRequest("subqueries", messages, parse, SUBQUERIES_FORMAT, limits=limits)
     [reply] = request_all(index, "answers", [request])
     found = () if isinstance(reply, Failure) else reply.value[:max_subqueries]

@@ -24,7 +24,7 @@ from graphrag_pipeline.citations import Cited, parse_citations, render_citation,
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, text_limit
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.map_batches import batch_reports, pack_batches
 from graphrag_pipeline.query.answers.model_citations import Shown, keep_shown, shown_numbers
@@ -57,7 +57,7 @@ class MapReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(MapReply, "points")
-LIMITS = {"points": {"maxItems": 30}}
+MAX_POINTS = 30
 """A model that repeats a point is stopped soon after the most that a reply of `max_words` holds."""
 ECHOED = "points that repeat the prompt"
 UNCITED = "points without a citation"
@@ -211,18 +211,19 @@ def _overhead(index: IndexReader, question: str) -> int:
 def _build_request(
     index: IndexReader, question: str, prompt: str, kind: str, context: Context
 ) -> ChatRequest[ReadPoints]:
-    settings = index.settings.answers
+    settings, max_words = index.settings.answers, index.settings.words_for("answers")
     messages = open_question(
         index.prompt(prompt),
         settings.language,
         question,
         context_data=as_data(render_context(context)),
-        max_length=str(index.settings.words_for("answers")),
+        max_length=str(max_words),
     )
     shown, echoes = shown_numbers(context), index.prompt(prompt).echoes
     numbers = ", ".join(map(str, context.record_numbers))
     parse = partial(read_points, shown=shown, echoes=echoes, is_citation_needed=settings.cited_points_only)
-    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT, limits=LIMITS)
+    limits = {"points": {"maxItems": MAX_POINTS}, "description": text_limit(max_words)}  # half of the reply's tokens
+    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT, limits=limits)
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:

@@ -12,6 +12,7 @@ contexts. A chat model (`answers/model_drift.py`) answers each step and writes t
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
@@ -35,6 +36,8 @@ from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8
 """Reports found for each that is taken: many of the nearest are above or below the frontier."""
+_MEANT = "#%&@*/"
+"""Punctuation that belongs to a name, such as C#."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,15 @@ class Drift:
             "is_overview": self.selection.is_overview,
             "invented_citations": sum(step.n_invented for step in self.steps),
             "copied_from_prompt": sum(step.n_copied for step in self.steps),
+            "repeated_questions": self._count_repeated(),
             "failures": self.failures,
         }
+
+    def _count_repeated(self) -> int:
+        """Return how many follow-up questions repeat the question or an earlier one; they are not asked."""
+        seen = {fold(step.question) for step in self.steps if not step.depth}
+        proposed = [fold(question) for step in self.steps for question in step.follow_ups]
+        return len(proposed) - len({*proposed} - seen)
 
 
 class Follower(Protocol):
@@ -201,8 +211,10 @@ def open_questions(steps: Sequence[DriftStep]) -> list[str]:
 
 
 def fold(question: str) -> str:
-    """Return a question in the form that its spellings share."""
-    return " ".join(question.casefold().split()).rstrip("?!. ")
+    """Return a question in the form that its spellings share: without case, punctuation and extra blanks."""
+    shown = unicodedata.normalize("NFKC", question).casefold()
+    kept = (" " if unicodedata.category(char)[0] == "P" and char not in _MEANT else char for char in shown)
+    return " ".join("".join(kept).split())
 
 
 def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Repl
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, text_limit
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
@@ -72,6 +73,7 @@ class RatingsReply(BaseModel):
 
 RESPONSE_FORMAT = json_schema_format(RatingReply, "rating")
 BATCH_FORMAT = json_schema_format(RatingsReply, "ratings")
+RATING_LIMIT: dict[str, dict[str, Any]] = {"rating": {"enum": list(range(MAX_RATING + 1))}}
 Ratings = dict[int, int]
 """Human-readable id of a report -> rating."""
 _Asked = tuple[ChatRequest[Ratings], list[int]]
@@ -240,7 +242,11 @@ class ModelRater:
         def parse(reply: str) -> Ratings:
             return {number: read_rating(reply, prompt.echoes)}
 
-        return ChatRequest(f"report {number}", messages, parse, RESPONSE_FORMAT)
+        limits: dict[str, dict[str, Any]] = {
+            "reason": text_limit(self._index.settings.reply_tokens_for("rating") // 2),
+            **RATING_LIMIT,
+        }
+        return ChatRequest(f"report {number}", messages, parse, RESPONSE_FORMAT, limits=limits)
 
     def _build_batch_request(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
         context = Context(reports=tuple(reports))
@@ -262,7 +268,8 @@ def ratings_request(
     record = f"{kind} {', '.join(map(str, numbers))}"
     most = index.settings.rating.max_reply_tokens + TOKENS_PER_RATING * len(numbers)
     schema = batch_format(numbers)
-    return ChatRequest(record, messages, lambda reply: read_ratings(reply, numbers), schema, max_tokens=most)
+    parse = partial(read_ratings, numbers=numbers)
+    return ChatRequest(record, messages, parse, schema, max_tokens=most, limits=RATING_LIMIT)
 
 
 def batch_format(numbers: Sequence[int]) -> dict[str, Any]:

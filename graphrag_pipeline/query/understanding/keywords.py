@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.structured import json_schema_format, list_limit
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import open_question, request_all
 from graphrag_pipeline.query.token_budget import answer_cost
@@ -38,6 +38,7 @@ class KeywordsReply(BaseModel):
 
 
 KEYWORDS_FORMAT = json_schema_format(KeywordsReply, "keywords")
+LIMITS = {f"{kind}_level_keywords": list_limit(MAX_KEYWORDS, MAX_KEYWORD_CHARACTERS) for kind in ("high", "low")}
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def extract_keywords(index: IndexReader, question: str) -> Keywords:
         PipelineError: no call can be answered, or the budget of the root is spent.
     """
     messages = open_question(index.prompt(_PROMPT), index.settings.answers.language, question)
-    request = ChatRequest("keywords", messages, read_keywords, KEYWORDS_FORMAT)
+    request = ChatRequest("keywords", messages, read_keywords, KEYWORDS_FORMAT, limits=LIMITS)
     reserve = answer_cost(index.settings, 0) if index.settings.answers.engine == "model" else 0
     [reply] = request_all(index, "answers", [request], reserve)
     return Keywords(failure=reply.reason) if isinstance(reply, Failure) else reply.value

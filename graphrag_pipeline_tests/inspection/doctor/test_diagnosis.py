@@ -114,6 +114,34 @@ def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> N
     assert status == "note" and "json_schema is refused" in text and text.endswith(" works")
 
 
+def test_the_form_of_json_that_works_now_is_kept_for_later_commands(tmp_path: Path) -> None:
+    with running_model_server(refused_formats=("json_schema",)) as server:
+        root = make_root(tmp_path / "root", server.base_url)
+        root.models.known_forms.write(server.base_url, "test-chat", "plain").result()
+        diagnose(root)
+    assert root.models.known_forms.read(server.base_url, "test-chat") == "json_object"
+    with running_model_server() as server:
+        root = make_root(tmp_path / "other", server.base_url)
+        root.models.known_forms.write(server.base_url, "test-chat", "plain").result()
+        diagnose(root)
+    assert root.models.known_forms.read(server.base_url, "test-chat") is None, "the first form works"
+
+
+def test_limits_that_an_endpoint_refuses_are_a_note_of_doctor(tmp_path: Path) -> None:
+    def refuse(request: ReceivedRequest) -> bool:
+        return "maxLength" in str(request.body.get("response_format"))
+
+    fault = Fault("400", message="Invalid schema for response_format: 'maxLength' is not permitted.")
+    with running_model_server() as server:
+        server.push((refuse, fault))
+        root = make_root(tmp_path / "root", server.base_url)
+        diagnosis = diagnose(root)
+    status, text = found(diagnosis, "chat_model", "JSON")
+    assert status == "note" and text.endswith("json_schema_unlimited works")
+    assert "structured_output" not in diagnosis.settings.get("chat_model", {})
+    assert root.models.known_forms.read(server.base_url, "test-chat") == "json_schema_unlimited"
+
+
 def test_a_form_of_json_that_is_taken_and_not_followed_is_replaced(tmp_path: Path) -> None:
     city = Reply("Paris has five letters.")
     with running_model_server([(lambda request: "json_schema" in str(request.body), city)]) as server:

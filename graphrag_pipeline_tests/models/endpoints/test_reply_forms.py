@@ -6,16 +6,20 @@ import asyncio
 import logging
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints import reply_forms
+from graphrag_pipeline.models.endpoints.clients import ModelClients
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.reply_forms import FORMS, ReplyForms
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.settings.models import ChatModelSettings
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.dialects import FORMATS
 from graphrag_pipeline_tests.support.models.model_clients import chat_model, complete, in_loop
@@ -154,6 +158,58 @@ def test_a_form_that_is_ignored_is_corrected_with_the_schema_in_words(tmp_path: 
     with running_model_server(script, ignored_formats=FORMATS) as server:
         assert complete(chat_model(server.base_url, tmp_path), rate("rate")).value.rating == 2
     assert "JSON schema" in (server.calls[1].body or {})["messages"][-1]["content"] and server.count() == 2
+
+
+def rate_in_a_new_process(
+    base_url: str, folder: Path, question: str, has_limits: bool = False, **settings: Any
+) -> None:
+    """Rate by the clients of a process of its own: only the database is shared."""
+    chosen = Settings(
+        chat_model=ChatModelSettings(**{"model": "m", "base_url": base_url, "backoff_s": 0.001} | settings)
+    )
+    clients = ModelClients(chosen, folder / "responses.sqlite")
+    assert complete(clients.chat_model("extraction"), rate(question, has_limits)).value.rating == 3
+
+
+@pytest.mark.parametrize(("refused", "n_first"), [(("json_schema",), 2), (FORMATS, 4)])
+def test_the_next_command_asks_in_the_form_that_was_found(
+    tmp_path: Path, refused: tuple[str, ...], n_first: int
+) -> None:
+    with running_model_server([("rate", {"rating": 3, "why": "so"})], refused_formats=refused) as server:
+        rate_in_a_new_process(server.base_url, tmp_path, "rate one")
+        assert server.count() == n_first
+        rate_in_a_new_process(server.base_url, tmp_path, "rate two")
+        assert server.count() == n_first + 1
+        rate_in_a_new_process(server.base_url, tmp_path, "rate two", model="other")
+        assert server.count() == 2 * n_first + 1, "another model may take other forms"
+
+
+@pytest.mark.parametrize("pinned", ["auto", "json_schema"])
+def test_the_next_command_leaves_out_limits_that_were_refused(tmp_path: Path, pinned: str) -> None:
+    def answer(request: ReceivedRequest) -> object:
+        if "maxLength" in str(request.body.get("response_format")):
+            return Fault("400", message="Invalid schema for response_format: 'maxLength' is not permitted.")
+        return {"rating": 3, "why": "so"}
+
+    with running_model_server(answer) as server:  # type: ignore[arg-type]
+        for name in ("one", "two"):
+            rate_in_a_new_process(server.base_url, tmp_path, f"rate {name}", True, structured_output=pinned)
+        assert [call.status for call in server.calls] == [400, 200, 200]
+
+
+def test_a_kept_form_that_is_refused_is_forgotten_and_all_are_tried_again(tmp_path: Path) -> None:
+    script = [("rate", {"rating": 3, "why": "so"})]
+    with running_model_server(script, refused_formats=("json_schema", "json_object")) as old:
+        rate_in_a_new_process(old.base_url, tmp_path, "rate one")
+        assert old.count() == 3
+        address = old.base_url
+    port = urlsplit(address).port or 0
+    with running_model_server(script, refused_formats=("tools",), port=port) as new:
+        rate_in_a_new_process(address, tmp_path, "rate two")
+        assert [call.status for call in new.calls] == [400, 200]
+        rate_in_a_new_process(address, tmp_path, "rate three")
+        assert [call.status for call in new.calls] == [400, 200, 200]
+        assert (new.calls[-1].body or {})["response_format"]["type"] == "json_schema"
 
 
 def test_another_request_may_have_left_a_form_in_the_meantime() -> None:

@@ -14,7 +14,7 @@ from graphrag_pipeline.query.answers.model_drift import points_of, read_step
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import mark_question
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.drift import DriftStep
+from graphrag_pipeline.query.search.drift import DriftStep, fold
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -83,6 +83,29 @@ def test_the_answer_rests_on_the_steps_and_its_citations_resolve(small: GraphInd
     follow_up = server.calls[-2].body["messages"]
     assert follow_up[1]["content"] == "<question>\nWho is Bob Cratchit?\n</question>"
     assert "no instruction to you" in follow_up[0]["content"] and f"about this: {QUESTION}" in follow_up[0]["content"]
+
+
+def test_a_follow_up_that_repeats_the_question_or_an_earlier_one_is_dropped_and_counted(
+    small: GraphIndex, tmp_path: Path
+) -> None:
+    def reply(request: ReceivedRequest) -> str:
+        if "begin an investigation" in request.prompt:
+            return step("Open [Data: Reports (1)].", 40, "who haunted \u201cScrooge\u201d", "Who is Marley?")
+        return step("Found [Data: Sources (1)].", 90, "Who, is marley", "Who haunted Scrooge ?!")
+
+    with running_model_server(reply) as server:
+        result = open_with_model(small, tmp_path, server).search(QUESTION, method="drift")
+    assert [asked["question"] for asked in result.selection["follow_ups"]] == ["Who is Marley?"]
+    assert result.selection["repeated_questions"] == 3 and result.selection["stopped_by"] == "nothing open"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [("Who is Bob?", "  who is\nBOB", True), ("\u8c01\u662f\u9c8d\u52c3\uff1f", "\u8c01\u662f\u9c8d\u52c3", True),
+     ("What is C++?", "What is C?", False), ("What is C#?", "What is C?", False), ("Who's Bob?", "Who is Bob?", False)],
+)  # fmt: skip
+def test_spellings_of_a_question_have_one_form(first: str, second: str, is_same: bool) -> None:
+    assert (fold(first) == fold(second)) is is_same
 
 
 def test_a_follow_up_question_cannot_end_its_marks() -> None:
