@@ -54,7 +54,12 @@ class ResponseCache:
         upsert = database.insert(RESPONSES)
         newer = {column.name: upsert.excluded[column.name] for column in RESPONSES.c if not column.primary_key}
         self._upsert_reply = upsert.on_conflict_do_update(index_elements=["request_key"], set_=newer)
-        self._insert_vector = database.insert(VECTORS).on_conflict_do_nothing()
+        insert = database.insert(VECTORS)
+        self._insert_vector = insert.on_conflict_do_update(
+            index_elements=["fingerprint", "text_hash"],
+            set_={"vector": insert.excluded.vector},
+            where=func.length(VECTORS.c.vector) != func.length(insert.excluded.vector),
+        )
 
     def read(self, request_keys: Collection[str]) -> dict[str, StoredReply]:
         """Return the stored replies of `request_keys`, by key; keys without a reply are left out."""
@@ -128,7 +133,7 @@ class ResponseCache:
         return np.frombuffer(rows[0][0], dtype="<f4") if rows else None
 
     def write_vectors(self, fingerprint: str, vectors: Mapping[str, np.ndarray]) -> Future[None]:
-        """Store vectors by text hash; the future is done when they are committed."""
+        """Store vectors by text hash; one of another length is replaced. The future is done when they are committed."""
         rows = [
             {"fingerprint": fingerprint, "text_hash": key, "vector": vector.astype("<f4").tobytes()}
             for key, vector in vectors.items()

@@ -219,6 +219,12 @@ def for_questions(embedder: Embedder) -> Embedder:
     return getattr(embedder, "for_questions", embedder)
 
 
+def expecting(embedder: Embedder, dimensions: int | None) -> Embedder:
+    """Return an embedder whose vectors must have this length, if it can check that; None leaves it as it is."""
+    expect: Callable[[int], Embedder] | None = getattr(embedder, "expecting", None)
+    return embedder if expect is None or dimensions is None else expect(dimensions)
+
+
 def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
     """Embed texts, a repeated text once.
 

@@ -18,7 +18,7 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.embedding_identity import identity_of
-from graphrag_pipeline.models.ports import can_search, for_questions
+from graphrag_pipeline.models.ports import can_search, expecting, for_questions
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.filtering.document_mask import DocumentMask, document_rows, find_document_mask
 from graphrag_pipeline.query.filtering.filters import DocumentFields
@@ -165,11 +165,17 @@ class IndexReader:
 
     def embed(self, texts: list[str]) -> np.ndarray:
         """Return the vectors of texts that are like those of the index, float32 (len(texts), dimensions)."""
-        return embedder_for(self.embedder, self.calls.caller(EMBEDDINGS)).embed(texts)
+        return self._embedder_of_index.embed(texts)
 
     def embed_question(self, question: str) -> np.ndarray:
         """Return the vector of a question, float32 (dimensions,)."""
-        return for_questions(embedder_for(self.embedder, self.calls.caller(EMBEDDINGS))).embed([question])[0]
+        return for_questions(self._embedder_of_index).embed([question])[0]
+
+    @property
+    def _embedder_of_index(self) -> Embedder:
+        """The embedder for the question that is answered; vectors of another length than the index has are an error."""
+        called = embedder_for(self.embedder, self.calls.caller(EMBEDDINGS))
+        return expecting(called, self.snapshot.manifest.dimensions)
 
     def embed_passages(self, texts: list[str]) -> np.ndarray:
         """Return the vectors by which passages are compared with a question: the bundled ones, which cost nothing."""

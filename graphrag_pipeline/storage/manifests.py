@@ -129,6 +129,12 @@ class Manifest:
         yield from filter(None, [self.sentences])
 
     @property
+    def dimensions(self) -> int | None:
+        """Length of the vectors of texts; None without any."""
+        lengths = (folder.dimensions for folder in self.vectors.values() if folder.n_rows)
+        return next(lengths, None)
+
+    @property
     def id(self) -> str:
         return self.read_id or hash_of(json.loads(self.to_json()))
 

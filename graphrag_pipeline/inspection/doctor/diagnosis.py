@@ -17,6 +17,7 @@ from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
+from graphrag_pipeline.models.ports import can_search
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -98,7 +99,7 @@ def diagnose(root: Root) -> Diagnosis:
     if settings.embeddings.engine == "model":
         embedding = settings.embedding_model
         probe = EndpointProbe(embedding, spending, caller, PROBE_TIMEOUT_S)
-        examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe)
+        examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe, _published_dimensions(root))
         examinations.append(examined)
         speeds |= {EMBEDDING_SECTION: examined.speed} if examined.speed else {}
     if settings.rerank_model.model:
@@ -106,6 +107,13 @@ def diagnose(root: Root) -> Diagnosis:
         examinations.append(examine_rerank_model(RERANK_SECTION, settings.rerank_model, probe))
     forecast, reason = _forecast(root, speeds)
     return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root))
+
+
+def _published_dimensions(root: Root) -> int | None:
+    """Return the length of the vectors of the published index; None without one, or if another model made them."""
+    manifest = root.snapshots.current_manifest()
+    is_of_model = manifest is not None and can_search(root.embedder, manifest.embedding_fingerprint)
+    return manifest.dimensions if manifest is not None and is_of_model else None
 
 
 def _chat_models(settings: Settings) -> Mapping[tuple[str, ...], ChatModelSettings]:

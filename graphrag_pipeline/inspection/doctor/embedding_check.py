@@ -28,13 +28,19 @@ PREFIXES = (
 """Models that want a word in front of each text, by their names: of a question, of another text."""
 
 
-def examine_embedding_model(section: str, settings: EmbeddingModelSettings, probe: EndpointProbe) -> Examination:
-    """Check an embedding model with a few requests; the first failure ends the examination."""
+def examine_embedding_model(
+    section: str, settings: EmbeddingModelSettings, probe: EndpointProbe, published: int | None = None
+) -> Examination:
+    """Check an embedding model with a few requests; the first failure ends the examination.
+
+    Args:
+        published: length of the vectors of the published index, if this model made them.
+    """
     findings, listed = check_endpoint(settings)
     speed: Speed | None = None
     if findings[0].status != "failed":
         try:
-            vectors = _check_vectors(settings, probe)
+            vectors = _check_vectors(settings, probe, published)
             findings = [*accept_other_name(settings, findings, listed), vectors]
             batch, speed = _check_batch(settings, probe)
             findings += [batch, _check_longest(settings, probe), *_check_prefixes(settings)]
@@ -45,11 +51,17 @@ def examine_embedding_model(section: str, settings: EmbeddingModelSettings, prob
     return Examination(section, f"{settings.model} at {settings.base_url}", tuple(findings), speed)
 
 
-def _check_vectors(settings: EmbeddingModelSettings, probe: EndpointProbe) -> Finding:
+def _check_vectors(settings: EmbeddingModelSettings, probe: EndpointProbe, published: int | None) -> Finding:
     [vector], seconds, _ = probe.embed([text_of(8)])
     if settings.dimensions not in (None, len(vector)):
         text = f"vectors have {len(vector)} numbers, and dimensions is {settings.dimensions}"
         return Finding("vectors", "note", text, {"dimensions": None})
+    if published not in (None, len(vector)):
+        text = (
+            f"vectors have {len(vector)} numbers, and those of the published index {published}: another model has the "
+            "same name, so questions fail; serve the model that made the index, or set `dimensions` and run `index`"
+        )
+        return Finding("vectors", "failed", text)
     return Finding("vectors", "ok", f"{len(vector)} numbers, after {seconds:.1f} s")
 
 

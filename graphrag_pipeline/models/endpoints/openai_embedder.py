@@ -17,7 +17,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -103,6 +103,12 @@ class OpenAIEmbedder:
         model._limit = piece_limit(self._settings, model._prefix)
         return model
 
+    def expecting(self, dimensions: int) -> Self:
+        """Return this model with a known length of vectors: others are neither stored nor taken from the store."""
+        model = copy.copy(self)
+        model._learned = replace(self._learned, dimensions=dimensions)
+        return model
+
     @property
     def dimensions(self) -> int:
         """Length of a vector: from the settings, from a stored vector, or from a request to the model.
@@ -151,8 +157,9 @@ class OpenAIEmbedder:
             raise TypeError("texts is a single string: pass a sequence of strings, such as [text]")
         keys = [text_hash(text) for text in texts]
         text_of = {key: text for key, text in zip(keys, texts, strict=True) if text.strip()}
-        vectors = self.read_stored(text_of)
-        self._check_length(list(vectors.values()))
+        vectors = {
+            key: vector for key, vector in self.read_stored(text_of).items() if self._have_right_length([vector])
+        }
         self._caller.add_cached(len(vectors))
         missing = {key: text for key, text in text_of.items() if key not in vectors}
         failures = self._embed_missing(missing, vectors, progress)
@@ -278,8 +285,8 @@ class OpenAIEmbedder:
             wrong = next(len(vector) for vector in vectors if len(vector) != self._learned.dimensions)
             raise PipelineError(
                 f"embedding model {self._settings.model!r} at {self._endpoint.host} gives vectors of {wrong} numbers "
-                f"where {self._learned.dimensions} are expected (from the settings or stored vectors); set `model` to "
-                "the one that made the stored vectors, or set `dimensions` and rebuild the vectors"
+                f"where {self._learned.dimensions} are expected (from the settings, stored vectors or the index); "
+                "set `model` to the one that made the stored vectors, or set `dimensions` and rebuild the vectors"
             )
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.doctor.diagnosis import RERANK_SECTION, Diagnosis, diagnose, render_diagnosis
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.vectors import embed
 from graphrag_pipeline_tests.support.command_line import run
-from graphrag_pipeline_tests.support.models.model_roots import KEY_VARIABLE, make_model_root
+from graphrag_pipeline_tests.support.models.model_roots import KEY_VARIABLE, ModelIndex, make_model_root
 
 FREE = {"prompt_price": 0, "completion_price": 0}
 GOOD = {"parameters": {"temperature": 0}, **FREE}
@@ -263,3 +265,22 @@ def test_a_root_without_models_has_nothing_to_check(tmp_path: Path) -> None:
     assert run("init", tmp_path / "root").returncode == 0
     shown = run("--root", tmp_path / "root", "doctor")
     assert shown.returncode == 0 and "nothing to check" in shown.stdout
+
+
+def test_another_embedding_model_behind_the_name_is_an_error_of_questions_and_of_doctor(
+    model_index: ModelIndex,
+) -> None:
+    def answer_with_shorter_vectors(request: ReceivedRequest) -> Reply | None:
+        return Reply(vectors=[[1.0] * 8] * len(request.inputs)) if request.inputs else None
+
+    model_index.script = answer_with_shorter_vectors
+    expected = "gives vectors of 8 numbers where [0-9]+ are expected .*the index"
+    for method in ("local", "basic", "drift", "lazy"):
+        with GraphIndex.open(model_index.root.path) as index, pytest.raises(PipelineError, match=expected):
+            index.search("Where does Tom Veldt work?", method=method)
+    diagnosis = diagnose(model_index.root)
+    status, text = found(diagnosis, "embedding_model", "vectors")
+    assert status == "failed" and text.startswith("vectors have 8 numbers, and those of the published index ")
+    model_index.script = None
+    with GraphIndex.open(model_index.root.path) as index:
+        assert index.search("Where does Tom Veldt work?", method="local").answer, "the wrong vector was not stored"

@@ -230,6 +230,19 @@ def test_a_model_with_other_dimensions_than_the_stored_vectors_is_an_error(tmp_p
             model.embed(["second"])
 
 
+def test_a_vector_of_another_length_than_the_index_has_is_neither_stored_nor_taken(tmp_path: Path) -> None:
+    with running_model_server(dimensions=24) as server:
+        model = embedder(server.base_url, tmp_path).expecting(16)
+        with pytest.raises(PipelineError, match="gives vectors of 24 numbers where 16 are expected"):
+            model.embed(["first"])
+        assert not model.read_stored({text_hash("first"): "first"})
+        embedder(server.base_url, tmp_path).embed(["first"])  # stored by a reader that did not know the length
+    with running_model_server(dimensions=16) as server:
+        model = embedder(server.base_url, tmp_path).expecting(16)
+        assert model.embed(["first"]).shape == (1, 16) and server.count() == 1
+        assert model.embed(["first"]).shape == (1, 16) and server.count() == 1, "the wrong vector is replaced"
+
+
 @pytest.mark.parametrize("value", ["bm90IGE=", "?", [], [math.inf], ["x"], None, [[1.0]], [1e300]])
 def test_an_invalid_vector_is_not_an_answer(value: object) -> None:
     with pytest.raises(ReplyFormatError):
