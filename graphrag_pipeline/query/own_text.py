@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphrag_pipeline.citations import replace_written
+from graphrag_pipeline.citations import strip_written
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.text.sentences import split_sentences
 
 DECLINED = "NOT IN THE INDEX"
@@ -35,22 +36,26 @@ class OwnText:
     n_copied: int = 0
 
 
-def read_own_text(reply: str, echoes: PromptEchoes, data: str = "") -> OwnText:
+def read_own_text(reply: str, echoes: PromptEchoes, question: str = "", data: str = "") -> OwnText:
     """Return what a reply says in words of its own.
 
     Args:
         echoes: of the prompt.
-        data: the question and what the prompt showed in the place of a placeholder; text that it holds is not copied.
+        question: of the user; a reply that says nothing else has no answer.
+        data: what the prompt showed in the place of a placeholder; text that it or the question holds is not copied.
 
     Raises:
-        ReplyFormatError: the text shows the tables of the data, or more than half of its sentences repeat the prompt,
-            unless it starts with DECLINED.
+        ReplyFormatError: the text shows the tables of the data, only repeats the question, or more than half of its
+            sentences repeat the prompt, unless it starts with DECLINED.
     """
     if shows_context(reply):
         raise ReplyFormatError(_NO_ANSWER)
+    if question and fold_question(strip_written(reply)) == fold_question(question):
+        raise ReplyFormatError(_NO_ANSWER)
+    known = f"{question}\n{data}"
     bare = reply.lstrip(AROUND)
     start = len(reply) - len(bare) + len(DECLINED) if bare.startswith(DECLINED) else 0
-    lines = [list(_judge_sentences(line, echoes, data)) for line in reply[start:].split("\n")]
+    lines = [list(_judge_sentences(line, echoes, known)) for line in reply[start:].split("\n")]
     verdicts = [is_copied for line in lines for sentence, is_copied in line if _has_words(sentence)]
     n_copied = sum(verdicts)
     if not n_copied:
@@ -84,4 +89,4 @@ def _keep_own(line: list[tuple[str, bool]]) -> str | None:
 
 
 def _has_words(text: str) -> bool:
-    return re.search(r"\w", replace_written(text, lambda _: "")) is not None
+    return re.search(r"\w", strip_written(text)) is not None

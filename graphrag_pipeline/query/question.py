@@ -7,6 +7,7 @@ neighbouring languages; asking and overview words are English. Keep out: vectors
 from __future__ import annotations
 
 import functools
+import unicodedata
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.extractive import words_of
@@ -14,6 +15,9 @@ from graphrag_pipeline.text.extractive import words_of
 MAX_QUESTION_CHARS = 8_000
 MAX_MARK_CHARS = 12
 """Letters and digits before a repeated question, as in "Question 3: Who is Tiny Tim?"."""
+
+_MEANT = "#%&@*/"
+"""Punctuation that belongs to a name, such as C#."""
 
 _FUNCTION_TEXT = """
 a about above after again against all also am an and any are aren't as at be because been before being below between
@@ -121,6 +125,13 @@ def stem(word: str) -> str:
 
 _ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
+
+
+def fold_question(question: str) -> str:
+    """Return a question in the form that its spellings share: without case, punctuation and extra blanks."""
+    shown = unicodedata.normalize("NFKC", question).casefold()
+    kept = (" " if unicodedata.category(char)[0] == "P" and char not in _MEANT else char for char in shown)
+    return " ".join("".join(kept).split())
 
 
 def repeats_question(question: str, text: str) -> bool:

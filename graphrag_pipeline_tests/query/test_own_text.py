@@ -146,7 +146,7 @@ def test_a_copied_sentence_takes_its_citation_along() -> None:
 def test_words_that_the_data_or_the_question_holds_are_not_copied() -> None:
     prompt = prompt_of("local_search_answer")
     sentence = "Say only what the data supports, and name what it leaves open."
-    assert read_own_text(sentence, prompt.echoes, f"The clerk's rule: {sentence}") == OwnText(sentence)
+    assert read_own_text(sentence, prompt.echoes, data=f"The clerk's rule: {sentence}") == OwnText(sentence)
 
 
 def test_a_declining_reply_keeps_its_head_without_the_copied_rest() -> None:
@@ -165,3 +165,14 @@ def test_a_copied_hypothetical_answer_is_not_searched_for(small: GraphIndex, tmp
         index = open_with_model(small, tmp_path, server)
         assert imagine_answer(index, QUESTION) == QUESTION
         assert server.count() == 2
+
+
+@pytest.mark.parametrize("reply", ["Who haunted Scrooge?", "who haunted \u201cscrooge\u201d [Data: Sources (1)]"])
+def test_the_question_alone_is_no_answer(small: GraphIndex, tmp_path: Path, reply: str) -> None:
+    echoes = prompt_of("local_search_answer").echoes
+    with pytest.raises(ReplyFormatError, match="repeats the prompt"):
+        read_own_text(reply, echoes, "Who haunted Scrooge?")
+    assert read_own_text(f"{reply} Marley did.", echoes, "Who haunted Scrooge?").text
+    with running_model_server(lambda request: reply if request.kind == "answer" else None) as server:
+        result = open_with_model(small, tmp_path, server).search("Who haunted Scrooge?", method="local")
+    assert result.answering["engine"] == "embedded" and "Marley haunted Scrooge." in result.answer

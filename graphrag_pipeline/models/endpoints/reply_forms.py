@@ -42,7 +42,7 @@ class ReplyForms:
 
     Args:
         pinned: a form of the settings, or `auto`.
-        kept: the form that an earlier command found; None if there is none.
+        kept: the form that an earlier command found; None if it is not known.
         keep: receives the form that is found; None says that `kept` does not hold any more.
     """
 

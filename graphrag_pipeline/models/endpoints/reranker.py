@@ -180,7 +180,7 @@ def read_scores(body: object, n: int) -> Scores:
     values = body if isinstance(body, Mapping) else {}
     listed = next((values[name] for name in ("results", "data") if isinstance(values.get(name), list)), body)
     if not isinstance(listed, list):
-        raise ReplyFormatError(f"the reply has no list `results`; it starts {str(body)[:80]!r}")
+        raise ReplyFormatError(f"the reply has no list `results`; it starts {_show(body)}")
     scores: Scores = {}
     for place, item in enumerate(listed):
         if not isinstance(item, Mapping):
@@ -191,5 +191,10 @@ def read_scores(body: object, n: int) -> Scores:
         if is_index and is_score:
             scores.setdefault(index, float(score))
     if not scores and n:
-        raise ReplyFormatError(f"no result has an index below {n} and a score; the reply starts {str(body)[:80]!r}")
+        raise ReplyFormatError(f"no result has an index below {n} and a score; the reply starts {_show(body)}")
     return scores
+
+
+def _show(body: object) -> str:
+    """Return the start of a reply as JSON, as the server sent it."""
+    return json.dumps(body, ensure_ascii=False, default=str)[:80]

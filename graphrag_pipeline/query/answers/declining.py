@@ -38,12 +38,16 @@ N_COMPARED = 30
 def read_coverage(
     index: IndexReader, question: str, units: Sequence[TextUnitRecord], texts: Sequence[str] = ()
 ) -> Coverage:
-    """Return which words of a question neither text units, further texts, nor the nearest of basic search have."""
+    """Return which words of a question neither text units, further texts, nor the nearest of basic search have.
+
+    Args:
+        units: a context may show excerpts of them; all of their text counts.
+    """
     ranked = rank_text_units(index, question, N_COMPARED)
-    rows = index.snapshot.rows_of("text_units", [unit_id for unit_id, _ in ranked])
-    nearest = read_text_units(index, rows, np.zeros(len(rows)))
-    all_units = {unit.id: unit for unit in (*nearest, *units)}
-    return measure_coverage(index, question, [*texts_of(list(all_units.values())), *texts])
+    ids = dict.fromkeys([*(unit_id for unit_id, _ in ranked), *(unit.id for unit in units)])
+    rows = index.snapshot.rows_of("text_units", list(ids))
+    whole = read_text_units(index, rows, np.zeros(len(rows)))
+    return measure_coverage(index, question, [*texts_of(whole), *texts])
 
 
 def absent_words(

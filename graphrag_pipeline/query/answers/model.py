@@ -130,7 +130,7 @@ class AnswerWriter:
         return open_question(self._index.prompt(name), settings.language, question, **form, **data)
 
     def _parser(self, name: str, question: str, data: str) -> Callable[[str], OwnText]:
-        return partial(read_own_text, echoes=self._index.prompt(name).echoes, data=f"{question}\n{data}")
+        return partial(read_own_text, echoes=self._index.prompt(name).echoes, question=question, data=data)
 
     def _write(self, messages: list[Message], material: _Material, looked: str, unread: Unread | None = None) -> Answer:
         cited = CitedText(self._index, material.numbers, material.style.kinds_of_names, material.excerpts)

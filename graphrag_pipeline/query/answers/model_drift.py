@@ -37,10 +37,11 @@ from graphrag_pipeline.query.model_requests import (
     request_all,
 )
 from graphrag_pipeline.query.own_text import read_own_text
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
-from graphrag_pipeline.query.search.drift import DriftStep, Primer, fold, read_locally, read_primer
+from graphrag_pipeline.query.search.drift import DriftStep, Primer, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import NO_REPORT, Point
 from graphrag_pipeline.query.token_budget import answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
@@ -86,7 +87,7 @@ def imagine_answer(index: IndexReader, question: str) -> str:
     """
     prompt, language = index.prompt("drift_hypothetical_answer"), index.settings.answers.language
     messages = open_question(prompt, language, question, max_length=str(IMAGINED_WORDS))
-    parse = partial(read_own_text, echoes=prompt.echoes, data=question)
+    parse = partial(read_own_text, echoes=prompt.echoes, question=question)
     [reply] = request_all(index, "answers", [ChatRequest("hypothetical answer", messages, parse, keep_whole=str)])
     return question if isinstance(reply, Failure) else f"{question}\n\n{clean_text(reply.value.text)}"
 
@@ -196,7 +197,7 @@ def read_step(reply: str, shown: Shown, question: str = "", echoes: PromptEchoes
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
         answer = next((fields[key] for key in ("response", "intermediate_answer", "answer") if key in fields), None)
         if isinstance(answer, str) and re.search(r"\w", answer):
-            if echoes.holds(answer) or fold(answer) == fold(question):
+            if echoes.holds(answer) or fold_question(answer) == fold_question(question):
                 raise ReplyFormatError("the response repeats the prompt: say what the data says about the question")
             return _read_fields(fields, answer, shown, echoes)
     raise ReplyFormatError(f"no JSON object with a response; the reply starts {reply[:80]!r}")

@@ -12,7 +12,6 @@ contexts. A chat model (`answers/model_drift.py`) answers each step and writes t
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
@@ -36,8 +36,6 @@ from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 REPORTS_PER_PRIMER = 8
 """Reports found for each that is taken: many of the nearest are above or below the frontier."""
-_MEANT = "#%&@*/"
-"""Punctuation that belongs to a name, such as C#."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,8 @@ class Drift:
 
     def _count_repeated(self) -> int:
         """Return how many follow-up questions repeat the question or an earlier one; they are not asked."""
-        seen = {fold(step.question) for step in self.steps if not step.depth}
-        proposed = [fold(question) for step in self.steps for question in step.follow_ups]
+        seen = {fold_question(step.question) for step in self.steps if not step.depth}
+        proposed = [fold_question(question) for step in self.steps for question in step.follow_ups]
         return len(proposed) - len({*proposed} - seen)
 
 
@@ -201,20 +199,13 @@ def follow_up(primer: Primer, follower: Follower, settings: DriftSearchSettings)
 
 def open_questions(steps: Sequence[DriftStep]) -> list[str]:
     """Return the follow-up questions that were not asked yet, those of the best step first, each once."""
-    asked = {fold(step.question) for step in steps}
+    asked = {fold_question(step.question) for step in steps}
     found: dict[str, str] = {}
     for step in sorted(steps, key=lambda step: -step.score):
         for question in step.follow_ups:
-            if fold(question) not in asked:
-                found.setdefault(fold(question), question)
+            if fold_question(question) not in asked:
+                found.setdefault(fold_question(question), question)
     return list(found.values())
-
-
-def fold(question: str) -> str:
-    """Return a question in the form that its spellings share: without case, punctuation and extra blanks."""
-    shown = unicodedata.normalize("NFKC", question).casefold()
-    kept = (" " if unicodedata.category(char)[0] == "P" and char not in _MEANT else char for char in shown)
-    return " ".join("".join(kept).split())
 
 
 def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:

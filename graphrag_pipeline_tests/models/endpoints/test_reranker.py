@@ -142,3 +142,8 @@ def test_replies_of_several_products_are_read(body: object, scores: dict[int, fl
 def test_a_reply_without_a_score_is_not_an_answer(body: object) -> None:
     with pytest.raises(ReplyFormatError):
         read_scores(body, 2)
+
+
+def test_a_reply_that_cannot_be_read_is_shown_as_the_server_sent_it() -> None:
+    with pytest.raises(ReplyFormatError, match=r'starts \{"model": "rr", "results": \[\{"index": 0'):
+        read_scores({"model": "rr", "results": [{"index": 0, "relevance_score": float("nan")}]}, 2)

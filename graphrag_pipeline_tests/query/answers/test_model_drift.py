@@ -13,8 +13,9 @@ from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.query.answers.model_drift import points_of, read_step
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import mark_question
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.drift import DriftStep, fold
+from graphrag_pipeline.query.search.drift import DriftStep
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -105,7 +106,7 @@ def test_a_follow_up_that_repeats_the_question_or_an_earlier_one_is_dropped_and_
      ("What is C++?", "What is C?", False), ("What is C#?", "What is C?", False), ("Who's Bob?", "Who is Bob?", False)],
 )  # fmt: skip
 def test_spellings_of_a_question_have_one_form(first: str, second: str, is_same: bool) -> None:
-    assert (fold(first) == fold(second)) is is_same
+    assert (fold_question(first) == fold_question(second)) is is_same
 
 
 def test_a_follow_up_question_cannot_end_its_marks() -> None:
