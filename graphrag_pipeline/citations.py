@@ -119,7 +119,7 @@ the place of a number."""
 def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
     """Split a model's text at its citations: (text before, blanks, cited records), with None after the last one."""
     start = 0
-    for match in _WRITTEN.finditer(text):
+    for match in _WRITTEN.finditer(text) if _has_opener(text) else ():
         parts = _WRITTEN_PART.findall(match.group(2) or match.group(3) or match.group(4) or "")
         cited = [
             (_WRITTEN_KINDS.get(name.split()[-1].casefold(), name), [*_read_items(items)]) for name, items in parts
@@ -127,6 +127,16 @@ def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
         yield text[start : match.start()], match.group(1), cited
         start = match.end()
     yield text[start:], "", None
+
+
+def _has_opener(text: str) -> bool:
+    """Whether a text may hold a citation; much faster than the pattern."""
+    return any(opener in text for opener in OPENERS)
+
+
+def remove_written(text: str) -> str:
+    """Return a text without the citations that a model wrote and the blanks before them."""
+    return _WRITTEN.sub("", text) if _has_opener(text) else text
 
 
 def replace_written(text: str, replace: Callable[[Cited], str]) -> str:

@@ -8,8 +8,10 @@ from graphrag_pipeline.citations import (
     KINDS,
     number_citations,
     parse_citations,
+    remove_written,
     render_citation,
     render_full_content,
+    replace_written,
     split_cited,
     split_written,
     strip_citations,
@@ -116,3 +118,11 @@ def test_prose_behind_a_citation_without_brackets_stays(cited, lost, after):
     written = render_citation(cited).removesuffix(lost)
     [(before, _, found), (rest, _, _)] = split_written(f"A {written}. {after}")
     assert (before, found, rest) == ("A", cited, f". {after}")
+
+
+@given(
+    st.lists(st.sampled_from(["[Data: ", "[Data: Entities (1, 2)]", "\u3010", " ", "(3)]", "Reports (4)", "fog", "]."]))
+)
+def test_written_citations_are_removed_as_they_are_replaced_by_nothing(parts):
+    text = "".join(parts)
+    assert remove_written(text) == replace_written(text, lambda _: "")

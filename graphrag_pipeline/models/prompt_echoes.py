@@ -24,8 +24,9 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
+from string import ascii_letters
 
-from graphrag_pipeline.citations import replace_written, split_written
+from graphrag_pipeline.citations import remove_written, split_written
 from graphrag_pipeline.text.sentence_forms import find_words, fold
 
 MIN_ECHOED = 4
@@ -48,7 +49,10 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 """Headings and header lines of the tables in prompts for reports and answers."""
+_COLUMN_NAME = re.compile(r"[,;|\t]\w")
+"""What every header line holds; prose has a blank after a comma."""
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
+_SINGLE_LETTERS = frozenset(ascii_letters)
 _N_NAMES = {"entity": 1, "relationship": 2, "claim": 2}
 
 Words = tuple[str, ...]
@@ -56,7 +60,8 @@ Words = tuple[str, ...]
 
 def shows_context(text: str) -> bool:
     """Return whether a text holds a heading or a header line of the tables that prompts show as data."""
-    return _CONTEXT.search(text) is not None
+    may_show = "-----" in text or _COLUMN_NAME.search(text)  # much faster than the whole pattern
+    return bool(may_show) and _CONTEXT.search(text) is not None
 
 
 class PromptEchoes:
@@ -87,9 +92,17 @@ class PromptEchoes:
         """Return whether a value holds a long run of the instructions that the data does not hold, or a context."""
         if shows_context(value):
             return True
-        runs = [run for run in _long_runs(_words_of(value)) if run in self._instructions]
+        words = _words_of(value)
+        if not self._may_hold_run(words):
+            return False
+        runs = [run for run in _long_runs(words) if run in self._instructions]
         shown = _join(_words_of(data)) if runs else ""
         return any(not _is_run(run, shown) for run in runs)
+
+    def _may_hold_run(self, words: Words) -> bool:
+        """Return False if the words hold no long run of the instructions: each run has a triple at a sixth place."""
+        n = MIN_COPIED - 2
+        return any(words[at : at + 3] in self._triples for at in range(n - 1, len(words) - 2, n))
 
     def names(self, name: str) -> bool:
         """Return whether a name is that of an entity in an example of records."""
@@ -135,6 +148,11 @@ class PromptEchoes:
         return frozenset(run for words in parts for run in _long_runs(words))
 
     @cached_property
+    def _triples(self) -> frozenset[Words]:
+        """Three words in a row of any long run of the instructions."""
+        return frozenset(run[at : at + 3] for run in self._instructions for at in range(len(run) - 2))
+
+    @cached_property
     def _plain(self) -> str:
         """The template with its delimiters in place of their placeholders, and plain braces."""
         text = self._template.replace("{tuple_delimiter}", "<|>").replace("{record_delimiter}", "##")
@@ -170,8 +188,8 @@ class PromptEchoes:
 
 def _words_of(text: str) -> Words:
     """Return the folded words of a text without its citations; single letters, such as articles, are left out."""
-    words = find_words(fold(replace_written(text, lambda _: "")))
-    return tuple(word for word in words if len(word) > 1 or not word.isascii() or word.isdigit())
+    words = find_words(fold(remove_written(text)))
+    return tuple([word for word in words if word not in _SINGLE_LETTERS])
 
 
 def _long_runs(words: Words) -> Iterator[Words]:

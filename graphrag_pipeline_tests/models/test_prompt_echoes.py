@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.reports import context_text
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
+from graphrag_pipeline.models.prompt_echoes import _CONTEXT, PromptEchoes, _long_runs, _words_of, shows_context
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
 from graphrag_pipeline.query.answers.map_batches import HEADER
 from graphrag_pipeline.query.context_style import ContextStyle
@@ -166,3 +166,23 @@ def test_characters_of_scripts_without_spaces_count_half() -> None:
 @given(st.sampled_from(PROMPT_NAMES), st.text(max_size=60))
 def test_any_text_is_judged(name: str, value: str) -> None:
     assert echoes_of(name).holds(value, value) is False
+
+
+_INSTRUCTIONS = load_prompt(None, "community_report").text
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(_INSTRUCTIONS.split()), st.sampled_from(["fog", "Tarnby,", "\u6f22\u5b57", "id,title"])
+        ),
+        max_size=30,
+    ),
+    st.integers(0, len(_INSTRUCTIONS)),
+    st.integers(0, 120),
+)
+def test_a_copy_is_found_wherever_it_begins(words: list[str], start: int, n_characters: int) -> None:
+    value = " ".join([*words, _INSTRUCTIONS[start : start + n_characters], *words])
+    echoes = echoes_of("community_report")
+    runs = set(_long_runs(_words_of(value))) & echoes._instructions
+    assert echoes.is_copied(value) == (bool(runs) or bool(_CONTEXT.search(value)))

@@ -17,14 +17,19 @@ from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality,
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.storage.snapshots import Snapshot
 
 
-def of_quality(root: Root, snapshot_id: str) -> dict[str, Any]:
-    """Return the quality figures of a snapshot as metadata; the reason if they cannot be measured."""
+def of_quality(root: Root, snapshot_id: str, before: Snapshot | None = None) -> dict[str, Any]:
+    """Return the quality figures of a snapshot as metadata; the reason if they cannot be measured.
+
+    Args:
+        before: the snapshot that was published before; None if it is unknown.
+    """
     if not root.settings.quality.measure_after_publishing:
         return {}
     try:
-        quality = measure_quality(root, root.snapshots.open(snapshot_id))
+        quality = measure_quality(root, root.snapshots.open(snapshot_id), before)
     except PipelineError as error:
         return {"quality not measured": str(error)}
     figures = {f"quality {f.name}": f.value for f in quality.figures if f.value is not None}

@@ -71,8 +71,12 @@ class IndexQuality:
         return {"snapshot": self.snapshot, "extractor": self.extractor, "n_warnings": n_warnings, "figures": rows}
 
 
-def measure_quality(root: Root, snapshot: Snapshot) -> IndexQuality:
+def measure_quality(root: Root, snapshot: Snapshot, before: Snapshot | None = None) -> IndexQuality:
     """Return the quality figures of a snapshot: stored ones, or measured now and stored.
+
+    Args:
+        before: the snapshot that was published before; if its stored figures found no placeholder, only texts that
+            are new since then are read for them. The figures do not depend on it.
 
     Raises:
         PipelineError: the snapshot, its vector store or a prompt cannot be read.
@@ -82,19 +86,27 @@ def measure_quality(root: Root, snapshot: Snapshot) -> IndexQuality:
     if stored is not None:
         return stored
     measured = IndexQuality(
-        snapshot.id, find_extractor(snapshot) or "the embedded engine", tuple(_measure(root, snapshot))
+        snapshot.id,
+        find_extractor(snapshot) or "the embedded engine",
+        tuple(_measure(root, snapshot, before if _is_clean(root, before) else None)),
     )
     content = json.dumps(asdict(measured), indent=1, sort_keys=True, ensure_ascii=False)
     files.replace(path, content.encode())
     return measured
 
 
-def _measure(root: Root, snapshot: Snapshot) -> Iterator[QualityFigure]:
+def _is_clean(root: Root, snapshot: Snapshot | None) -> bool:
+    """Whether no placeholder was found in a snapshot when it was measured with the same prompts."""
+    stored = _load(_path_of(root, snapshot.id)) if snapshot else None
+    return stored is not None and any(f.name == "placeholders" and f.value == 0 for f in stored.figures)
+
+
+def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator[QualityFigure]:
     settings, extraction = root.settings.quality, root.settings.extraction
     yield from measure_graph(snapshot, extraction.uses_model and extraction.has_claims)
     yield from measure_duplicates(snapshot, settings)
     yield from measure_citations(snapshot)
-    yield measure_placeholders(root, snapshot)
+    yield measure_placeholders(root, snapshot, clean)
     found = compare_engines(snapshot, extraction, settings.n_compared_text_units)
     yield from agreement_figures(found, find_extractor(snapshot), settings.n_compared_text_units)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure, share_of
 from graphrag_pipeline.evaluation.index_quality.report_figures import iterate_rows
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
@@ -41,15 +42,19 @@ _TEMPLATE_WORDS = frozenset(
 )  # fmt: skip
 
 
-def measure_placeholders(root: Root, snapshot: Snapshot) -> QualityFigure:
-    """Return the share of entities, relationships and reports with a copied or an empty text."""
+def measure_placeholders(root: Root, snapshot: Snapshot, clean: Snapshot | None = None) -> QualityFigure:
+    """Return the share of entities, relationships and reports with a copied or an empty text.
+
+    Args:
+        clean: a snapshot in which no record was found with the same prompts; texts that it holds are not read again.
+    """
     defaults = default_prompts()
     prompts = [root.prompt(name).text for name in INDEX_PROMPTS] + [defaults[f"{n}.txt"] for n in INDEX_PROMPTS]
     copies = _Copies.of_prompts(dict.fromkeys(prompts))
     found = [
-        *_find_entities(snapshot, copies),
-        *_find_relationships(snapshot, copies),
-        *_find_reports(snapshot, copies),
+        *_find_entities(snapshot, copies, clean),
+        *_find_relationships(snapshot, copies, clean),
+        *_find_reports(snapshot, copies, clean),
     ]
     n = sum(snapshot.n_rows(name) for name in ("entities", "relationships", "community_reports"))
     return share_of("placeholders", len(found), n, "entities, relationships and reports", found)
@@ -72,14 +77,22 @@ class _Copies:
     def hold(self, text: str) -> bool:
         return _fold(text) in self.values or self.instructions.is_copied(text)
 
-    def hold_each(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pa.chunked_array([pa.array((self.hold(text or "") for text in texts.to_pylist()), pa.bool_())])
+    def hold_each(self, texts: pa.ChunkedArray, clean: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return whether each text is copied; those among `clean` are not."""
+        distinct = pc.unique(texts)  # one sentence often describes several relationships
+        unread = distinct.filter(pc.invert(pc.is_in(distinct, value_set=one_chunk(clean)))).to_pylist()
+        return _is_in(texts, [text for text in unread if text and self.hold(text)])
 
 
-def _find_entities(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
+def _column(snapshot: Snapshot | None, table: str, column: str) -> pa.ChunkedArray:
+    """Return a column of strings of a contract table; no row without a snapshot."""
+    return snapshot.table(table)[column] if snapshot else pa.chunked_array([], pa.string())
+
+
+def _find_entities(snapshot: Snapshot, copies: _Copies, clean: Snapshot | None) -> Iterator[str]:
     entities = snapshot.table("entities")
     titles = _folded(entities["title"])
-    is_copied = copies.hold_each(entities["description"])
+    is_copied = copies.hold_each(entities["description"], _column(clean, "entities", "description"))
     is_suspect = pc.or_(is_copied, _is_in(titles, copies.names | _TEMPLATE_WORDS))
     for row in entities.filter(is_suspect).select(["title", "description", "text_unit_ids"]).to_pylist():
         if copies.hold(row["description"] or "") or not _is_named(snapshot, row["title"], row["text_unit_ids"]):
@@ -93,20 +106,28 @@ def _is_named(snapshot: Snapshot, title: str, text_unit_ids: list[str]) -> bool:
     return any(title.casefold() in _fold(row["text"]) for row in texts)
 
 
-def _find_relationships(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
+def _find_relationships(snapshot: Snapshot, copies: _Copies, clean: Snapshot | None) -> Iterator[str]:
     rows = snapshot.table("relationships")
-    for row in rows.filter(copies.hold_each(rows["description"])).select(["source", "target"]).to_pylist():
+    is_copied = copies.hold_each(rows["description"], _column(clean, "relationships", "description"))
+    for row in rows.filter(is_copied).select(["source", "target"]).to_pylist():
         yield f"relationship {row['source']} - {row['target']}"
 
 
-def _find_reports(snapshot: Snapshot, copies: _Copies) -> Iterator[str]:
-    for row in iterate_rows(snapshot, "community_reports", ["title", "summary", "findings"]):
-        heads = [row[name] for name in ("title", "summary")]
-        found = [text for finding in row["findings"] or () for text in finding.values()]
-        texts = (*heads, *filter(None, found))
-        has_copy = any(copies.hold(text) or _TEMPLATE.fullmatch(_fold(text)) for text in texts)
+def _find_reports(snapshot: Snapshot, copies: _Copies, clean: Snapshot | None) -> Iterator[str]:
+    known = frozenset(_iterate_report_texts(clean)) if clean else frozenset()
+    for title, summary, *found in _iterate_report_texts(snapshot):
+        if (title, summary, *found) in known:
+            continue
+        heads = (title, summary)
+        has_copy = any(copies.hold(text) or _TEMPLATE.fullmatch(_fold(text)) for text in (*heads, *filter(None, found)))
         if has_copy or not _TEMPLATE_WORDS.isdisjoint(map(_fold, heads)):
-            yield f"report {row['title']}"
+            yield f"report {title}"
+
+
+def _iterate_report_texts(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
+    """Yield the title, the summary and the texts of the findings of each report."""
+    for row in iterate_rows(snapshot, "community_reports", ["title", "summary", "findings"]):
+        yield row["title"], row["summary"], *(text for finding in row["findings"] or () for text in finding.values())
 
 
 def _fold(text: str) -> str:

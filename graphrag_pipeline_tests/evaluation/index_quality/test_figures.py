@@ -223,3 +223,32 @@ def test_an_entity_of_the_example_counts_unless_its_text_names_it(root: Root, tm
         tables["text_units"], "text", {unit: f"The fog came to {EXAMPLE_NAME}.".replace(" ", "  ")}
     )
     assert measure_placeholders(root, freeze(tmp_path / "b", tables)).value == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("entities", "description", "filled"),
+        ("relationships", "description", "filled"),
+        ("community_reports", "summary", "<summary>"),
+    ],
+)
+def test_texts_that_are_new_since_a_clean_snapshot_are_read(
+    root: Root, tmp_path: Path, table: str, column: str, value: str
+) -> None:
+    clean = freeze(tmp_path / "clean")
+    text = default_prompts()["summarize_descriptions.txt"] if value == "filled" else value
+    changed = freeze_changed(tmp_path / "changed", table, column, {1: text})
+    assert len(measure_placeholders(root, changed, clean).examples) == 1
+    assert measure_placeholders(root, changed, clean) == measure_placeholders(root, changed)
+    assert measure_placeholders(root, clean, clean) == measure_placeholders(root, clean)
+
+
+def test_texts_of_a_clean_snapshot_are_not_read_again(root: Root, tmp_path: Path, monkeypatch) -> None:
+    clean = freeze(tmp_path / "clean")
+    changed = freeze_changed(tmp_path / "changed", "entities", "description", {1: "The fog came to the harbour."})
+    read: list[str] = []
+    is_copied = PromptEchoes.is_copied
+    monkeypatch.setattr(PromptEchoes, "is_copied", lambda self, text: read.append(text) or is_copied(self, text))
+    measure_placeholders(root, changed, clean)
+    assert read == ["The fog came to the harbour."]
