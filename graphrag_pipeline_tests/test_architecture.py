@@ -49,7 +49,7 @@ ROOMS = (
     # Dagster
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
     # the edges that people start
-    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions"),
+    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
 )
 """The rooms from the bottom to the top: a module imports from its own room and from rooms named before it."""
 
@@ -108,7 +108,7 @@ def test_a_module_opens_with_its_contract_and_imports_heavy_packages_late(module
     assert contract, "a module opens with its contract"
     assert contract.split()[0] not in ("What", "How", "Which", "Who", "Whether", "Where"), "say what the module is"
     room = room_of(module)
-    if not room.startswith("defs") and room != "definitions":
+    if not room.startswith("defs") and room not in ("definitions", "component"):
         top = {name.split(".")[0] for name in imports(tree, at_top_only=True)}
         assert not top & HEAVY, "heavy imports stay inside functions"
         assert "dagster" not in {name.split(".")[0] for name in imports(tree)} or _is_for_types_only(tree)
@@ -156,3 +156,8 @@ def test_a_class_name_stands_for_one_thing() -> None:
 def test_a_test_file_imports_no_other_test_file(path: Path) -> None:
     modules = {part for name in imports(parse(path)) for part in name.split(".") if name.startswith(TESTS.name)}
     assert not {part for part in modules if part.startswith("test_") or part == "conftest"} - {path.stem}
+
+
+def test_private_modules_of_dagster_are_imported_in_one_file() -> None:
+    found = {name for name, path in MODULES.items() if "dagster._" in path.read_text(encoding="utf-8")}
+    assert found == {"graphrag_pipeline.defs.runs.private_api"}

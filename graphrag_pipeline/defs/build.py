@@ -18,13 +18,17 @@ from graphrag_pipeline.defs.runs.executor import build_executor
 from graphrag_pipeline.pipeline.root import Root
 
 
-def build_definitions(root: Root) -> dg.Definitions:
-    """Return the definitions of one root, with partitions and code versions as its files say now."""
+def build_definitions(root: Root, is_alone: bool = True) -> dg.Definitions:
+    """Return the definitions of one root, with partitions and code versions as its files say now.
+
+    Args:
+        is_alone: whether the deployment has nothing else; else its executor runs the assets, outside of our jobs.
+    """
     return dg.Definitions(
         assets=[*build_sources(root), *build_assets(root), build_answers_asset(root)],
         asset_checks=[*build_checks(root), build_quality_checks(root)],
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],
         schedules=build_schedules(root),
-        executor=build_executor(root),
+        executor=build_executor(root) if is_alone else None,
     )

@@ -116,14 +116,16 @@ class Root:
     Args:
         path: a folder that holds settings.yaml.
         key_prefix: beginning of the keys of its assets, in a deployment of several roots.
+        group_name: of all its assets there; None for a group of each kind.
 
     Attributes:
         accounts: statistics that count the calls of its models (see `counted_in`).
     """
 
-    def __init__(self, path: Path, key_prefix: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, key_prefix: Sequence[str] = (), group_name: str | None = None) -> None:
         self.path = path
         self.key_prefix = tuple(key_prefix)
+        self.group_name = group_name
         self.tables = TableStore(path)
         self.accounts: tuple[CallStats, ...] = ()
 

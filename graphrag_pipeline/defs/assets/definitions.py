@@ -16,7 +16,7 @@ from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
@@ -93,7 +93,7 @@ def _asset_arguments(root: Root, stage: Stage) -> dict[str, Any]:
     return {
         "key": asset_key(root, stage.name),
         "deps": [asset_key(root, name) for name in (*(other.name for other in upstream_of(stage)), *sources_of(stage))],
-        "group_name": full_name(root, stage.group),
+        "group_name": group_of(root, stage.group),
         "description": stage.description,
         "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
         "output_required": stage is not SNAPSHOT,

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.runs.naming import asset_key
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure
@@ -41,7 +41,7 @@ def build_quality_checks(of: Root) -> dg.AssetChecksDefinition:
     index_root, key = IndexRoot.of(of), asset_key(of, SNAPSHOT.name)
     specs = [dg.AssetCheckSpec(name, asset=key, description=_describe(name)) for name in FIGURES]
 
-    @dg.multi_asset_check(name="index_quality", specs=specs)
+    @dg.multi_asset_check(name=full_name(of, "index_quality"), specs=specs)
     def index_quality() -> Iterator[dg.AssetCheckResult]:
         root = index_root.open()
         settings = root.settings.quality

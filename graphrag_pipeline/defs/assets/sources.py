@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
@@ -55,14 +55,14 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
             dg.observable_source_asset(
                 name=INPUT_FOLDER,
                 key_prefix=root.key_prefix or None,
-                group_name=full_name(root, "sources"),
+                group_name=group_of(root, "sources"),
                 description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
             )(input_folder),
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
                 key_prefix=root.key_prefix or None,
-                group_name=full_name(root, "sources"),
+                group_name=group_of(root, "sources"),
                 description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
         ]

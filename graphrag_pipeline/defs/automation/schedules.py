@@ -4,7 +4,6 @@ All are off unless the settings turn them on.
 """
 
 import dagster as dg
-from dagster._utils.schedules import is_valid_cron_string
 
 from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
 from graphrag_pipeline.defs.automation.sensors import why_busy
@@ -56,8 +55,12 @@ def build_verify_schedule(root: Root) -> dg.ScheduleDefinition:
 
 
 def _check_cron(option: str, cron: str) -> None:
-    if not is_valid_cron_string(cron):
-        raise SettingsError(f"schedule.{option}: {cron!r} is not a cron string; write five fields, such as 0 3 * * *")
+    try:
+        dg.ScheduleDefinition(name="checked", job_name="none", cron_schedule=cron)
+    except dg.DagsterInvalidDefinitionError as error:
+        raise SettingsError(
+            f"schedule.{option}: {cron!r} is not a cron string; write five fields, such as 0 3 * * *"
+        ) from error
 
 
 def build_schedule(root: Root) -> dg.ScheduleDefinition:

@@ -7,12 +7,11 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from graphrag_pipeline.defs.assets.published import confirm_periodically
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
 from graphrag_pipeline.defs.runs.live import end_dead_runs
-from graphrag_pipeline.defs.runs.names import ASSET_JOB, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.names import ASSET_JOB, FINISHED, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
@@ -20,6 +19,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.locks import is_index_running
 
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status.value not in FINISHED]
 _LOST_AFTER = timedelta(hours=1)
 
 
@@ -62,7 +62,7 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
     end_dead_runs(instance, root)
     if is_index_running(root.path):
         return "an index run is under way"
-    for record in instance.get_run_records(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
         # A run of another machine holds no lock here; one without news for an hour died with its machine.
         is_alive = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
         run = record.dagster_run

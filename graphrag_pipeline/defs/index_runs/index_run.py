@@ -6,6 +6,7 @@ The same assets run as in the UI, so runs, events and metadata show there. Keep 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -214,7 +215,6 @@ def _materializer(
 ) -> Callable[[list[StalePartition]], None]:
     """Return a function that runs stale partitions, one Dagster run per bucket, and raises the first failure."""
     import dagster as dg
-    from dagster._core.utils import make_new_run_id
 
     from graphrag_pipeline.defs.index_runs.definitions import build_index_definitions
 
@@ -225,7 +225,7 @@ def _materializer(
         for item in stale:
             selections.setdefault(item.partition, []).append(asset_key(root, item.stage))
         for partition in sorted(selections):
-            run_id = make_new_run_id()
+            run_id = str(uuid.uuid4())
             with working(root, run_id, is_over=True):
                 result = job.execute_in_process(
                     instance=instance,

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_markdown
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
@@ -51,7 +51,7 @@ def build_answers_asset(root: Root) -> dg.AssetSpec:
     return dg.AssetSpec(
         asset_key(root, ANSWERS),
         deps=[asset_key(root, SNAPSHOT.name)],
-        group_name=full_name(root, "answers"),
+        group_name=group_of(root, "answers"),
         description="What query jobs and the batch job answered, one materialization each, with its account.",
         kinds={"markdown"},
     )

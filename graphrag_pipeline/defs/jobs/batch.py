@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import BATCH_JOB
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -103,7 +104,7 @@ def build_batch_job(root: Root) -> dg.JobDefinition:
         name=full_name(root, BATCH_JOB),
         description="Answer a file of questions; answers that are in its file of answers are reused.",
         config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def batch_job() -> None:
         report_batch_account(answer_batch(open_batch()))

@@ -1,7 +1,6 @@
 """Named jobs: selections of assets that Dagster can run at once, jobs that index everything, reports, and queries."""
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from graphrag_pipeline.defs.jobs.batch import build_batch_job
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
@@ -10,8 +9,10 @@ from graphrag_pipeline.defs.jobs.queries import build_query_jobs
 from graphrag_pipeline.defs.jobs.reindex import build_reindex_jobs
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
 from graphrag_pipeline.defs.jobs.verify_files import build_verify_files
+from graphrag_pipeline.defs.runs.executor import build_executor
 from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, REPORTS_JOB
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.private_api import UnresolvedAssetJobDefinition
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
@@ -54,4 +55,6 @@ def build_asset_jobs(root: Root) -> list[UnresolvedAssetJobDefinition]:
 
 def _asset_job(root: Root, name: str, stages: list[str], description: str) -> UnresolvedAssetJobDefinition:
     selection = dg.AssetSelection.assets(*(asset_key(root, stage) for stage in stages))
-    return dg.define_asset_job(full_name(root, name), selection=selection, description=description)
+    return dg.define_asset_job(
+        full_name(root, name), selection=selection, description=description, executor_def=build_executor(root)
+    )

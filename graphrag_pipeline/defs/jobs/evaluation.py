@@ -9,6 +9,7 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import EVALUATION_JOB
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -114,7 +115,7 @@ def build_evaluation_job(root: Root) -> dg.JobDefinition:
         name=full_name(root, EVALUATION_JOB),
         description="Retrieval and answers on gold questions: baselines, local search with every strategy, each "
         "search.",
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def evaluation_job() -> None:
         measure_gold_questions()

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.sources import observe_sources_now
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.records import prune_runs
@@ -28,7 +29,7 @@ def build_observe_sources(root: Root) -> dg.JobDefinition:
     @dg.job(
         name=full_name(root, OBSERVE_SOURCES),
         description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.",
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def observe_sources() -> None:
         observe_all_sources()

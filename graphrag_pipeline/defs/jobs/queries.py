@@ -17,9 +17,9 @@ from graphrag_pipeline.defs.jobs.query_ops import (
     method_output,
     opening_op_name,
 )
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import SEARCH_JOB
 from graphrag_pipeline.defs.runs.naming import full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
@@ -80,7 +80,7 @@ def _build_job(root: Root, method: SearchMethod) -> dg.JobDefinition:
         name=full_name(root, f"{method.name}{SEARCH_JOB}"),
         description=method.description,
         config=asking,
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def job() -> None:
         state = _OPENING[method.name]()

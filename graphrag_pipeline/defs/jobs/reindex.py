@@ -15,6 +15,7 @@ import dagster as dg
 from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.naming import full_name
@@ -71,7 +72,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         name=full_name(root, name),
         description=description,
         tags={LOADED_TAG: code_version_of_all(root)},
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def job() -> None:
         run()

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
 from graphrag_pipeline.defs.runs.naming import full_name
@@ -71,7 +72,7 @@ def build_stale_report(root: Root) -> dg.JobDefinition:
 
     @dg.job(
         name=full_name(root, STALE_REPORT),
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
         description="Shows what is stale and why, and what reindexing would cost. Runs nothing.",
         tags={LOADED_TAG: code_version_of_all(root)},
     )

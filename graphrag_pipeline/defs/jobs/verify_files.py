@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import VERIFY_FILES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -41,7 +42,7 @@ def build_verify_files(root: Root) -> dg.JobDefinition:
     @dg.job(
         name=full_name(root, VERIFY_FILES),
         description="Compares every file of the index with its hash, and repairs damaged ones.",
-        resource_defs=IndexRoot.bound_to(root),
+        **job_options(root),
     )
     def verify_files() -> None:
         verify_all_files()

@@ -10,7 +10,8 @@ from graphrag_pipeline.identity import WHOLE
 
 if TYPE_CHECKING:
     from dagster import ExecuteInProcessResult
-    from dagster._utils.error import SerializableErrorInfo
+
+    from graphrag_pipeline.defs.runs.private_api import SerializableErrorInfo
 
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
 _INTERRUPTED = "DagsterExecutionInterruptedError"

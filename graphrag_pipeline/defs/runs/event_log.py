@@ -12,9 +12,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from sqlalchemy import Connection, Engine, create_engine, event
 
+from graphrag_pipeline.defs.runs.private_api import NO_COMPUTE_LOGS, SqliteEventLogStorage
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.file import parse_yaml
 
@@ -80,12 +80,7 @@ def overrides_for(home: Path) -> dict[str, Any]:
     The output of steps is not captured: that would start two processes a run, and our steps print nothing. A home that
     keeps its events elsewhere (such as PostgreSQL) is left so.
     """
-    changes: dict[str, Any] = {
-        "compute_logs": {
-            "module": "dagster._core.storage.noop_compute_log_manager",
-            "class": "NoOpComputeLogManager",
-        }
-    }
+    changes: dict[str, Any] = {"compute_logs": NO_COMPUTE_LOGS}
     settings = parse_yaml((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
     if not {"storage", "event_log_storage"} & settings.keys():
         changes["event_log_storage"] = {

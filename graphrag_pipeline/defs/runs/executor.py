@@ -1,15 +1,19 @@
 """The executor of all jobs: it runs every step in the process of the run and holds the run's lock while it works."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.executor_definition import IN_PROC_CONFIG
-from dagster._core.execution.context.system import PlanOrchestrationContext
-from dagster._core.execution.plan.plan import ExecutionPlan
-from dagster._core.execution.retries import RetryMode
-from dagster._core.executor.in_process import InProcessExecutor
 
 from graphrag_pipeline.defs.runs.live import host_tags, working
+from graphrag_pipeline.defs.runs.private_api import (
+    IN_PROC_CONFIG,
+    ExecutionPlan,
+    InProcessExecutor,
+    PlanOrchestrationContext,
+    RetryMode,
+)
+from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
 
 
@@ -28,6 +32,11 @@ class LockedExecutor(InProcessExecutor):
         with working(self._root, run_id):
             plan_context.instance.add_run_tags(run_id, host_tags())
             yield from super().execute(plan_context, execution_plan)
+
+
+def job_options(root: Root) -> dict[str, Any]:
+    """Return the arguments of a root's jobs that bind them to it: the resource of their ops, and the executor."""
+    return {"resource_defs": {"index_root": IndexRoot.of(root)}, "executor_def": build_executor(root)}
 
 
 def build_executor(root: Root) -> dg.ExecutorDefinition:

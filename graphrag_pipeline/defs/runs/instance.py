@@ -33,10 +33,10 @@ def open_instance(root: Root) -> Iterator[DagsterInstance]:
         PipelineError: it cannot be read or written.
     """
     from dagster import DagsterInstance
-    from dagster._core.instance.ref import InstanceRef
     from sqlalchemy.exc import SQLAlchemyError
 
     from graphrag_pipeline.defs.runs.event_log import overrides_for
+    from graphrag_pipeline.defs.runs.private_api import InstanceRef
 
     home = dagster_home(root)
     try:

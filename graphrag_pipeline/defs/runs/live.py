@@ -20,8 +20,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import hold_for_reading, is_held
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, DagsterRun
-    from dagster._core.storage.dagster_run import RunRecord
+    from dagster import DagsterInstance, DagsterRun, RunRecord
 
 _SETTLES_S = 30.0
 """Seconds after its start or the release of its lock in which a run may only be changing its state."""

@@ -36,6 +36,9 @@ PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
 ASSET_JOB = "__ASSET_JOB"
 """Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
 
+FINISHED = ("SUCCESS", "FAILURE", "CANCELED")
+"""Statuses of runs that ended."""
+
 VERIFY_FILES = "verify_files"
 STALE_REPORT = "stale_report"
 OBSERVE_SOURCES = "observe_sources"

@@ -34,8 +34,13 @@ def asset_key(root: Root, name: str) -> AssetKey:
 
 
 def full_name(root: Root, name: str) -> str:
-    """Return the name of a job, schedule, sensor or group of a root."""
+    """Return the name of a job, schedule or sensor of a root."""
     return "_".join([*root.key_prefix, name])
+
+
+def group_of(root: Root, kind: str) -> str:
+    """Return the group of a root's assets of one kind."""
+    return root.group_name or full_name(root, kind)
 
 
 def plain_job(root: Root, run: DagsterRun) -> str | None:

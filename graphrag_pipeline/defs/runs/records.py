@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.names import FINISHED
 from graphrag_pipeline.defs.runs.naming import asset_key, plain_job
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _DAY_S = 86_400
 _DROPPED_AT_ONCE = 200
+_LOOKED_AT = 2_000  # runs of others with the same Dagster home are among them
 
 
 def prune_runs(root: Root, now: float | None = None) -> int:
@@ -34,22 +36,21 @@ def prune_runs(root: Root, now: float | None = None) -> int:
     if days is None:
         return 0
     from dagster import DagsterRunStatus, RunsFilter
-    from dagster._core.storage.dagster_run import FINISHED_STATUSES
 
-    ended = [status for status in DagsterRunStatus if status in FINISHED_STATUSES]
+    ended = [DagsterRunStatus(status) for status in FINISHED]
     before = datetime.fromtimestamp((time.time() if now is None else now) - days * _DAY_S, UTC)
     with open_instance(root) as instance:
         end_dead_runs(instance, root)
         kept = set(_last_runs(root, instance))
-        runs = instance.get_runs(RunsFilter(statuses=ended, created_before=before), limit=_DROPPED_AT_ONCE + len(kept))
-        old = [run.run_id for run in runs if run.run_id not in kept and plain_job(root, run)]
+        runs = instance.get_runs(RunsFilter(statuses=ended, created_before=before), limit=_LOOKED_AT + len(kept))
+        old = [run.run_id for run in runs if run.run_id not in kept and plain_job(root, run)][:_DROPPED_AT_ONCE]
         for run_id in old:
             _drop_run(instance, run_id)
     return len(old)
 
 
 def _drop_run(instance: DagsterInstance, run_id: str) -> None:
-    from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+    from graphrag_pipeline.defs.runs.private_api import SqliteEventLogStorage
 
     instance.delete_run(run_id)
     storage = instance.event_log_storage

@@ -23,10 +23,5 @@ class IndexRoot(dg.ConfigurableResource):
     def of(cls, root: Root) -> "IndexRoot":
         return cls(path=str(root.path), key_prefix=list(root.key_prefix))
 
-    @classmethod
-    def bound_to(cls, root: Root) -> dict[str, "IndexRoot"]:
-        """Return the resources of a job of one root, by the name that its ops use."""
-        return {"index_root": cls.of(root)}
-
     def open(self) -> Root:
         return Root(find_root(self.path), self.key_prefix)

@@ -1,0 +1,36 @@
+"""All that this package takes from Dagster's private modules, with the reason. A public way is used where one exists.
+
+- The executor (`InProcessExecutor`, `RetryMode`, configuration, arguments): the public `in_process_executor`
+  has no place for the lock that a run holds while it works, by which a run whose process died is known.
+- `SqliteEventLogStorage` and `InstanceRef`: Dagster's event log opens a connection for every event, and the public ways
+  to an instance take no other storage than that of its `dagster.yaml`.
+- `SerializableErrorInfo`, `UnresolvedAssetJobDefinition`: types of values that public functions return.
+
+A new release may move them. The range of `dagster` in pyproject.toml is bounded, and tests run every name.
+"""
+
+from dagster._core.definitions.executor_definition import IN_PROC_CONFIG
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.retries import RetryMode
+from dagster._core.executor.in_process import InProcessExecutor
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._utils.error import SerializableErrorInfo
+
+__all__ = [
+    "IN_PROC_CONFIG",
+    "NO_COMPUTE_LOGS",
+    "ExecutionPlan",
+    "InProcessExecutor",
+    "InstanceRef",
+    "PlanOrchestrationContext",
+    "RetryMode",
+    "SerializableErrorInfo",
+    "SqliteEventLogStorage",
+    "UnresolvedAssetJobDefinition",
+]
+
+NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+"""As Dagster's documentation of dagster.yaml names it, under a private module."""
