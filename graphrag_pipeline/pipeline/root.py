@@ -28,6 +28,7 @@ from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
+from graphrag_pipeline.storage.root_format import move_to_this_version
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
@@ -111,7 +112,7 @@ def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
 
 
 class Root:
-    """A root with its settings, stores and models.
+    """A root with its settings, stores and models; an older one moves to this release (`storage/root_format.py`).
 
     Args:
         path: a folder that holds settings.yaml.
@@ -120,9 +121,14 @@ class Root:
 
     Attributes:
         accounts: statistics that count the calls of its models (see `counted_in`).
+
+    Raises:
+        NewerFormatError: a newer release wrote the root.
+        PipelineError: it is older, and this user may not write there.
     """
 
     def __init__(self, path: Path, key_prefix: Sequence[str] = (), group_name: str | None = None) -> None:
+        move_to_this_version(path)
         self.path = path
         self.key_prefix = tuple(key_prefix)
         self.group_name = group_name
