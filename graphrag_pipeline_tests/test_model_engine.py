@@ -370,8 +370,10 @@ def test_calls_show_in_dagster_beside_the_bucket_that_needed_them(tmp_path: Path
     with DagsterInstance.from_config(str(dagster_home(root))) as instance:
         for result in instance.fetch_materializations(AssetKey("extracted_graph"), limit=10).records:
             shown.append({name: entry.value for name, entry in result.asset_materialization.metadata.items()})
-    assert sum(values["calls"] for values in shown) == n_extraction
-    assert all(values["prompt_tokens"] > 0 and values["latency_p95_s"] >= 0 for values in shown)
+    assert sum(values["model calls"] for values in shown) == n_extraction
+    assert all(
+        values["tokens sent to models"] > 0 and values["median seconds of a model call"] >= 0 for values in shown
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- killed processes

@@ -57,7 +57,14 @@ def test_the_lineage_page_shows_every_group(browser: Any, server: str) -> None:
 
 
 def test_an_asset_page_shows_rows_schema_owner_and_plot(browser: Any, server: str) -> None:
-    show(browser, f"{server}/assets/communities", "Row count", "entity_ids", "graphrag", "sizes at level 0")
+    show(
+        browser,
+        f"{server}/assets/communities",
+        "Row count",
+        "entity_ids",
+        "graphrag",
+        "plot of community sizes at level 0",
+    )
     picture = wait_until(lambda: browser.find_elements("css selector", "img[src^='data:image/svg+xml']"), 30)
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", picture[0])
     wait_until(lambda: browser.execute_script("return arguments[0].naturalWidth > 0", picture[0]), 30)

@@ -123,15 +123,16 @@ def column_name(stage: Stage, table: str, column: str) -> str:
 
 
 def column_schema(stage: Stage) -> dg.TableSchema:
-    """Return all columns of a stage's tables."""
+    """Return all columns of a stage's tables with their descriptions."""
     columns = [
         dg.TableColumn(
-            column_name(stage, name, field.name),
-            str(field.type),
-            constraints=dg.TableColumnConstraints(nullable=field.nullable),
+            column_name(stage, name, column.name),
+            str(column.type),
+            description=column.description,
+            constraints=dg.TableColumnConstraints(nullable=column.is_nullable),
         )
         for name, table in shown_tables(stage).items()
-        for field in table.schema
+        for column in table.columns
     ]
     return dg.TableSchema(columns)
 

@@ -22,7 +22,6 @@ def communities(run: StageRun) -> None:
     found = detect_communities(
         run.read("entities"), run.read("relationships"), run.settings.communities, published, run.log
     )
-    run.details |= metadata.of_community_sizes(found)
     run.details |= metadata.of_kept_communities(found, published.communities if published else None)
     run.write(communities=found)
 
@@ -52,10 +51,9 @@ def community_reports(run: StageRun) -> None:
         EarlierReports(run.known("community_reports"), run.code_behind("descriptions"), not run.is_reclustering),
         partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
-    run.details |= metadata.of_lag(reports)
     if writer:
         run.count_problems(writer.problems)
-    run.count_tokens(with_full_content(reports)["full_content"])
+    run.count_tokens("reports", with_full_content(reports)["full_content"])
     run.write(writer.failures if writer else [], community_reports=reports)
 
 

@@ -12,6 +12,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
 from graphrag_pipeline.defs.assets.conditions import condition_of, freshness_policy_of
+from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
@@ -130,6 +131,8 @@ def _run_stage(
                     BODIES[stage.name](run)
             finally:
                 session.costs.book(stage.name, run.account)
+    if before := run.details.get("published before"):
+        run.details |= link_snapshot(context.instance, root, before, "run that published the snapshot before")
     run.book_calls_ahead(is_fresh)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:

@@ -3,7 +3,6 @@
 Keep out: loops, parsing, files, networks.
 """
 
-from graphrag_pipeline.defs.assets import metadata
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 
 
@@ -14,7 +13,6 @@ def corpus_manifest(run: StageRun) -> None:
     manifest = build_corpus_manifest(run.root.read_input({run.partition}))
     refuse_lost_converters(manifest, run.previous("corpus_manifest"))
     run.add_input(INPUT, input_version(manifest))
-    run.details |= metadata.of_problems(manifest)
     run.write(corpus_manifest=manifest)
 
 
@@ -23,7 +21,7 @@ def documents(run: StageRun) -> None:
 
     records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
     tables = build_documents(records)
-    run.count_tokens(tables["text"])
+    run.count_tokens("documents", tables["text"])
     run.write(documents=tables)
 
 
@@ -33,6 +31,5 @@ def text_units(run: StageRun) -> None:
 
     documents, settings = run.read("documents"), run.settings
     units = split_documents(documents, settings.text_units)
-    run.details |= metadata.of_tokens(units["n_tokens"])
     run.details |= describe_aggregation(measure_aggregation(documents, units, settings.embedding_model))
     run.write(text_units=units)

@@ -17,7 +17,7 @@ def sentence_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 
     units = run.read("text_units")
-    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.details |= metadata.of_tokens("text units", units["n_tokens"])
     run.write(sentence_embeddings=embed_sentences(units, load_static_embeddings()))
 
 
@@ -69,7 +69,7 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table, beside: Sequence[st
 
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
-    run.count_tokens(texts)
+    run.count_tokens("embedded texts", texts)
     known, progress = run.known(name), run.progress()
     rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known, progress, beside)
     run.write(failures, **{name: rows})

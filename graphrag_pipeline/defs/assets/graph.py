@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def extracted_graph(run: StageRun) -> None:
     units = run.read("text_units")
-    run.details |= metadata.of_tokens(units["n_tokens"])
+    run.details |= metadata.of_tokens("text units", units["n_tokens"])
     extract = _extract_by_model if run.uses_chat_model else _extract_by_rule
     extract(run, units)
 
@@ -69,9 +69,10 @@ def graph(run: StageRun) -> None:
     if run.settings.resolution.is_semantic:
         proposals, failures = _propose_by_meaning(run, tables)
         tables = merge(policy=replace(policy, proposals=proposals)) if proposals else tables
-    run.details["overrides without effect"] = find_unused(overrides, tables["entities"])
-    run.details |= metadata.of_degrees(tables["entities"])
-    run.count_tokens(tables["entities"]["title"])
+    unused = find_unused(overrides, tables["entities"])
+    run.details["overrides without effect"] = len(unused)
+    run.details |= metadata.of_lines("overrides without effect, each", unused)
+    run.count_tokens("entity titles", tables["entities"]["title"])
     run.write(failures, **tables)
 
 
@@ -92,8 +93,7 @@ def summarized_descriptions(run: StageRun) -> None:
         descriptions, failures = _summarize_by_model(run, summarize, known)
     else:
         descriptions = summarize(run.read("entities"), run.read("relationships"), known=known)
-    run.details |= metadata.of_descriptions(descriptions)
-    run.count_tokens(descriptions["description"])
+    run.count_tokens("descriptions", descriptions["description"])
     run.write(failures, descriptions=descriptions)
 
 

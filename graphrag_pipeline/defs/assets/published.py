@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 """Contract tables whose rows show the size of an index."""
 
+_SUBJECTS = {**{name: name.replace("_", " ") for name in COUNTED}, "covariates": "claims"}
+"""Contract table -> its rows in the UI."""
 _MAX_LISTED = 20
+_MAX_SEARCHED = 100  # publications
 _HOUR_S = 3600
 _CONFIRMED = "Confirmed: nothing changed since it was published."
 _CHANGES = ("added", "edited", "removed")
@@ -44,12 +47,19 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
     import dagster as dg
 
     facts = describe_snapshot(root.snapshots, snapshot_id)
-    counts = {name: facts.rows[name] for name in (*COUNTED, "covariates") if facts.rows.get(name)}
+    counts = {_SUBJECTS[name]: facts.rows[name] for name in _SUBJECTS if facts.rows.get(name)}
     made = dg.MetadataValue.timestamp(datetime.fromisoformat(facts.created))
     with closing(root.snapshots.open(snapshot_id)) as snapshot:
         changes = _of_changes(before, snapshot) if before and before.id != snapshot_id else {}
         listed = _list_documents(snapshot)
-    return {"snapshot": snapshot_id, "made": made, **counts, **changes, "documents in it": dg.MetadataValue.md(listed)}
+    return {
+        "snapshot": snapshot_id,
+        "made at": made,
+        "folder of the snapshot": dg.MetadataValue.path(str(root.snapshots.path_of(snapshot_id).parent.resolve())),
+        **counts,
+        **changes,
+        "documents in it": dg.MetadataValue.md(listed),
+    }
 
 
 def _of_changes(before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
@@ -76,6 +86,21 @@ def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int
     n_more = (len(rows) if n_rows is None else n_rows) - _MAX_LISTED
     more = f"\n\nand {n_more:,} more" if n_more > 0 else ""
     return as_table(names, rows[:_MAX_LISTED]) + more
+
+
+def link_snapshot(instance: DagsterInstance, root: Root, snapshot_id: str, name: str) -> dict[str, Any]:
+    """Return a link to the run that published a snapshot; nothing if Dagster does not know it.
+
+    Args:
+        name: of the link.
+    """
+    import dagster as dg
+
+    for record in instance.fetch_materializations(asset_key(root, SNAPSHOT.name), limit=_MAX_SEARCHED).records:
+        event = record.asset_materialization
+        if event and record.run_id and (event.tags or {}).get("dagster/data_version") == snapshot_id:
+            return {name: dg.MetadataValue.dagster_run(record.run_id)}
+    return {}
 
 
 def open_published(root: Root) -> Snapshot | None:

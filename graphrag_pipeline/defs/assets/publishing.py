@@ -26,7 +26,6 @@ def index_candidate(run: StageRun) -> None:
     numbers = _carried_numbers(run, previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
-    run.details |= metadata.of_contract(tables)
     vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
         run.root.snapshots,

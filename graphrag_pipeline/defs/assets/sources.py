@@ -6,12 +6,14 @@ recorded. Keep out: what is stale (`pipeline/staleness.py`).
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from graphrag_pipeline.defs.assets.metadata import as_table, of_lines
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
@@ -56,6 +58,7 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
                 name=INPUT_FOLDER,
                 key_prefix=root.key_prefix or None,
                 group_name=group_of(root, "sources"),
+                metadata={"path of the folder": _place(root)},
                 description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
             )(input_folder),
@@ -63,6 +66,7 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
                 name=ENTITY_OVERRIDES,
                 key_prefix=root.key_prefix or None,
                 group_name=group_of(root, "sources"),
+                metadata={"path of the file": dg.MetadataValue.path(str((root.path / OVERRIDES_FILE).resolve()))},
                 description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
         ]
@@ -80,9 +84,10 @@ def observe_sources_now(instance: dg.DagsterInstance, root: Root) -> Iterator[tu
     """Yield a new observation of every source, and whether its version differs from the last one."""
     manifests = detect_input(root)
     seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
+    whole = _of_folder(root, manifests)
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
         is_changed = _observed_version(_last_observation(instance, root, name, bucket)) != version
-        shown = _of_documents(root, bucket, manifests[bucket]) if bucket else {}
+        shown = _of_bucket(root, bucket, manifests[bucket]) | whole if bucket else {}
         yield _observation(root, name, bucket, version, shown), is_changed
 
 
@@ -120,18 +125,59 @@ def _last_observation(
     return instance.get_latest_data_version_record(asset_key(root, name), is_source=True, partition_key=partition)
 
 
-def _of_documents(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
+def _of_folder(root: Root, manifests: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Return metadata of the whole input folder: where it is, what it holds, and what is not indexed yet."""
+    rows = pa.concat_tables(manifests.values())
+    changed = sorted(path for bucket, manifest in manifests.items() for path in _changed_paths(root, bucket, manifest))
+    return {
+        "path of the folder": _place(root),
+        "documents in the folder": rows.num_rows,
+        "bytes in the folder": pc.sum(rows["n_bytes"]).as_py() or 0,
+        "documents in the folder by format": _by_format(rows),
+        "documents in the folder not readable": rows.num_rows - rows["problem"].null_count,
+        "files in the folder not indexed yet": len(changed),
+    } | of_lines("files not indexed yet, each", _first(changed))
+
+
+def _place(root: Root) -> Any:
+    folder = root.input_folder
+    return (
+        dg.MetadataValue.url(root.shown_input)
+        if isinstance(folder, str)
+        else dg.MetadataValue.path(str(folder.resolve()))
+    )
+
+
+def _by_format(rows: pa.Table) -> Any:
+    sums = rows.group_by("format").aggregate([("n_bytes", "count"), ("n_bytes", "sum")]).sort_by("format")
+    columns = ("format", "n_bytes_count", "n_bytes_sum")
+    table = as_table(("format", "documents", "bytes"), ([row[name] for name in columns] for row in sums.to_pylist()))
+    return dg.MetadataValue.md(table)
+
+
+def _of_bucket(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
     """Return metadata of a bucket of the input folder: its documents, and the paths that differ from the index."""
+    changed = _changed_paths(root, bucket, manifest)
+    counts = {
+        "documents in this bucket": manifest.num_rows,
+        "bytes in this bucket": pc.sum(manifest["n_bytes"]).as_py() or 0,
+        "files in this bucket not indexed yet": len(changed),
+    }
+    return counts | ({"not indexed yet": ", ".join(_first(changed))} if changed else {})
+
+
+def _first(paths: Sequence[str]) -> list[str]:
+    more = [f"and {len(paths) - _MAX_LISTED:,} more"] if len(paths) > _MAX_LISTED else []
+    return [*paths[:_MAX_LISTED], *more]
+
+
+def _changed_paths(root: Root, bucket: str, manifest: pa.Table) -> list[str]:
+    """Return the paths of a bucket whose documents differ from those of the index."""
     names = ["path", "document_id", "content_hash", "problem"]
     head = root.tables.head(INPUT_TABLE, bucket)
     indexed = root.tables.read_head(head).select(names).to_pylist() if head else []
-    differing = {tuple(row.values()) for row in manifest.select(names).to_pylist()} ^ {
-        tuple(row.values()) for row in indexed
-    }
-    paths = sorted({path for path, *_ in differing})
-    more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
-    pending = {"not indexed yet": ", ".join(paths[:_MAX_LISTED]) + more} if paths else {}
-    return {"documents": manifest.num_rows, "paths that changed": len(paths), **pending}
+    present = {tuple(row.values()) for row in manifest.select(names).to_pylist()}
+    return sorted({str(path) for path, *_ in present ^ {tuple(row.values()) for row in indexed}})
 
 
 def _observation(

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.stage_pages import describe_contents
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, text_hash
@@ -22,7 +24,7 @@ from graphrag_pipeline.indexing.failures import failure_rows
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
-from graphrag_pipeline.pipeline.data_versions import file_versions, owned_tables
+from graphrag_pipeline.pipeline.data_versions import file_versions
 from graphrag_pipeline.pipeline.progress import PoolProgress
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
@@ -69,7 +71,7 @@ class StageRun:
         self.is_withheld = False
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
-        self._written: dict[str, pa.Table] = {}
+        self._written: Mapping[str, pa.Table] = {}
         self._based_on = ""
 
     def pin_inputs(self) -> None:
@@ -187,13 +189,13 @@ class StageRun:
         """Save every table that the stage owns, in the order of `stage.tables`; the failures make their own table."""
         if self.stage.name in MODEL_STAGES:
             rows = tables[f"{self.stage.name}_failures"] = failure_rows(self.stage.name, failures)
-            self.details["failures"] = rows.num_rows
+            self.details["records that the model failed at"] = rows.num_rows
         if tuple(tables) != self.stage.tables:
             raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
         for name, rows in tables.items():
             parts = _by_level(rows) if "level" in rows.schema.names else [rows]
             self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs, self._based_on)
-            self._written[name] = rows
+        self._written = tables
 
     def write_candidate(self, snapshot_id: str) -> None:
         """Record the frozen candidate as the head of the stage."""
@@ -201,12 +203,12 @@ class StageRun:
         head = Head(self.stage.name, WHOLE, (), snapshot_id, version, self.code, self._inputs)
         self.root.tables.write_head(head)
 
-    def count_tokens(self, texts: Iterable[str] | pa.ChunkedArray) -> None:
-        """Add the number of tokens of these texts to the metadata."""
+    def count_tokens(self, subject: str, texts: Iterable[str] | pa.ChunkedArray) -> None:
+        """Add the number of tokens of these texts to the metadata; `subject` says what they are."""
         from graphrag_pipeline.text.tokens import count_tokens_each
 
         values = texts.to_pylist() if isinstance(texts, pa.ChunkedArray) else list(texts)
-        self.details |= metadata.of_tokens(count_tokens_each(values, self.settings.text_units.encoding))
+        self.details |= metadata.of_tokens(subject, count_tokens_each(values, self.settings.text_units.encoding))
 
     def count_problems(self, problems: Mapping[str, int]) -> None:
         """Add the parts of replies that were left out or repaired, by reason, to the metadata and the log of costs."""
@@ -214,21 +216,22 @@ class StageRun:
         self.session.costs.problems.setdefault(self.stage.name, Counter()).update(problems)
 
     def metadata(self, seconds: float) -> dict[str, Any]:
-        shown = {name: rows for name, rows in self._written.items() if rows.num_rows or not name.endswith("_failures")}
+        """Return everything that the UI shows of this run: the tables, the time, calls of models, and the details.
+
+        Args:
+            seconds: time since the partition started.
+        """
         return {
-            **metadata.of_tables(shown),
-            "seconds": seconds,
+            **describe_contents(StageContents(self.root, self.stage, self.partition, self._written)),
+            "seconds to make it": seconds,
             **metadata.of_calls(self.account),
             **metadata.of_origins(self.stage, self.root.key_prefix),
             **self.details,
         }
 
     def show_reused(self) -> None:
-        """Note in the metadata that nothing was computed, and how many rows exist."""
-        heads = [(name, self.root.tables.head(name, self.partition)) for name in owned_tables(self.stage)]
-        counts = {name: head.n_rows for name, head in heads if head}
-        shown = {name: n for name, n in counts.items() if n or not name.endswith("_failures")}
-        self.details |= {"reused": True, **metadata.of_rows(shown)}
+        """Note in the metadata that nothing was computed; the tables are shown as if they had just been made."""
+        self.details["reused"] = True
 
     def book_calls_ahead(self, is_fresh: bool = False) -> None:
         """Add the calls that were made for this partition ahead of its turn, unless it turned out to be fresh."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import as_markdown
+from graphrag_pipeline.defs.assets.metadata import COST, as_markdown
+from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
@@ -65,11 +66,13 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
         "method": answer.method,
         "snapshot": answer.snapshot,
-        "tokens": total.input_tokens + total.output_tokens,
-        "calls": total.calls,
-        "cost": total.cost,
-        "seconds": answer.seconds,
-        "citations": answer.n_citations,
+        **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
+        "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
+        "tokens sent and received": total.input_tokens + total.output_tokens,
+        "model calls": total.calls,
+        COST: round(total.cost, 6),
+        "seconds to answer": round(answer.seconds, 3),
+        "citations in the answer": answer.n_citations,
         "selection": dg.MetadataValue.json(dict(answer.selection)),
     }
     metadata |= {name: answer.selection[name] for name in _COUNTS if name in answer.selection}

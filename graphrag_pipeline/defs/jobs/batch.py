@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from graphrag_pipeline.defs.assets.metadata import COST
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import BATCH_JOB
@@ -86,9 +87,9 @@ def report_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]
     usage = account["usage"]
     shown = {name: account[name] for name in ("answered", "kept", "failed", "replaced")} | {
         "answers": dg.MetadataValue.path(account["answers"]),
-        "tokens": usage["tokens"],
-        "calls": usage["calls"],
-        "cost": usage["cost"],
+        "tokens sent and received": usage["tokens"],
+        "model calls": usage["calls"],
+        COST: round(usage["cost"], 6),
         "by model": dg.MetadataValue.json(usage["by_model"]),
     }
     if account["failed"]:

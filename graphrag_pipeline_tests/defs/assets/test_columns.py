@@ -36,3 +36,8 @@ def test_a_column_of_several_tables_is_named_with_its_table() -> None:
     assert [(dep.asset_key.to_user_string(), dep.column_name) for dep in lineage] == [
         ("summarized_descriptions", "description")
     ]
+
+
+@pytest.mark.parametrize("stage", ALL_STAGES)
+def test_every_column_has_a_description(stage: str) -> None:
+    assert all(column.description for column in column_schema(ALL_STAGES[stage]).columns)

@@ -66,8 +66,10 @@ def test_a_publication_shows_the_cost_of_the_run(model_index: ModelIndex) -> Non
     run_index(model_index.root)
     metadata = shown(materializations(model_index.root)[0])
     n_answered = sum(call.status == 200 for call in model_index.server.calls)
-    assert metadata["calls"] == n_answered > 0
-    assert metadata["unpriced_calls"] > 0 and "cost_usd" not in metadata, "the model of embeddings has no known price"
+    assert metadata["model calls"] == n_answered > 0
+    assert metadata["model calls without a price"] > 0 and "model cost (USD)" not in metadata, (
+        "the model of embeddings has no known price"
+    )
 
 
 def test_an_index_run_without_changes_confirms_the_snapshot_and_shows_it(root: Root) -> None:

@@ -85,9 +85,17 @@ def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(index
         assert job.execute_in_process(instance=instance, run_config=quiet).success
         records = instance.fetch_observations(dg.AssetKey("input_folder"), limit=2).records
     seen = [record.asset_observation.metadata for record in records if record.asset_observation]
-    assert sum(int(str(shown["documents"].value)) for shown in seen) == 2
+    assert sum(int(str(shown["documents in this bucket"].value)) for shown in seen) == 2
     paths = ", ".join(str(shown["not indexed yet"].value) for shown in seen if "not indexed yet" in shown)
     assert sorted(paths.split(", ")) == ["one.txt", "three.md"]
+    folder = seen[0]
+    assert folder["path of the folder"].value == str(indexed_root.path / "input")
+    assert (folder["documents in the folder"].value, folder["files in the folder not indexed yet"].value) == (2, 2)
+    n_bytes = sum(file.stat().st_size for file in (indexed_root.path / "input").iterdir())
+    assert (
+        folder["bytes in the folder"].value == n_bytes > 0
+        and "| txt | 2 |" in folder["documents in the folder by format"].value
+    )
 
 
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:

@@ -66,7 +66,7 @@ def test_only_documents_that_changed_are_extracted_again(root: Root, monkeypatch
     assert extracted == ["two.txt"]
 
 
-def test_a_reused_partition_still_shows_its_rows(indexed_root: Root) -> None:
+def test_a_reused_partition_still_shows_its_rows_preview_and_reports(indexed_root: Root) -> None:
     import dagster as dg
 
     from graphrag_pipeline.defs.build import build_definitions
@@ -80,4 +80,8 @@ def test_a_reused_partition_still_shows_its_rows(indexed_root: Root) -> None:
         (made,) = result.asset_materializations_for_node("community_reports")
     assert made.asset_key == dg.AssetKey("community_reports") and made.metadata["reused"].value
     rows = indexed_root.tables.read("community_reports", "all").num_rows
-    assert made.metadata["dagster/row_count"].value == rows > 0 and "calls" not in made.metadata
+    assert made.metadata["dagster/row_count"].value == rows > 0 and "model calls" not in made.metadata
+    with open_instance(indexed_root) as instance:
+        first, *_ = reversed(instance.fetch_materializations(made.asset_key, limit=9).records)
+    of_tables = {"preview of community_reports", "reports of the highest rank, in full"}
+    assert all(made.metadata[name] == first.asset_materialization.metadata[name] for name in of_tables)

@@ -73,9 +73,12 @@ def test_every_materialization_shows_rows_seconds_and_a_preview(root: Root) -> N
             assert materialization is not None
             shown = materialization.metadata
             rows = "rows of entities" if name == "graph" else "dagster/row_count"  # graph owns several tables
-            assert {rows, "seconds"} <= shown.keys(), name
+            assert {rows, "seconds to make it"} <= shown.keys(), name
             assert any(key.startswith("preview of") for key in shown)
-            plots = {"graph": "degrees", "communities": "sizes at level 0"}
+            plots = {
+                "graph": "plot of entities by relationships",
+                "communities": "plot of community sizes at level 0",
+            }
             assert name not in plots or "data:image/svg+xml" in str(shown[plots[name]].value)
 
 

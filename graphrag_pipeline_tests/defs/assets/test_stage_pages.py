@@ -1,0 +1,96 @@
+"""What the page of a partition shows: the highest records first, in words, with links, pictures and whole reports."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities
+from graphrag_pipeline.defs.assets.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.stage_pages import describe_contents
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
+
+_HASH = re.compile(r"\b[0-9a-f]{32}\b")
+_REPR = re.compile(r"None|\[\{|\['|\{'")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
+    root = make_root(tmp_path_factory.mktemp("pages") / "root")
+    put(
+        root.path,
+        "evil.txt",
+        "They say that Scrooge met ![x](http://evil.example/x.png) Marley. <b>Bob Cratchit</b> wept.",
+    )
+    build_tables(root)
+    return root
+
+
+def page(root: Root, stage: str, partition: str = WHOLE) -> dict[str, Any]:
+    shown = describe_contents(StageContents(root, ALL_STAGES[stage], partition))
+    return {name: getattr(value, "value", value) for name, value in shown.items()}
+
+
+def rows(table: str) -> list[list[str]]:
+    """Return the cells of the rows of a markdown table."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_previews_hold_no_hashes_and_no_python(root: Root, stage: str) -> None:
+    for partition in STAGES[stage].partitions(root.settings):
+        for name, value in page(root, stage, partition).items():
+            if name.startswith("preview") or "in full" in name:
+                assert not _HASH.search(value) and not _REPR.search(value) and "](http:" not in value, (name, value)
+
+
+def test_entities_are_ranked_by_degree_and_reports_by_rank(root: Root) -> None:
+    entities = root.tables.read("entities", WHOLE)
+    degrees = [int(row[2]) for row in rows(page(root, "graph")["preview of entities"])]
+    assert degrees == sorted(entities["degree"].to_pylist(), reverse=True)[:10]
+    shown = page(root, "community_reports")
+    ranks = root.tables.read("community_reports", WHOLE)["rank"].to_pylist()
+    assert [float(row[2]) for row in rows(shown["preview of community_reports"])] == sorted(ranks, reverse=True)[:10]
+    whole = shown["reports of the highest rank, in full"]
+    assert whole.count("\n---\n") + 1 == min(10, len(ranks)) and whole.startswith("# ") and "[Data:" not in whole
+
+
+def test_a_bucket_links_to_its_text_units_and_counts_them_by_document(root: Root) -> None:
+    for bucket in ("000", "001"):
+        link = page(root, "documents", bucket)["text units of these documents"]
+        assert link.endswith(f"](/assets/text_units?view=partitions&partition={bucket})")
+        counts = rows(page(root, "text_units", bucket)["text units by document"])
+        assert sum(int(row[2]) for row in counts) == root.tables.read("text_units", bucket).num_rows
+
+
+def test_files_of_a_partition_exist(root: Root) -> None:
+    shown = page(root, "graph")
+    files = [value for name, value in shown.items() if name.startswith("file of")]
+    assert len(files) == len(STAGES["graph"].tables) and all(Path(file).exists() for file in files)
+
+
+@pytest.mark.parametrize("stage", ["graph", "communities"])
+def test_the_picture_is_the_same_each_time_and_its_legend_names_the_entities(root: Root, stage: str) -> None:
+    [markdown] = [value for name, value in page(root, stage).items() if name.startswith("picture")]
+    assert markdown in page(root, stage).values()
+    found = re.search(r"base64,([^)]*)\)", markdown)
+    assert found and len(found[1]) < 120_000
+    picture = Image.open(io.BytesIO(base64.b64decode(found[1])))
+    assert picture.format == "PNG" and picture.info.keys() <= {"transparency"}
+    assert "EBENEZER SCROOGE" in markdown or "SCROOGE" in markdown
+
+
+def test_names_in_any_script_and_a_lone_community_are_drawn() -> None:
+    titles = ("\u5b54\u5b50", "$x^2$ & <b>", "A" * 90)
+    png = draw_communities([DrawnCommunity(titles, (3, 0, 1))], [(titles[0], titles[1]), ("nobody", titles[2])])
+    assert Image.open(io.BytesIO(png)).width > 500
