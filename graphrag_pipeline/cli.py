@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from graphrag_pipeline.commands.batch import add_batch_commands
 from graphrag_pipeline.commands.dagster_ui import add_ui_commands
@@ -22,7 +23,9 @@ from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
 from graphrag_pipeline.commands.setup import add_setup_commands
+from graphrag_pipeline.commands.showing import add_show_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
+from graphrag_pipeline.commands.sql import add_sql_commands
 from graphrag_pipeline.commands.terminal import RootOption, echo
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
@@ -30,10 +33,30 @@ from graphrag_pipeline.commands.tuning import add_tuning_commands
 from graphrag_pipeline.commands.verification import add_verification_commands
 from graphrag_pipeline.errors import PipelineError
 
+ORDER_OF_WORK = (
+    *("init", "doctor", "index", "status", "costs"),
+    *("query", "batch"),
+    *("show", "sql", "trace", "merges"),
+    *("try", "tune", "evaluate"),
+    *("snapshots", "verify", "forget", "import", "export"),
+    "dev",
+)
+"""Commands in the order in which a user of a new root needs them; `--help` lists them in it."""
+
+
+class CommandsInOrder(TyperGroup):
+    """The group of all commands; new ones come last until they have a place in `ORDER_OF_WORK`."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """Return the names of the commands in the order of `--help`."""
+        places = {name: place for place, name in enumerate(ORDER_OF_WORK)}
+        return sorted(self.commands, key=lambda name: places.get(name, len(places)))
+
+
 app = typer.Typer(
+    cls=CommandsInOrder,
     help="GraphRAG as a Dagster pipeline: index documents as a knowledge graph and ask questions about them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -62,6 +85,8 @@ for add_commands in (
     add_indexing_commands,
     add_question_commands,
     add_batch_commands,
+    add_show_commands,
+    add_sql_commands,
     add_tracing_commands,
     add_trial_commands,
     add_tuning_commands,
@@ -107,9 +132,9 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="graphrag-pipeline")  # also for `python -m`: completion goes by it
     except PipelineError as error:
-        echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True, style="error")
         sys.exit(1)
     sys.exit(0)
 

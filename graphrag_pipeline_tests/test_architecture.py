@@ -41,9 +41,18 @@ ROOMS = (
     *("query", "query.context", "query.results", "query.context_style", "query.strict_tables", "query.rendering"),
     *("query.usage", "query.token_budget"),
     *("query.streams", "query.search_result", "query.question", "query.names", "query.filtering"),
-    *("query.index_reader", "query.records", "query.cited_records", "query.model_requests", "query.own_text"),
+    *(
+        "query.snapshot_reader",
+        "query.index_reader",
+        "query.records",
+        "query.cited_records",
+        "query.model_requests",
+        "query.own_text",
+    ),
     *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
     *("query.index", "query.batch"),
+    # one record of a snapshot in full
+    "reading",
     # figures and reports about an index
     *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
     # Dagster

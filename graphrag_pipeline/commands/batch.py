@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_choice
 from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, echo, logging_costs, open_root
-from graphrag_pipeline.settings.search_names import describe_methods
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, describe_methods
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.batch.question_files import BatchQuestion
@@ -31,7 +32,13 @@ def batch(
         Path | None,
         typer.Option(help="JSON lines file for the answers; answers in it are reused. Default: print them."),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"For questions without a method. {describe_methods()}")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            help=f"For questions without a method. {describe_methods()}",
+            autocompletion=complete_choice(*SEARCH_METHODS),
+        ),
+    ] = "auto",
     filters: Annotated[
         list[str] | None,
         typer.Option("--filter", help='Read only matching documents, such as "year>=2024"; repeatable.'),

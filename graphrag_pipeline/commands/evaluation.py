@@ -13,6 +13,7 @@ from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
+    SnapshotOption,
     echo,
     logging_costs,
     open_root,
@@ -57,9 +58,7 @@ def evaluate(
         typer.Option("--judge/--no-judge", help="Whether a model judges covered claims and faithfulness. Default: yes "
                      "with --answers if a model is named in chat_model or evaluation."),
     ] = None,
-    snapshot: Annotated[
-        str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
-    ] = None,
+    snapshot: SnapshotOption = None,
     against: Annotated[
         str | None, typer.Option(help="Another snapshot or another method to compare the figures with.")
     ] = None,

@@ -9,6 +9,7 @@ import typer
 from graphrag_pipeline.commands.snapshots import render_pin
 from graphrag_pipeline.commands.terminal import (
     INDEX_GROUP,
+    READ_GROUP,
     JsonOption,
     RootOption,
     echo,
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 def add_indexing_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    for command in (index, status, costs, merges):
+    for command in (index, status, costs):
         app.command(rich_help_panel=INDEX_GROUP)(command)
+    app.command(rich_help_panel=READ_GROUP)(merges)
 
 
 def index(

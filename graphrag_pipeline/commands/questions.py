@@ -1,4 +1,4 @@
-"""Commands that query the published index: `query` and `sql`."""
+"""Command `query`: an answer from the published index."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_choice
 from graphrag_pipeline.commands.terminal import (
     QUESTION_GROUP,
     JsonOption,
     RootOption,
+    SnapshotOption,
     echo,
     logging_costs,
     open_root,
     print_json,
 )
-from graphrag_pipeline.settings.search_names import STRATEGIES, describe_methods
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES, describe_methods
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -29,15 +31,20 @@ if TYPE_CHECKING:
 
 def add_question_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    for command in (query, sql):
-        app.command(rich_help_panel=QUESTION_GROUP)(command)
+    app.command(rich_help_panel=QUESTION_GROUP)(query)
 
 
 def query(
     question: Annotated[str, typer.Argument(help="Question, in words.")],
-    method: Annotated[str, typer.Option(help=describe_methods())] = "local",
+    method: Annotated[
+        str, typer.Option(help=describe_methods(), autocompletion=complete_choice(*SEARCH_METHODS))
+    ] = "local",
     strategy: Annotated[
-        str | None, typer.Option(help=f"Text unit selection strategy of local search: {', '.join(STRATEGIES)}.")
+        str | None,
+        typer.Option(
+            help=f"Text unit selection strategy of local search: {', '.join(STRATEGIES)}.",
+            autocompletion=complete_choice(*STRATEGIES),
+        ),
     ] = None,
     context_only: Annotated[
         bool, typer.Option("--context-only", help="Only select the context; write no answer.")
@@ -57,9 +64,7 @@ def query(
         Path | None,
         typer.Option(help="JSON lines file (role, content) with the conversation so far, for local search."),
     ] = None,
-    snapshot: Annotated[
-        str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
-    ] = None,
+    snapshot: SnapshotOption = None,
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -75,8 +80,8 @@ def query(
     from graphrag_pipeline.query.methods.state import SearchRequest
     from graphrag_pipeline.storage.history import find_snapshot
 
-    conditions = tuple(_as_text(text) for text in filters or [])
-    request = SearchRequest(_as_text(question), method, strategy, conditions, _read_options(option or [], history))
+    conditions = tuple(as_text(text) for text in filters or [])
+    request = SearchRequest(as_text(question), method, strategy, conditions, _read_options(option or [], history))
     if explain and "strategy" not in look_up_method(method).options:
         raise typer.BadParameter(
             "only local search has selection strategies; use `--method local`", param_hint="--explain"
@@ -147,7 +152,7 @@ def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:
         echo(render_explanation(picks))
 
 
-def _as_text(argument: str) -> str:
+def as_text(argument: str) -> str:
     """Decode an argument as UTF-8 in every locale; invalid bytes become U+FFFD."""
     return os.fsencode(argument).decode("utf-8", errors="replace")
 
@@ -177,22 +182,3 @@ def _parse_value(text: str) -> Any:
         return parse_yaml(stripped)
     except yaml.YAMLError:
         return stripped
-
-
-def sql(
-    statement: Annotated[str, typer.Argument(metavar="QUERY", help="SQL over the tables of the published snapshot.")],
-    root: RootOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Query the published snapshot's tables with DuckDB."""
-    from graphrag_pipeline.storage.sql import render_rows, run_sql
-
-    project = open_root(root)
-    snapshot = project.open_snapshot()
-    project.fetch_stages(snapshot.id)
-    limits = project.settings.storage
-    result = run_sql(snapshot, _as_text(statement), limits.sql_max_s, limits.sql_max_memory_mb)
-    if as_json:
-        print_json(result.to_pylist())
-    else:
-        echo(render_rows(result))

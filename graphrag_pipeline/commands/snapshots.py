@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_snapshot
 from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, echo, open_root, print_json
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _HOUR_S = 3600
 
 snapshots = typer.Typer(help="List, compare, roll back and prune snapshots.", no_args_is_help=True)
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Snapshot id or its first digits.")]
+_Id = Annotated[
+    str, typer.Argument(metavar="ID", help="Snapshot id or its first digits.", autocompletion=complete_snapshot)
+]
 
 
 def add_snapshot_commands(app: typer.Typer) -> None:

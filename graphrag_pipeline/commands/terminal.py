@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
+import shutil
+import subprocess
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_snapshot
 from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls
 
 if TYPE_CHECKING:
@@ -35,11 +41,40 @@ RootOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SnapshotOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Snapshot id or its first digits; default: the published snapshot.", autocompletion=complete_snapshot
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text with one of `STYLES`."""
+
+    text: str
+    style: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+STYLES: dict[str, dict[str, Any]] = {
+    "heading": {"bold": True},
+    "faint": {"dim": True},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+    "warning": {"fg": "yellow"},
+    "error": {"fg": "red", "bold": True},
+}
+"""Looks of lines in a terminal; no meaning is in a colour alone."""
 
 # Groups of commands in `--help`, in the order of work.
 INDEX_GROUP = "Index documents"
 QUESTION_GROUP = "Ask questions"
-INSPECT_GROUP = "Inspect and evaluate"
+READ_GROUP = "Read the index"
+INSPECT_GROUP = "Improve and evaluate"
 SNAPSHOT_GROUP = "Manage snapshots, import and export"
 DAGSTER_GROUP = "Run Dagster"
 
@@ -69,12 +104,52 @@ def logging_costs(root: Root, command: str, about: str) -> AbstractContextManage
     return costs_logged(root, command, about, lambda line: echo(line, err=True))
 
 
-def echo(text: object = "", err: bool = False, nl: bool = True) -> None:
+def echo(text: object = "", err: bool = False, nl: bool = True, style: str = "") -> None:
     """Print text as `typer.echo`; control characters of documents and models are escaped, so no terminal obeys them.
 
     All commands print by this function.
+
+    Args:
+        style: one of `STYLES`; it counts only in a terminal that may have colours.
     """
-    typer.echo(escape_controls(str(text)), err=err, nl=nl)
+    typer.echo(_style(str(text), style, err), err=err, nl=nl)
+
+
+def has_colours(err: bool = False) -> bool:
+    """Return whether output goes to a terminal that may have colours (https://no-color.org)."""
+    stream = sys.stderr if err else sys.stdout
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def echo_lines(lines: Iterable[Line | str]) -> None:
+    """Print lines with their styles."""
+    for line in lines:
+        echo(line.text, style=line.style) if isinstance(line, Line) else echo(line)
+
+
+def page_lines(lines: Iterable[Line | str]) -> None:
+    """Print lines; in a terminal that is too low for them, by `$PAGER` (default: less, if it is installed)."""
+    listed = list(lines)
+    pager = shlex.split(os.environ.get("PAGER") or "less")
+    is_long = sum(map(_height, listed)) >= shutil.get_terminal_size().lines
+    if not (is_long and sys.stdout.isatty() and sys.stdin.isatty() and shutil.which(pager[0])):
+        echo_lines(listed)
+        return
+    environment = {"LESS": "-FRX", **os.environ}  # less shows colours, and leaves what was read on the screen
+    text = "".join(f"{_style(str(line), line.style if isinstance(line, Line) else '')}\n" for line in listed)
+    with suppress(KeyboardInterrupt):
+        subprocess.run(pager, input=text.encode(sys.stdout.encoding, "backslashreplace"), env=environment, check=False)
+
+
+def _style(text: str, style: str, err: bool = False) -> str:
+    """Return text that a terminal shows as it is, in the style if the terminal may have colours."""
+    shown = escape_controls(text)
+    return typer.style(shown, **STYLES[style]) if style and has_colours(err) else shown
+
+
+def _height(line: Line | str) -> int:
+    """Return the number of rows of a terminal that a line takes."""
+    return max(1, math.ceil(len(str(line)) / shutil.get_terminal_size().columns))
 
 
 def print_json(values: Any) -> None:

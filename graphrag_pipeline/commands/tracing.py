@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.terminal import INSPECT_GROUP, JsonOption, RootOption, echo, open_root, print_json
+from graphrag_pipeline.commands.terminal import (
+    READ_GROUP,
+    JsonOption,
+    Line,
+    RootOption,
+    SnapshotOption,
+    open_root,
+    page_lines,
+    print_json,
+)
+from graphrag_pipeline.commands.wrapping import text_width, wrap
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.trace_origins import Origin
@@ -25,7 +35,7 @@ _DIGITS = 8
 
 def add_tracing_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.command(rich_help_panel=INSPECT_GROUP)(trace)
+    app.command(rich_help_panel=READ_GROUP)(trace)
 
 
 def trace(
@@ -33,9 +43,7 @@ def trace(
     most: Annotated[
         int, typer.Option(min=1, help="Maximum text units, mentions, findings and cited records to show.")
     ] = 3,
-    snapshot: Annotated[
-        str | None, typer.Option(help="Snapshot id or its first digits; default: the published snapshot.")
-    ] = None,
+    snapshot: SnapshotOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,33 +61,39 @@ def trace(
     if as_json:
         print_json(asdict(traced))
         return
-    for line in render_trace(traced):
-        echo(line)
+    page_lines(render_trace(traced, text_width()))
 
 
-def render_trace(traced: Trace) -> Iterator[str]:
-    """Render a trace as an indented tree; the origin of a partition is shown in full once."""
+def render_trace(traced: Trace, width: int = 0) -> Iterator[Line]:
+    """Render a trace as an indented tree; the origin of a partition is shown in full once.
+
+    Args:
+        width: maximum of columns of the text of a report; 0 does not wrap.
+    """
     published = f", published by run {traced.published_by}" if traced.published_by else ""
-    yield f"{traced.citation} in snapshot {traced.snapshot}{published}"
+    yield Line(f"{traced.citation} in snapshot {traced.snapshot}{published}")
     shown: set[tuple[str, str]] = set()
     for node in traced.nodes:
-        yield from _render_node(node, "", shown)
+        yield from _render_node(node, "", shown, width)
     if traced.missing:
-        yield f"not in this snapshot: {', '.join(traced.missing)}"
+        yield Line(f"not in this snapshot: {', '.join(traced.missing)}", "warning")
 
 
-def _render_node(node: TraceNode, indent: str, shown: set[tuple[str, str]]) -> Iterator[str]:
+def _render_node(node: TraceNode, indent: str, shown: set[tuple[str, str]], width: int) -> Iterator[Line]:
     number = "" if node.number is None else f" {node.number}"
-    yield f"{indent}{node.kind}{number}{f': {_shorten(node.name)}' if node.name else ''}"
+    yield Line(f"{indent}{node.kind}{number}{f': {_shorten(node.name)}' if node.name else ''}", "heading")
     inner = indent + "  "
     if facts := ", ".join(_render_facts(node.facts)):
-        yield f"{inner}{facts}"
+        yield Line(f"{inner}{facts}")
     if node.origin:
-        yield f"{inner}made by {_render_origin(node.origin, shown)}"
+        yield Line(f"{inner}made by {_render_origin(node.origin, shown)}", "faint")
+    if node.text:
+        yield Line(f"{inner}text", "heading")
+        yield from (Line(line) for line in wrap(node.text.strip(), width, inner + "  "))
     for below in node.below:
-        yield from _render_node(below, inner, shown)
+        yield from _render_node(below, inner, shown, width)
     if node.n_left_out:
-        yield f"{inner}and {node.n_left_out:,} more (--most)"
+        yield Line(f"{inner}and {node.n_left_out:,} more (--most)")
 
 
 def _render_facts(facts: Mapping[str, Any]) -> Iterator[str]:

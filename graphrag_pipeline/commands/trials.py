@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_choice
 from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
@@ -42,7 +43,8 @@ def try_stage(
     stage: Annotated[
         str,
         typer.Argument(
-            help="Stage (extracted_graph, summarized_descriptions or community_reports) or its settings section."
+            help="Stage (extracted_graph, summarized_descriptions or community_reports) or its settings section.",
+            autocompletion=complete_choice("extracted_graph", "summarized_descriptions", "community_reports"),
         ),
     ],
     sample: Annotated[int, typer.Option(min=1, help="Number of records in the sample, spread evenly over all.")] = 20,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_tuned_set
 from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 tuning = typer.Typer(
     help="Write prompts for the corpus, compare, adopt and take them back.", invoke_without_command=True
 )
-_Name = Annotated[str, typer.Argument(help="Name of a tuned set; `tune list` shows them.")]
+_Name = Annotated[
+    str, typer.Argument(help="Name of a tuned set; `tune list` shows them.", autocompletion=complete_tuned_set)
+]
 _YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Send the calls without asking.")]
 _DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what it would cost.")]
 

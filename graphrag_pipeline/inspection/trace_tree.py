@@ -43,6 +43,7 @@ class TraceNode:
         kind: report, community, finding, entity, relationship, claim, description, text unit, mention or document.
         number: its human-readable id, as in citations; None if it has none.
         facts: other facts, by name.
+        text: whole text of a report, with its citations; "" for other kinds, whose text is their name or below them.
         origin: its origin; None in an imported index, and for parts of another record.
         below: its sources.
         n_left_out: number of sources beyond the requested maximum.
@@ -56,6 +57,7 @@ class TraceNode:
     origin: Origin | None = None
     below: tuple[TraceNode, ...] = ()
     n_left_out: int = 0
+    text: str = ""
 
 
 class Tracer:
@@ -121,6 +123,7 @@ class Tracer:
             self._stages.origin("community_reports", request_key=made.get("request_key")),
             (self._community(report["community"], community), *findings, *parts, *units),
             n_left_out,
+            report["full_content"],
         )
 
     def _community(self, number: int, community: Mapping[str, Any]) -> TraceNode:

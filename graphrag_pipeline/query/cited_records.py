@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, parse_citations
-from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 
 MAX_OF_COMMUNITY = 200
 """Number of a community's text units that a report without citations resolves to."""
@@ -49,7 +49,7 @@ class CitedRecords:
         index: the index whose human-readable ids the citations use.
     """
 
-    def __init__(self, index: IndexReader) -> None:
+    def __init__(self, index: SnapshotReader) -> None:
         self._index = index
 
     def read_cited(self, citations: str, below_level: int = -1) -> list[CitedRecord]:

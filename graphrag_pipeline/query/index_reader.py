@@ -1,15 +1,14 @@
 """One published snapshot as the steps of a search read it, with the models that the root names.
 
-An `IndexReader` holds the snapshot, number columns, names, filters on documents, the embedder and the clients of chat
-models. It lies below all searches; `graph_index.GraphIndex` adds the searches. Keep out: searching, and writing
-anything.
+An `IndexReader` adds filters on documents, the embedder and the clients of chat models to a `SnapshotReader`. It lies
+below all searches; `graph_index.GraphIndex` adds the searches. Keep out: searching, and writing anything.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -20,9 +19,9 @@ from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.embedding_identity import identity_of
 from graphrag_pipeline.models.ports import can_search, expecting, for_questions
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.filtering.document_mask import DocumentMask, document_rows, find_document_mask
+from graphrag_pipeline.query.filtering.document_mask import document_rows, find_document_mask
 from graphrag_pipeline.query.filtering.filters import DocumentFields
-from graphrag_pipeline.query.names import NameIndex
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.query.token_budget import TokenBudget
 from graphrag_pipeline.query.usage import EMBEDDINGS, RERANKING, Account
 from graphrag_pipeline.settings.settings import Settings
@@ -59,7 +58,7 @@ class QuestionCalls:
         return Caller((self.account.section(section),), self.scope)
 
 
-class IndexReader:
+class IndexReader(SnapshotReader):
     """One immutable snapshot with the embedder that made its vectors; safe to use from several threads.
 
     Args:
@@ -78,15 +77,12 @@ class IndexReader:
 
     def __init__(self, snapshot: Snapshot, settings: Settings, embedder: Embedder, root: Root | None = None) -> None:
         _check_fingerprint(snapshot, settings, embedder)
-        self.document_mask: DocumentMask | None = None
+        super().__init__(snapshot)
         self._root = root
-        self.snapshot = snapshot
         self.settings = settings
         self.embedder = embedder
-        self._columns: dict[tuple[str, str], np.ndarray] = {}
         self._views: dict[tuple[str, ...], Self] = {}
         self._whole: Self | None = None
-        self._shared: Self | None = None
         self.calls = QuestionCalls()
 
     def close(self) -> None:
@@ -212,49 +208,6 @@ class IndexReader:
                 "this index was opened without a root, so it has no chat model; open it with `GraphIndex.open`"
             )
         return self._root
-
-    def column(self, table: str, column: str) -> np.ndarray:
-        """Return a number column of a contract table; it is kept as an array."""
-        key = (table, column)
-        if key not in self._columns:
-            self._columns[key] = self.snapshot.table(table)[column].to_numpy()
-        return self._columns[key]
-
-    def rows_of_numbers(self, table: str, column: str, numbers: Iterable[int]) -> np.ndarray:
-        """Return the rows of numbers in an ascending column (`human_readable_id`, `community`).
-
-        The row is -1 where the number is unknown or its record may not be read.
-        """
-        values = self.column(table, column)
-        wanted = np.fromiter(numbers, dtype=np.int64)
-        if not len(values):
-            return np.full(len(wanted), -1, dtype=np.int64)
-        found = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-        return np.where((values[found] == wanted) & self.row_mask(table)[found], found, -1)
-
-    def row_mask(self, table: str) -> np.ndarray:
-        """Return which rows of a contract table may be read, bool (n rows,)."""
-        if self.document_mask is None:
-            return np.broadcast_to(True, self.snapshot.n_rows(table))
-        return self.document_mask.masks[table]
-
-    def documents(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return the title and path of documents by id."""
-        rows = self.snapshot.rows_of("documents", sorted(set(ids)))
-        known = self.snapshot.take("documents", rows[rows >= 0], ["id", "title", "path"])
-        return {record["id"]: (record["title"], record["path"]) for record in known}
-
-    @functools.cached_property
-    def names(self) -> NameIndex:
-        """The entities by their names."""
-        if self._shared:
-            return self._shared.names  # loaded once, for all questions
-        arrays = self.snapshot.lookups
-        hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
-        if self.document_mask is not None:
-            is_kept = self.document_mask.masks["entities"][rows]
-            hashes, rows = hashes[is_kept], rows[is_kept]
-        return NameIndex.stored(hashes, rows)
 
 
 def _check_fingerprint(snapshot: Snapshot, settings: Settings, embedder: Embedder) -> None:

@@ -19,6 +19,7 @@ from graphrag_pipeline.query.results import (
     ReportRecord,
     TextUnitRecord,
 )
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 
@@ -72,7 +73,7 @@ def read_claims(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tup
 
 
 def read_text_units(
-    index: IndexReader, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
+    index: SnapshotReader, rows: np.ndarray, scores: np.ndarray, entities: Sequence[tuple[str, ...]] | None = None
 ) -> tuple[TextUnitRecord, ...]:
     columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
     known = index.snapshot.table("text_units").schema.names

@@ -90,32 +90,6 @@ def _too_large(max_memory_mb: int) -> PipelineError:
     )
 
 
-def render_rows(rows: pa.Table, max_width: int = 80) -> str:
-    """Return rows as lines of text under their column names; long cells are cut, unprintable characters are escaped."""
-    if rows.schema.names == ["explain_key", "explain_value"]:
-        return "\n".join(rows["explain_value"].to_pylist())
-    columns = [
-        [name, *(_as_cell(value, max_width) for value in column.to_pylist())]
-        for name, column in zip(rows.schema.names, rows.columns, strict=True)
-    ]
-    widths = [max(map(len, column)) for column in columns]
-    is_number = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, is_number, strict=True)
-        ).rstrip()
-        for line in zip(*columns, strict=True)
-    )
-    return "\n".join([*lines, *([] if rows.num_rows else ["no rows"])])
-
-
-def _as_cell(value: object, max_width: int) -> str:
-    text = "" if value is None else str(value)
-    cut = text if len(text) <= max_width else f"{text[: max_width - 3]}..."
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
-
-
 def _check_reading(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     kinds = [found.type.name for found in connection.extract_statements(statement)]
     if len(kinds) != 1:

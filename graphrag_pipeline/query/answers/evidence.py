@@ -68,6 +68,8 @@ class EvidenceFinder(CitedRecords):
         excerpts: excerpts of text units; evidence of a text unit that has some is looked for in them alone.
     """
 
+    _index: IndexReader
+
     def __init__(self, index: IndexReader, excerpts: Sequence[TextUnitRecord] = ()) -> None:
         super().__init__(index)
         rows = index.snapshot.rows_of("text_units", [unit.id for unit in excerpts]).tolist() if excerpts else []

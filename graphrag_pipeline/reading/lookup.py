@@ -1,0 +1,210 @@
+"""Lookup of the record that a name, number or id means, and the nearest names if it means none or several.
+
+The order: id, name as it is written, name in any case, alias or file name, number. Keep out: reading the record.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow.compute as pc
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.storage.lookups import find_all_rows, name_key
+
+TABLE_OF_KIND = {
+    "entity": "entities",
+    "report": "community_reports",
+    "document": "documents",
+    "community": "communities",
+}
+N_NEAREST = 5
+_LOWEST_SCORE = 60.0
+"""Least similarity (rapidfuzz, 0 to 100) of a name that is suggested."""
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class RecordName:
+    """A record that was perhaps meant; `detail` tells records of one title apart."""
+
+    number: int
+    title: str
+    detail: str
+
+
+class RecordNameError(PipelineError):
+    """A name means no record, or several of them.
+
+    Attributes:
+        nearest: the records that were perhaps meant, the likeliest first.
+        is_ambiguous: the name means all of them.
+    """
+
+    def __init__(self, message: str, nearest: tuple[RecordName, ...], is_ambiguous: bool) -> None:
+        super().__init__(message)
+        self.nearest = nearest
+        self.is_ambiguous = is_ambiguous
+
+
+def find_record(reader: SnapshotReader, kind: str, text: str) -> int:
+    """Return the row of the record that a text means.
+
+    Args:
+        kind: one of `TABLE_OF_KIND`.
+        text: id, name in any case, alias, path or number (`12` or `#12`).
+
+    Raises:
+        RecordNameError: it means no record that may be read, or several.
+    """
+    wanted = text.strip()
+    for find in (_find_by_id, _find_by_title, _find_by_name, _find_by_number):
+        rows = find(reader, kind, wanted)
+        if len(rows) == 1:
+            return rows[0]
+        if rows:
+            raise _ambiguous(reader, kind, wanted, rows)
+    raise _unknown(reader, kind, wanted)
+
+
+def find_nearest(reader: SnapshotReader, kind: str, text: str, n_most: int = N_NEAREST) -> tuple[RecordName, ...]:
+    """Return the records whose names are the most like a text, at most `n_most`, the likeliest first."""
+    from rapidfuzz import fuzz, process
+
+    named = list(_names(reader, kind))
+    folded = [name.casefold() for name, _ in named]
+    found = process.extract(text.casefold(), folded, scorer=fuzz.WRatio, limit=4 * n_most, score_cutoff=_LOWEST_SCORE)
+    rows = dict.fromkeys(named[place][1] for _, _, place in found)
+    return name_records(reader, kind, list(rows)[:n_most])
+
+
+def list_names(reader: SnapshotReader, kind: str, start: str, n_most: int) -> list[str]:
+    """Return names that begin with a text in any case, in file order; for completion."""
+    folded = start.casefold()
+    found = (name for name, _ in _names(reader, kind) if name.casefold().startswith(folded))
+    return list(dict.fromkeys(name for name, _ in zip(found, range(n_most), strict=False)))
+
+
+def name_records(reader: SnapshotReader, kind: str, rows: Sequence[int]) -> tuple[RecordName, ...]:
+    """Return the titles of some rows, with what tells them apart."""
+    columns = {
+        "entity": ["type"],
+        "report": ["community", "level"],
+        "document": ["path", "record"],
+        "community": ["level", "size"],
+    }[kind]
+    found = reader.snapshot.take(TABLE_OF_KIND[kind], list(rows), ["human_readable_id", "title", *columns])
+    return tuple(RecordName(row["human_readable_id"], row["title"], _detail(row, columns)) for row in found)
+
+
+def _detail(row: dict, columns: Sequence[str]) -> str:
+    parts = (str(row[name]) if name in ("type", "path", "record") else f"{name} {row[name]}" for name in columns)
+    return ", ".join(filter(None, parts))
+
+
+# ---------------------------------------------------------------------------------------------------------------- ways
+
+
+def _find_by_id(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    return _readable(reader, kind, reader.snapshot.rows_of(TABLE_OF_KIND[kind], [text]).tolist())
+
+
+def _find_by_title(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    columns = ("path", "title") if kind == "document" else ("title",)
+    table = reader.snapshot.table(TABLE_OF_KIND[kind])
+    wanted = normalize_title(text) if kind == "entity" else text
+    for column in columns:
+        rows = _readable(reader, kind, np.flatnonzero(pc.equal(table[column], wanted).to_numpy()).tolist())
+        if rows:
+            return rows
+    return []
+
+
+def _find_by_name(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    if kind == "entity":
+        arrays = reader.snapshot.lookups
+        key = name_key(text)
+        rows = find_all_rows(arrays.array("name_hashes"), arrays.array("name_rows"), key) if key else []
+        return _readable(reader, kind, rows)
+    folded = text.casefold()
+    return list(dict.fromkeys(row for name, row in _names(reader, kind) if name.casefold() == folded))
+
+
+def _find_by_number(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    digits = text.removeprefix("#")
+    if not digits.isdecimal() or len(digits) > 15:
+        return []
+    column = "community" if kind == "community" else "human_readable_id"
+    rows: list[int] = reader.rows_of_numbers(TABLE_OF_KIND[kind], column, [int(digits)]).tolist()
+    return [row for row in rows if row >= 0]
+
+
+def _readable(reader: SnapshotReader, kind: str, rows: Iterable[int]) -> list[int]:
+    mask = reader.row_mask(TABLE_OF_KIND[kind])
+    return [row for row in rows if row >= 0 and mask[row]]
+
+
+# --------------------------------------------------------------------------------------------------------------- names
+
+
+def _names(reader: SnapshotReader, kind: str) -> Iterable[tuple[str, int]]:
+    """Yield every name of a kind with the row of its record; the title first."""
+    mask = reader.row_mask(TABLE_OF_KIND[kind])
+    read = functools.partial(_column, reader, TABLE_OF_KIND[kind])
+    titles = read("title")
+    also = {
+        "entity": lambda: read("names"),
+        "report": lambda: [()] * len(titles),
+        "document": lambda: [(path, PurePosixPath(path or "").name) for path in read("path")],
+        "community": lambda: _report_titles(reader),
+    }[kind]()
+    for row, (title, others) in enumerate(zip(titles, also, strict=True)):
+        if mask[row]:
+            yield from ((name, row) for name in (title, *(others or ())) if name)
+
+
+def _column(reader: SnapshotReader, table: str, column: str) -> list:
+    values: list = reader.snapshot.table(table)[column].to_pylist()
+    return values
+
+
+def _report_titles(reader: SnapshotReader) -> list[tuple[str, ...]]:
+    reports = reader.snapshot.table("community_reports").select(["community", "title"]).to_pylist()
+    mask = reader.row_mask("community_reports")
+    titles = {row["community"]: row["title"] for row, is_read in zip(reports, mask, strict=True) if is_read}
+    return [(titles.get(number, ""),) for number in _column(reader, "communities", "community")]
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+def _unknown(reader: SnapshotReader, kind: str, text: str) -> RecordNameError:
+    nearest = find_nearest(reader, kind, text) if text else ()
+    listed = f"the nearest: {_list(nearest)}" if nearest else _where_to_look(kind)
+    return RecordNameError(f"no {kind} is called `{text[:_SHOWN]}`; {listed}", nearest, is_ambiguous=False)
+
+
+def _ambiguous(reader: SnapshotReader, kind: str, text: str, rows: Sequence[int]) -> RecordNameError:
+    named = name_records(reader, kind, rows[: 2 * N_NEAREST])
+    more = f" and {len(rows) - len(named):,} more" if len(rows) > len(named) else ""
+    plural = {"entity": "entities", "community": "communities"}.get(kind, f"{kind}s")
+    return RecordNameError(
+        f"`{text[:_SHOWN]}` names {len(rows):,} {plural}: {_list(named)}{more}; use one of these numbers",
+        named,
+        is_ambiguous=True,
+    )
+
+
+def _list(named: Sequence[RecordName]) -> str:
+    return ", ".join(f"{one.title} (number {one.number}{', ' if one.detail else ''}{one.detail})" for one in named)
+
+
+def _where_to_look(kind: str) -> str:
+    table = TABLE_OF_KIND[kind]
+    return f"`graphrag-pipeline sql 'SELECT human_readable_id, title FROM {table}'` lists all"

@@ -1,0 +1,222 @@
+"""The values of pages: frozen, picklable, and plain JSON by `dataclasses.asdict`.
+
+Numbers are human-readable ids, as in citations. `start` and `end` are character offsets in the document's text; None
+where an imported text unit is not found in its document. A list is cut at the number of records that was asked for, and
+`n_<records>` counts all of them. Keep out: how they are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class EntityLink:
+    """An entity on the page of another record.
+
+    Attributes:
+        n_text_units: number of the text units of that record that mention it; 0 where it was not counted.
+    """
+
+    number: int
+    title: str
+    type: str
+    degree: int
+    description: str
+    n_text_units: int = 0
+
+
+@dataclass(frozen=True)
+class CommunityLink:
+    """A community on the page of another record; `title` is that of its report, "" without one."""
+
+    number: int
+    level: int
+    size: int
+    title: str
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A relationship of an entity; `title` is that of the other entity."""
+
+    number: int
+    title: str
+    description: str
+    weight: float
+    n_mentions: int | None
+
+
+@dataclass(frozen=True)
+class MergedName:
+    """A written form that resolution merged into an entity, with the rule, its evidence and certainty (0 to 1)."""
+
+    name: str
+    rule: str
+    evidence: str
+    score: float
+
+
+@dataclass(frozen=True)
+class PlacedText:
+    """A span of a document's text.
+
+    Attributes:
+        text: the sentence; "" if only the place matters.
+        text_unit: number of the text unit that it was read from.
+        path: of the document in the input folder; "" where an import has none.
+    """
+
+    text: str
+    text_unit: int
+    document: str
+    document_id: str
+    path: str
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class EntityPage:
+    """An entity in full.
+
+    Attributes:
+        names: written forms besides the title.
+        merges: names that resolution merged; empty in an imported index, and under a filter.
+        relationships: strongest first: by weight, then by the degrees of both ends.
+        sentences: that write one of its names, in reading order.
+        has_more_sentences: whether there are more than were asked for.
+        n_text_units: number of text units that mention it.
+        n_unnamed: number of text units, among those read for `sentences`, that mention it but write none of its names.
+    """
+
+    id: str
+    number: int
+    title: str
+    type: str
+    types: tuple[str, ...]
+    description: str
+    names: tuple[str, ...]
+    merges: tuple[MergedName, ...]
+    degree: int
+    relationships: tuple[Neighbour, ...]
+    n_relationships: int
+    communities: tuple[CommunityLink, ...]
+    sentences: tuple[PlacedText, ...]
+    has_more_sentences: bool
+    n_text_units: int
+    n_unnamed: int
+
+
+@dataclass(frozen=True)
+class ReportedFinding:
+    """One finding of a report."""
+
+    summary: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class CitedSource:
+    """A record that a report cites.
+
+    Attributes:
+        kind: entity, relationship, claim, report or text_unit.
+        n_text_units: number of text units that it comes from.
+    """
+
+    kind: str
+    number: int
+    name: str
+    n_text_units: int
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A community report in full.
+
+    Attributes:
+        rank: its rating, 0 to 10.
+        content: the whole report as markdown.
+        cited: the records that its text cites, the most specific kind first.
+        passages: text units behind it: of the cited records, or of its community if it cites none.
+    """
+
+    id: str
+    number: int
+    title: str
+    community: CommunityLink
+    rank: float
+    rating_explanation: str
+    summary: str
+    findings: tuple[ReportedFinding, ...]
+    content: str
+    is_verbatim: bool
+    is_fallback: bool
+    cited: tuple[CitedSource, ...]
+    n_cited: int
+    passages: tuple[PlacedText, ...]
+    n_passages: int
+
+
+@dataclass(frozen=True)
+class TextUnitLink:
+    """A text unit of a document."""
+
+    number: int
+    start: int | None
+    end: int | None
+    n_tokens: int
+    n_entities: int
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """A document in full.
+
+    Attributes:
+        record: id or row number inside a structured file; "" for a whole file.
+        metadata: of the document itself.
+        entities: those in the most of its text units first.
+    """
+
+    id: str
+    number: int
+    title: str
+    path: str
+    record: str
+    creation_date: str | None
+    metadata: Mapping[str, Any]
+    text: str
+    text_units: tuple[TextUnitLink, ...]
+    n_text_units: int
+    entities: tuple[EntityLink, ...]
+    n_entities: int
+
+
+@dataclass(frozen=True)
+class CommunityPage:
+    """A community in full.
+
+    Attributes:
+        size: number of its entities.
+        parent: the community one level above; None at level 0.
+        entities: leading ones first, by degree.
+        n_relationships: with both ends in the community.
+        report: None if it has none.
+    """
+
+    id: str
+    number: int
+    level: int
+    size: int
+    title: str
+    parent: CommunityLink | None
+    children: tuple[CommunityLink, ...]
+    entities: tuple[EntityLink, ...]
+    n_entities: int
+    n_relationships: int
+    n_text_units: int
+    report: ReportPage | None

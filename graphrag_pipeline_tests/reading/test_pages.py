@@ -1,0 +1,117 @@
+"""Pages of records: lookup by every kind of name, what a page holds, and what a filter hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.reading.communities import read_community, read_report
+from graphrag_pipeline.reading.documents import read_document
+from graphrag_pipeline.reading.entities import read_entity
+from graphrag_pipeline.reading.lookup import RecordNameError, list_names
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline_tests.support.corpora import small_index
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexReader]:
+    snapshot = small_index.freeze(tmp_path_factory.mktemp("read"))
+    with IndexReader(snapshot, Settings(), load_static_embeddings()) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ["SCROOGE", "Scrooge", " scrooge ", "the scrooge", "`Scrooge`"])
+def test_an_entity_is_found_by_its_name_in_any_form(reader: SnapshotReader, name: str) -> None:
+    page = read_entity(reader, name)
+    assert page.title == "SCROOGE"
+    assert read_entity(reader, page.id) == read_entity(reader, f"#{page.number}") == page
+
+
+def test_an_entity_has_its_relationships_communities_and_sentences(reader: SnapshotReader) -> None:
+    page = read_entity(reader, "Scrooge")
+    assert (page.type, page.names, page.degree, page.n_relationships) == ("PERSON", ("Scrooge",), 2, 2)
+    assert {one.title for one in page.relationships} == {"BOB CRATCHIT", "MARLEY"}
+    assert [(one.level, one.size) for one in page.communities] == [(0, 4), (1, 2)]
+    assert {(one.path, one.text) for one in page.sentences} == {
+        ("b.txt", "Scrooge hired Bob Cratchit."),
+        ("a.txt", "Marley haunted Scrooge."),
+    }
+    for one in page.sentences:
+        assert small_index.TEXTS[one.path][one.start : one.end] == one.text
+    assert (page.n_text_units, page.n_unnamed, page.has_more_sentences) == (2, 0, False)
+
+
+def test_lists_are_cut_and_counted(reader: SnapshotReader) -> None:
+    page = read_entity(reader, "Bob Cratchit", n_most=1)
+    assert (len(page.relationships), page.n_relationships) == (1, 2)
+    assert (len(page.sentences), page.has_more_sentences) == (1, True)
+
+
+def test_a_document_is_found_by_path_and_has_its_text_and_entities(reader: SnapshotReader) -> None:
+    page = read_document(reader, "B.TXT")
+    assert (page.text, page.path, page.metadata) == (small_index.TEXTS["b.txt"], "b.txt", {})
+    assert [(one.start, one.end, one.n_entities) for one in page.text_units] == [(0, len(page.text), 3)]
+    assert {one.title: one.n_text_units for one in page.entities} == {"BOB CRATCHIT": 1, "SCROOGE": 1, "TINY TIM": 1}
+
+
+def test_a_community_has_its_place_entities_and_report(reader: SnapshotReader) -> None:
+    whole = next(page for page in (read_community(reader, str(n)) for n in range(4)) if page.size == 4)
+    assert whole.parent is None and {link.level for link in whole.children} == {1}
+    assert whole.entities[0].title in ("BOB CRATCHIT", "SCROOGE") and whole.n_relationships == 3
+    below = read_community(reader, str(whole.children[0].number))
+    assert below.parent is not None and below.parent.number == whole.number
+    assert whole.report is not None
+    assert read_report(reader, str(whole.report.number)) == whole.report
+    assert read_community(reader, whole.id) == whole
+
+
+def test_a_report_names_what_it_cites_and_the_text_units_behind_it(reader: SnapshotReader) -> None:
+    pages = [read_report(reader, str(n)) for n in reader.column("community_reports", "human_readable_id").tolist()]
+    assert all(page.content and page.passages and page.n_passages >= len(page.passages) for page in pages)
+    assert all(one.path in small_index.TEXTS for page in pages for one in page.passages)
+
+
+def test_an_unknown_name_lists_the_nearest(reader: SnapshotReader) -> None:
+    with pytest.raises(RecordNameError, match="no entity is called `Scroge`; the nearest: SCROOGE") as caught:
+        read_entity(reader, "Scroge")
+    assert caught.value.nearest[0].title == "SCROOGE" and not caught.value.is_ambiguous
+
+
+@pytest.mark.parametrize("name", ["", "  ", "#", "-1", "9" * 40, "\x00", "zzzzqqqq", "'; DROP TABLE"])
+def test_any_other_text_is_a_clear_error(reader: SnapshotReader, name: str) -> None:
+    for read in (read_entity, read_report, read_document, read_community):
+        with pytest.raises(RecordNameError, match="is called"):
+            read(reader, name)
+
+
+def test_a_name_of_several_records_lists_their_numbers(tmp_path: Path) -> None:
+    tables = small_index.contract_tables()
+    titles = ["same"] * tables["documents"].num_rows
+    place = tables["documents"].schema.get_field_index("title")
+    tables["documents"] = tables["documents"].set_column(place, "title", [titles])
+    snapshot = small_index.freeze(tmp_path, tables)
+    with pytest.raises(RecordNameError, match=r"names 3 documents: .*number \d.*use one of these") as caught:
+        read_document(SnapshotReader(snapshot), "same")
+    assert caught.value.is_ambiguous and len(caught.value.nearest) == 3
+    snapshot.close()
+
+
+def test_a_page_under_a_filter_holds_only_records_that_pass(reader: IndexReader) -> None:
+    view = reader.where(["path=a.txt"])
+    page = read_entity(view, "Scrooge")
+    assert {one.title for one in page.relationships} == {"MARLEY"} and page.n_relationships == 1
+    assert [one.path for one in page.sentences] == ["a.txt"] and page.n_text_units == 1
+    for read, name in ((read_entity, "Tiny Tim"), (read_document, "b.txt")):
+        with pytest.raises(RecordNameError):
+            read(view, name)
+    assert list_names(view, "entity", "", 10) == ["MARLEY", "Marley", "SCROOGE", "Scrooge"]
+
+
+def test_names_are_completed_in_any_case(reader: SnapshotReader) -> None:
+    assert list_names(reader, "entity", "ti", 5) == ["TINY TIM", "Tiny Tim"]
+    assert sorted(list_names(reader, "document", "", 9)) == ["a.txt", "b.txt", "c.txt"]
