@@ -28,7 +28,7 @@ from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot, map_table
 from graphrag_pipeline.storage.table_store import put_parquet
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows, connect, read_rows
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows, read_table
 from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
 from graphrag_pipeline.storage.vectors.purge import replace_whole
 from graphrag_pipeline.storage.vectors.row_keys import RowKeys, read_row_keys
@@ -131,7 +131,7 @@ def _find_vectors(
 
 
 def _read_table(parent: Path, folder: VectorFolder) -> tuple[pa.Array, np.ndarray]:
-    rows = read_rows(connect(folder.path(parent)).open_table(folder.name).to_arrow().combine_chunks())
+    rows = read_table(folder.path(parent), folder.name)
     return rows.ids, np.asarray(rows.vectors)
 
 
@@ -149,8 +149,4 @@ def _read(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except (NoSnapshotError, *_UNREADABLE):
-        return None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of LanceDB's library, about a damaged file
-            raise
         return None

@@ -23,9 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_changed_files, is_hashed, write_file_list
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.storage.vectors.damaged_tables import reporting_damage
 from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
 
@@ -202,14 +204,23 @@ def add_file_hashes(folder: Path, name: str) -> bool:
     The indexes beside the rows have no hash before, so they are taken as they are.
     """
     try:
-        rows = connect(folder).open_table(name).to_arrow().combine_chunks()
-        content = read_rows(rows).content_hash()
-    except (OSError, RuntimeError, ValueError, KeyError, pa.ArrowException):
+        content = read_table(folder, name).content_hash()
+    except NoSnapshotError:
         return False
     if folder.name not in (stable_hash(name, str(has_full_text), content) for has_full_text in (True, False)):
         return False
     write_file_list(folder)
     return True
+
+
+def read_table(folder: Path, name: str) -> VectorRows:
+    """Return all rows of a LanceDB table.
+
+    Raises:
+        NoSnapshotError: a file of the table is missing or damaged.
+    """
+    with reporting_damage(folder):
+        return read_rows(connect(folder).open_table(name).to_arrow().combine_chunks())
 
 
 def read_rows(rows: pa.Table) -> VectorRows:

@@ -18,8 +18,7 @@ from graphrag_pipeline.storage.vectors.folders import (
     VectorFolder,
     VectorRows,
     build_vector_folder,
-    connect,
-    read_rows,
+    read_table,
 )
 
 
@@ -34,9 +33,9 @@ def rewrite_whole(parent: Path, folder: VectorFolder) -> None:
     After a kill between the two moves the folder is missing, and the next `index` rebuilds it.
 
     Raises:
-        PipelineError: the disk is full, or the content of the folder does not match its name.
+        PipelineError: the disk is full, the folder is damaged, or its content does not match its name.
     """
-    content = read_rows(connect(folder.path(parent)).open_table(folder.name).to_arrow().combine_chunks())
+    content = read_table(folder.path(parent), folder.name)
     if not replace_whole(parent, folder, content):
         raise PipelineError(f"`{folder.path(parent)}` is damaged; run `graphrag-pipeline index`, then this again")
 

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.storage.vectors.damaged_tables import reporting_damage
 from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, VectorFolder, connect, quote_ids
 from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
 
@@ -58,10 +58,8 @@ def _reporting_damage(
 
     @functools.wraps(read)
     def reading(self: VectorTable, *arguments: P.args, **named: P.kwargs) -> T:
-        try:
+        with reporting_damage(self.path):
             return read(self, *arguments, **named)
-        except (OSError, EOFError, RuntimeError, ValueError) as error:
-            raise files.read_error(self.path, self.path, error) from error
 
     return reading
 

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage.vectors import folders as vectors_module
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, vector_rows
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, read_table, vector_rows
 from graphrag_pipeline.storage.vectors.tables import VectorTable
+from graphrag_pipeline_tests.support.damage import flip_bit
 
 NAME = "default-text_unit-text"
 N_ROWS = 200
@@ -107,3 +109,17 @@ def test_an_empty_table_answers_nothing(tmp_path: Path) -> None:
     table = VectorTable(tmp_path, folder)
     assert table.search(np.ones(16, np.float32), 3) == table.search_text("word", 3) == []
     assert table.count() == 0
+
+
+def test_every_error_of_the_library_about_a_damaged_table_names_its_folder(tmp_path: Path, vectors: np.ndarray) -> None:
+    folder = build(tmp_path, vectors).path(tmp_path)
+    path = next((folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))
+    data, n_named = path.read_bytes(), 0
+    for bit in np.random.default_rng(1).integers(8 * len(data), size=150).tolist():  # some of them crash the library
+        path.write_bytes(data)
+        flip_bit(path, bit)
+        try:
+            read_table(folder, NAME)
+        except NoSnapshotError as error:
+            n_named += str(folder) in str(error)
+    assert n_named > 20
