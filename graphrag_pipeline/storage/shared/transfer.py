@@ -71,6 +71,13 @@ class Transfer:
             raise foreign_name_error(name, self._objects.shown_url)
         return self._root / name.removesuffix(".tar")
 
+    def is_whole(self, name: str) -> bool:
+        """Return whether the root has the file or folder of an object, with the content that its name promises."""
+        place = self.place(name)
+        if name.endswith(".tar"):
+            return not _is_changed(place)
+        return not find_changed_file(place)
+
     def fetch(self, targets: Mapping[str, Path], missing: MissingObjects) -> None:
         """Download objects to paths.
 

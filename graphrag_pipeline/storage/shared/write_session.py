@@ -61,7 +61,8 @@ class WriteSession:
             base, again = self.notes.state() or StoreState(), self.notes.pending_uploads()
             here = self._state(again, removed)
             named = named_objects(here, self.copy.manifests(here.snapshots))
-            wanted = (named - self._known()) | (named & set(again))
+            lost = self._lost(named & self.missing)
+            wanted = ((named - self._known()) | (named & set(again))) - lost
             here = replace(here, rewritten={name: n for name, n in here.rewritten.items() if name in named})
             if here == self.there and not wanted:
                 return
@@ -75,7 +76,7 @@ class WriteSession:
             if again:
                 self.notes.write_pending_uploads(())
             self.there = here
-            self.missing.clear()
+            self.missing = lost
 
     def _state(self, again: Collection[str], removed: Collection[str]) -> StoreState:
         """Return the state to publish, without removed snapshots; it counts the archives that are uploaded again."""
@@ -88,6 +89,16 @@ class WriteSession:
         """Return the objects in the store; those of a snapshot whose manifest is missing were not checked."""
         whole = [i for i in self.there.snapshots if manifest_name(i) not in self.missing]
         return named_objects(self.there, self.copy.manifests(whole)) - self.missing
+
+    def _lost(self, missing: Collection[str]) -> set[str]:
+        """Return those of the missing objects that this machine cannot upload, either; only `index` makes them."""
+        lost = {name for name in missing if not self.transfer.is_whole(name)}
+        if lost:
+            _log.warning(
+                "%s: %s is missing or damaged (and %d more), and no copy of it is here; `graphrag-pipeline index` "
+                "makes it again", self.objects.shown_url, min(lost), len(lost) - 1,
+            )  # fmt: skip
+        return lost
 
     def repair_listing(self) -> None:
         """Repair the list of snapshots that an interrupted removal left: the store lists one and lacks its manifest.
@@ -143,6 +154,6 @@ class WriteSession:
             for start in range(0, len(unnamed), _N_REMOVED):
                 self.lease.check()  # right before, since another writer may name an object that was unnamed until now
                 self.objects.remove(unnamed[start : start + _N_REMOVED])
-            self.transfer.put(named - found)
+            self.transfer.put(named - found - self._lost(named - found))
             NumberedStates(self.objects).remove_before(self.there.number)
         return unnamed

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files, zero
-from graphrag_pipeline_tests.support.machines import index, machine, reader
+from graphrag_pipeline_tests.support.machines import again, index, machine, reader
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +42,22 @@ def test_a_damaged_copy_is_downloaded_again(_indexed: Path, tmp_path: Path) -> N
     assert {finding.outcome for finding in found.findings} == {"downloaded from the shared store"}
     assert len(found.findings) == 3 and found.is_whole
     assert verify_root(Root(second.path)).findings == ()
+
+
+@pytest.mark.parametrize("pattern", ["tables/entity_embeddings/*/*", "snapshots/tables/entities/*"])
+def test_writers_other_than_index_go_on_beside_an_object_that_no_copy_has(
+    _indexed: Path, tmp_path: Path, pattern: str
+) -> None:
+    shutil.copytree(_indexed / "store", tmp_path / "store")
+    lost = sorted((tmp_path / "store").glob(pattern))[0]
+    lost.unlink()
+    second = machine(tmp_path / "two", f"file://{tmp_path / 'store'}")
+    with second.writing():
+        second.snapshots.unpin()
+    prune(again(second), n_kept=1, before=0)
+    assert not lost.exists(), "nothing can make it again but an index"
+    index(second)
+    assert lost.exists()
+    third = reader(tmp_path / "three", f"file://{tmp_path / 'store'}")
+    third.pull()
+    assert verify_root(third).findings == ()
