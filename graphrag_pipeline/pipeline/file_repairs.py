@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
 from graphrag_pipeline.pipeline.root import Root
@@ -190,8 +192,10 @@ def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
     n_added = 0
     for part in parts:
         if part.kind == MAPPED_TABLE and not has_own_hash(part.path):
+            if find_changed_file(part.path.with_suffix(".parquet")):
+                continue  # nothing shows whether the copy is whole
             table = read_contract_file(part.path.with_suffix(".parquet"), part.path.parent.name)
-            if map_table(part.path).equals(table):
+            if _holds(part.path, table):
                 seal_mapped(part.path)
             else:
                 root.snapshots.map_table(part.path.parent.name, {"file": f"{part.path.stem}.parquet"})
@@ -202,6 +206,16 @@ def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
         elif part.kind == VECTORS and not is_hashed(part.path):
             n_added += add_file_hashes(part.path, part.path.parent.name)
     return n_added
+
+
+def _holds(mapped_file: Path, table: pa.Table) -> bool:
+    """Return whether a mapped copy without a hash can be read and equals its table."""
+    try:
+        rows = map_table(mapped_file)
+        rows.validate(full=True)
+        return bool(rows.equals(table))
+    except (OSError, pa.ArrowException):
+        return False
 
 
 # ------------------------------------------------------------------------------------------ heads, manifests, pointers

@@ -24,6 +24,7 @@ from graphrag_pipeline.publishing.adjacency import build_adjacency
 from graphrag_pipeline.publishing.candidates import join_vector_rows
 from graphrag_pipeline.storage.damage import ARRAYS, MAPPED_TABLE, TABLE, StoredPart, find_changed_file, has_own_hash
 from graphrag_pipeline.storage.lookups import build_lookups
+from graphrag_pipeline.storage.manifests import hash_path
 from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot, map_table
@@ -64,9 +65,11 @@ def remake(store: SnapshotStore, snapshot: Snapshot, part: StoredPart, others: S
 
 def _remake_table(path: Path) -> None:
     mapped = path.with_suffix(".arrow")
-    if not has_own_hash(mapped):
+    if hash_path(mapped).exists() and not has_own_hash(mapped):
         return
-    name, _ = put_parquet(path.parent, map_table(mapped))
+    rows = map_table(mapped)
+    rows.validate(full=True)  # a copy without a hash may be damaged; the name of the result tells
+    name, _ = put_parquet(path.parent, rows)
     if name != path.name:  # another release of pyarrow writes other bytes
         (path.parent / name).unlink()
 

@@ -16,6 +16,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.verification import repair_before_index, verify_root
 from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.check_times import CheckTimes
+from graphrag_pipeline.storage.manifests import hash_path
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files, remove_hashes, zero
@@ -76,6 +77,22 @@ def test_damage_is_repaired_and_the_index_is_the_same(root: Root, folder: str, d
         damage(path)
     found = verify_root(root, is_repairing=True)
     assert found.is_whole
+    build_tables(root, EVERYTHING)
+    assert verify_root(root).findings == ()
+    assert contract_bytes(root) == expected and root.snapshots.current() == snapshot
+
+
+@pytest.mark.parametrize("damage_table", [lambda path: None, zero])
+@pytest.mark.parametrize("damage_copy", [lambda path: None, lambda path: flip_bit(path, 4 * path.stat().st_size), zero])
+def test_a_damaged_table_is_repaired_although_its_copy_lost_its_hash(
+    root: Root, damage_table: Callable[[Path], None], damage_copy: Callable[[Path], None]
+) -> None:
+    expected, snapshot = contract_bytes(root), root.snapshots.current()
+    path = next((root.path / "snapshots" / "tables" / "communities").glob("*.parquet"))
+    hash_path(path.with_suffix(".arrow")).unlink()
+    damage_copy(path.with_suffix(".arrow"))
+    damage_table(path)
+    assert verify_root(root, is_repairing=True).is_whole
     build_tables(root, EVERYTHING)
     assert verify_root(root).findings == ()
     assert contract_bytes(root) == expected and root.snapshots.current() == snapshot
