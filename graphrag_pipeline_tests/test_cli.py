@@ -317,6 +317,11 @@ def test_an_imported_root_answers_and_is_shown_as_imported(imported: Path, call:
     assert "[1]" in call("query", "Who is Scrooge?", "--root", imported).out
 
 
+def test_an_imported_index_records_no_merges(imported: Path, call: Call) -> None:
+    for words in (["merges"], ["merges", "--dry-run"]):
+        assert_one_line_error(call(*words, "--root", imported), "holds an imported index", "does not record merges")
+
+
 def test_index_does_not_replace_an_imported_index(imported: Path, tmp_path: Path, call: Call) -> None:
     root = tmp_path / "root"
     shutil.copytree(imported, root)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.graph.overrides import read_overrides
 from graphrag_pipeline.indexing.graph.resolution import Merge
@@ -49,9 +50,18 @@ def list_merges(root: Root) -> MergeReport:
     """Return the merges of the present graph.
 
     Raises:
-        PipelineError: the root has no graph yet.
+        PipelineError: the root has no graph yet, or an imported index.
     """
+    _refuse_import(root)
     return MergeReport(root.tables.read("entity_merges").to_pylist(), [], [], [])
+
+
+def _refuse_import(root: Root) -> None:
+    if root.is_imported:
+        raise PipelineError(
+            f"`{root.path}` holds an imported index, which does not record merges of names; run `merges` in a root "
+            "whose index was made from documents"
+        )
 
 
 def preview_merges(root: Root) -> MergeReport:
@@ -61,8 +71,9 @@ def preview_merges(root: Root) -> MergeReport:
     model.
 
     Raises:
-        PipelineError: a bucket has no mentions yet.
+        PipelineError: a bucket has no mentions yet, or the root has an imported index.
     """
+    _refuse_import(root)
     overrides = read_overrides(root.read_file(OVERRIDES_FILE))
     entities, relationships, claims, text_units = (_scan(root, table) for table in (*MENTIONS, "text_units"))
     merge = partial(merge_graph, entities, relationships, claims, root.settings.graph, text_units=text_units)
