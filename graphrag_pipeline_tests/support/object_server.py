@@ -16,7 +16,9 @@ from typing import Any
 
 BUCKET = "graphrag"
 Fault = Callable[[str, str], int | None]
-"""(method, path) -> HTTP status to answer with; None for the true answer."""
+"""(method, path) -> HTTP status to answer with, or `NO_ANSWER`; None for the true answer."""
+NO_ANSWER = 0
+"""In place of a status: the connection is closed."""
 
 
 @dataclass
@@ -25,13 +27,15 @@ class ObjectServer:
 
     Attributes:
         requests: (method, path) of every request, in order.
-        fault: called before each request; None for no faults.
+        fault: called before each request, which is not carried out then; None for no faults.
+        fault_after: called after each request, which was carried out.
         ignores_conditions: whether it ignores the condition of a write, as older servers do.
     """
 
     port: int
     requests: list[tuple[str, str]] = field(default_factory=list)
     fault: Fault | None = None
+    fault_after: Fault | None = None
     ignores_conditions: bool = False
 
     @property
@@ -71,8 +75,15 @@ def running_object_server(port: int = 0) -> Iterator[ObjectServer]:
         if server.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if status is None:
-            return application(environ, start_response)
-        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            head, true_answer = _carry_out(application, environ)
+            status = server.fault_after(method, path) if server.fault_after else None
+            if status is None:
+                start_response(*head)
+                return true_answer
+        else:
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        if status == NO_ANSWER:
+            raise ConnectionResetError
         body = b"<Error><Code>%s</Code><Message>made up</Message></Error>" % _CODES[status]
         start_response(f"{status} Fault", [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         return [body]
@@ -89,6 +100,13 @@ def running_object_server(port: int = 0) -> Iterator[ObjectServer]:
         http.shutdown()
         thread.join()
         http.server_close()
+
+
+def _carry_out(application: Callable[..., Iterable[bytes]], environ: dict[str, Any]) -> tuple[Any, list[bytes]]:
+    """Return the arguments of `start_response`, and the body."""
+    heads: list[Any] = []
+    body = list(application(environ, lambda *head: heads.append(head)))
+    return heads[0], body
 
 
 _CODES = {403: b"AccessDenied", 500: b"InternalError", 503: b"ServiceUnavailable"}

@@ -9,54 +9,158 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
 from graphrag_pipeline_tests.support.command_line import environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
-from graphrag_pipeline_tests.torture.machines import Machine, Weather
+from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
+from graphrag_pipeline_tests.torture.machines import LEASE_S, Machine
 from graphrag_pipeline_tests.torture.oracle import Ran
+from graphrag_pipeline_tests.torture.stores import TorturedStore
 
 TIMEOUT_S = 600
 KILLED_SHARE, STOPPED_SHARE = 0.12, 0.08
-LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 8.0
+LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 2.5 * LEASE_S
+QUESTIONS = (*(f"Who lives in {place}?" for place in PLACES), *(f"What did {person} do?" for person in PEOPLE))
+SQL = "SELECT count(*), max(length(text)) FROM text_units"
+MENDING = ("index", "import")
+"""Commands that mend damage to the files of their machine, so damage before them is no reason for their errors."""
 
 
-def choose_command(machine: Machine, chance: random.Random, folder: Path, deleted: Sequence[str]) -> list[str]:
-    """Return the arguments of a random command.
+@dataclass
+class Desk:
+    """What commands read and write outside roots.
 
-    Args:
-        machine: where it will run; a rollback goes to one of its snapshots.
-        folder: where exports go.
+    Attributes:
+        folder: for exports and questions.
         deleted: names of documents that were deleted.
+        exports: whole exports that are not written any more.
     """
-    known = machine.snapshot_ids()
-    kinds = ["index"] * 6 + ["query"] * 9 + ["status", "list", "prune", "sql", "sql", "unpin", "export"]
-    kind = chance.choice(kinds + ["forget"] * bool(deleted) + ["rollback"] * bool(known))
-    if kind == "query":
-        question = chance.choice((f"Who lives in {chance.choice(PLACES)}?", f"What did {chance.choice(PEOPLE)} do?"))
-        method = chance.choice(CHOOSABLE_METHODS)
-        strategy = ["--strategy", chance.choice(STRATEGIES)] if method == "local" else []
-        return ["query", "--json", "--method", method, *strategy, question]
-    return {
-        "index": ["index"],
-        "status": ["status"],
-        "list": ["snapshots", "list"],
-        "prune": ["snapshots", "prune", "--keep", str(chance.randint(1, 3)), "--grace-hours", "0"],
-        "sql": ["sql", "SELECT count(*), max(length(text)) FROM text_units"],
-        "rollback": ["snapshots", "rollback", chance.choice(known or [""])],
-        "unpin": ["snapshots", "unpin"],
-        "export": ["export", str(folder / f"export_{chance.randint(1, 3)}")],
-        "forget": ["forget", chance.choice(list(deleted) or [""])],
-    }[kind]
+
+    folder: Path
+    deleted: Sequence[str]
+    exports: list[Path] = field(default_factory=list)
+    n_exports: int = 0
+
+    def __post_init__(self) -> None:
+        self.questions = self.folder / "questions.txt"
+        self.questions.write_text("\n".join(QUESTIONS[::3]), encoding="utf-8")
+
+    def name_export(self, chance: random.Random) -> Path:
+        """Return a folder for an export: one of three that are replaced, or a new one."""
+        self.n_exports += 1
+        return self.folder / chance.choice((f"export_{chance.randint(1, 3)}", f"whole_{self.n_exports}"))
+
+    def note_export(self, ran: Ran) -> None:
+        """Remember an export that succeeded, if no other command replaces it."""
+        if (
+            ran.arguments[0] == "export"
+            and len(ran.arguments) == 2
+            and ran.status == 0
+            and "whole_" in ran.arguments[1]
+        ):
+            self.exports.append(Path(ran.arguments[1]))
 
 
-def run_command(machine: Machine, arguments: Sequence[str], weather: Weather, chance: random.Random) -> Ran:
+def choose_command(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    """Return the arguments of a random command for a machine."""
+    makers = [make for make, weight in _weights(machine, desk) for _ in range(weight)]
+    return chance.choice(makers)(machine, chance, desk)
+
+
+_Maker = Callable[[Machine, random.Random, Desk], list[str]]
+
+
+def _weights(machine: Machine, desk: Desk) -> Iterator[tuple[_Maker, int]]:
+    has_snapshots = bool(machine.snapshot_ids())
+    yield from ((_query, 12), (_fixed, 9), (_prune, 2), (_export, 2))
+    yield from ((_rollback, 2 * has_snapshots), (_show, 1 * has_snapshots), (_diff, 1 * has_snapshots))
+    if machine.is_importer:
+        yield _import, 6
+    else:
+        yield from ((_index, 9), (_forget, 2 * bool(desk.deleted)))
+
+
+def _index(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["index", *chance.choice(([], [], ["--allow-removal"], ["--allow-removal"], ["--recluster"]))]
+
+
+def _import(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["import", str(chance.choice(desk.exports))]
+
+
+def _forget(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["forget", chance.choice(list(desk.deleted))]
+
+
+def _rollback(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["snapshots", "rollback", _snapshot(machine, chance)]
+
+
+def _show(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["snapshots", "show", _snapshot(machine, chance)]
+
+
+def _query(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    method = chance.choice(CHOOSABLE_METHODS)
+    strategy = ["--strategy", chance.choice(STRATEGIES)] if method == "local" else []
+    known = machine.snapshot_ids() if chance.random() < 0.25 else []
+    snapshot = ["--snapshot", chance.choice(known)] if known else []
+    return ["query", "--json", "--method", method, *strategy, *snapshot, chance.choice(QUESTIONS)]
+
+
+def _fixed(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return chance.choice(
+        (
+            ["batch", str(desk.questions)],
+            ["status"],
+            ["status", "--json"],
+            ["snapshots", "list"],
+            ["snapshots", "unpin"],
+            ["snapshots", "unpin"],
+            ["sql", SQL],
+            ["trace", f"Sources:{chance.randrange(9)}"],
+            ["verify"],
+            ["verify", "--repair"],
+            ["verify", "--repair"],
+            ["costs"],
+            ["merges"],
+            ["index", "--dry-run"],
+        )
+    )
+
+
+def _prune(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    dry = ["--dry-run"] if chance.random() < 0.2 else []
+    return ["snapshots", "prune", "--keep", str(chance.randint(1, 3)), "--grace-hours", "0", *dry]
+
+
+def _export(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    folder, format = desk.name_export(chance), chance.choice(("graphrag", "graphrag", "graphml", "csv"))
+    if format == "graphrag":
+        return ["export", str(folder)]
+    return ["export", str(folder.with_name(f"{folder.name}_{format}")), "--format", format]
+
+
+def _diff(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["snapshots", "diff", _snapshot(machine, chance), _snapshot(machine, chance)]
+
+
+def _snapshot(machine: Machine, chance: random.Random) -> str:
+    return chance.choice(machine.snapshot_ids() or ["0" * 16])
+
+
+# -------------------------------------------------------------------------------------------------------------- running
+
+
+def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore, chance: random.Random) -> Ran:
     """Run a command on a machine, perhaps kill or stop it in between."""
-    excused = machine.excuse() or weather.excuse()
-    n_damages = len(machine.damage)
+    began, n_damages, damage = time.monotonic(), machine.n_damages, list(machine.damage)
     process = subprocess.Popen(
         program("--root", machine.root, *arguments),
         env=environment(**machine.environment),
@@ -70,13 +174,20 @@ def run_command(machine: Machine, arguments: Sequence[str], weather: Weather, ch
     try:
         out, err = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _signal(process, signal.SIGKILL)
         out, err = process.communicate()
         err += f"\n(the torture ended it after {TIMEOUT_S} s)"
-    if arguments[0] == "index" and process.returncode == 0:
+    is_mending = arguments[0] in MENDING and "--dry-run" not in arguments
+    if is_mending and process.returncode == 0:
         machine.forget_damage(n_damages)
-    excuse = "; ".join(filter(None, {excused, machine.excuse(), weather.excuse()}))
-    return Ran(tuple(arguments), process.returncode, out, err, was_killed, excuse)
+    is_damaged = machine.n_damages > n_damages or (bool(damage) and not is_mending)
+    causes = {
+        DAMAGED_FILE: is_damaged,
+        DAMAGED_OBJECT: store.is_damaged and not is_mending,
+        STORE_FAULT: store.failed_since(began),
+    }
+    present = frozenset(cause for cause, is_present in causes.items() if is_present)
+    return Ran(tuple(arguments), process.returncode, out, err, was_killed, present, "; ".join(damage))
 
 
 def _disturb(process: subprocess.Popen[str], chance: random.Random) -> bool:

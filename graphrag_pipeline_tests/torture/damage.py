@@ -1,4 +1,4 @@
-"""Damage to one random file of a root: a flipped bit, a cut, zeros, or its loss."""
+"""Random damage: a flipped bit, a cut, zeros of the same size, or the loss of a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDERS = ("snapshots", "tables", "heads")
+KINDS = ("flip", "cut", "zero", "remove")
 
 
 def damage_file(root: Path, chance: random.Random, folders: Sequence[str] = FOLDERS) -> str | None:
@@ -14,40 +15,24 @@ def damage_file(root: Path, chance: random.Random, folders: Sequence[str] = FOLD
     files = sorted(path for folder in folders for path in (root / folder).rglob("*") if _is_data(path))
     if not files:
         return None
-    path = chance.choice(files)
-    kind = chance.choice(("flip", "cut", "zero", "remove"))
+    path, kind = chance.choice(files), chance.choice(KINDS)
     try:
-        _DAMAGES[kind](path, chance)
+        damaged = damage_bytes(path.read_bytes(), kind, chance)
+        if damaged is None:
+            path.unlink()
+        else:
+            path.write_bytes(damaged)
     except FileNotFoundError:  # another process removed it
         return None
     return f"{kind} {path.relative_to(root)}"
 
 
-def flip_bit(path: Path, chance: random.Random) -> None:
-    """Flip one bit."""
-    data = bytearray(path.read_bytes())
+def damage_bytes(data: bytes, kind: str, chance: random.Random) -> bytes | None:
+    """Return a damaged form of some bytes, at least one; None if they are to be removed."""
     place = chance.randrange(len(data))
-    data[place] ^= 1 << chance.randrange(8)
-    path.write_bytes(data)
-
-
-def cut_off(path: Path, chance: random.Random) -> None:
-    """Keep a beginning of the file only."""
-    data = path.read_bytes()
-    path.write_bytes(data[: chance.randrange(len(data))])
-
-
-def fill_with_zeros(path: Path, chance: random.Random) -> None:
-    """Keep the size, lose the content."""
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def remove(path: Path, chance: random.Random) -> None:
-    """Lose the file."""
-    path.unlink()
-
-
-_DAMAGES = {"flip": flip_bit, "cut": cut_off, "zero": fill_with_zeros, "remove": remove}
+    if kind == "flip":
+        return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+    return {"cut": data[:place], "zero": bytes(len(data)), "remove": None}[kind]
 
 
 def _is_data(path: Path) -> bool:

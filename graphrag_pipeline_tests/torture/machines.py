@@ -1,4 +1,4 @@
-"""Machines of a torture run: roots with the same settings and input, and the faults that each has had lately.
+"""Machines of a torture run: roots with the same settings and input, and the damage to each.
 
 Keep out: what is run on them.
 """
@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-EXCUSED_S = 20.0
-"""How long after its end a fault of the store may still be the reason of an error."""
-
 SNAPSHOT_ID = re.compile(r"[0-9a-f]{16}")
+LEASE_S = 10
 SETTINGS = """\
 input:
   folder: {input}
@@ -26,31 +23,30 @@ storage:
 
 @dataclass
 class Machine:
-    """A root, and the damage since its last index that was made after it.
+    """A root, and the damage to it since its last index.
 
     Attributes:
+        is_importer: it imports exports of the others, and has an index of its own.
         damage: what was done to files, while it may still show.
     """
 
     root: Path
     environment: Mapping[str, str]
+    is_importer: bool = False
     damage: list[str] = field(default_factory=list)
+    n_damages: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note_damage(self, what: str) -> None:
-        """Remember a damage, as an excuse for errors."""
+        """Remember a damage, as the cause of errors."""
         with self.lock:
+            self.n_damages += 1
             self.damage.append(what)
 
-    def forget_damage(self, known: int) -> None:
-        """An index has mended the first `known` damages."""
+    def forget_damage(self, before: int) -> None:
+        """An index that began after `before` damages has mended them."""
         with self.lock:
-            del self.damage[:known]
-
-    def excuse(self) -> str:
-        """Return the damage that may still show."""
-        with self.lock:
-            return "; ".join(self.damage)
+            del self.damage[: max(len(self.damage) - (self.n_damages - before), 0)]
 
     def snapshot_ids(self) -> list[str]:
         """Return the ids of the snapshots that have a manifest here."""
@@ -59,34 +55,11 @@ class Machine:
         )
 
 
-def make_machines(
-    folder: Path, n_machines: int, input_folder: Path, url: str, more: Mapping[str, str]
-) -> list[Machine]:
-    """Make roots that read one folder of documents and share the store at `url`; "" for none."""
-    store = f"  url: {url}\n  lease_s: 10\n" if url else ""
-    machines = []
-    for number in range(n_machines):
-        root = folder / f"machine_{number}"
-        root.mkdir(parents=True)
-        (root / "settings.yaml").write_text(SETTINGS.format(input=input_folder, store=store), encoding="utf-8")
-        machines.append(Machine(root, more))
-    return machines
-
-
-class Weather:
-    """Times of faults of the store: whether one is under way, or was a moment ago."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def begin(self, seconds: float) -> None:
-        """A fault of some seconds begins."""
-        self._until = time.monotonic() + seconds
-
-    def is_bad(self) -> bool:
-        """Return whether requests fail now."""
-        return time.monotonic() < self._until
-
-    def excuse(self) -> str:
-        """Return the excuse for an error now."""
-        return "fault of the store" if time.monotonic() < self._until + EXCUSED_S else ""
+def make_machine(
+    root: Path, input_folder: Path, url: str, more: Mapping[str, str], is_importer: bool = False
+) -> Machine:
+    """Make a root that reads a folder of documents and shares the store at `url`; "" for none."""
+    store = f"  url: {url}\n  lease_s: {LEASE_S}\n" if url else ""
+    root.mkdir(parents=True)
+    (root / "settings.yaml").write_text(SETTINGS.format(input=input_folder, store=store), encoding="utf-8")
+    return Machine(root, more, is_importer)

@@ -1,7 +1,8 @@
 """What a command may say under faults, and what its answer may contain.
 
-A finding is a violation of the promises of the documentation: a traceback, an error without a documented cause, a
-quotation that no document ever contained.
+A finding is a violation of the promises of the documentation: a traceback, an error that the documentation does not
+list for the faults of that moment, a quotation that no document ever contained, or another answer than before from the
+same snapshot.
 """
 
 from __future__ import annotations
@@ -9,8 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, is_documented, read_documented_errors
 
 TRACEBACK = "Traceback (most recent call last)"
+_SAME = ("answer", "citations", "context", "method", "selection")
+"""Parts of an answer that depend on snapshot and question alone."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,8 @@ class Ran:
     Attributes:
         status: exit status; below 0 if a signal ended it.
         was_killed: whether the torture ended it.
-        excuse: the fault under way on its machine, which a documented error may name; "" if there was none.
+        causes: the faults of its time (`documented.py`).
+        note: the damage, for messages.
     """
 
     arguments: tuple[str, ...]
@@ -28,51 +35,56 @@ class Ran:
     out: str
     err: str
     was_killed: bool = False
-    excuse: str = ""
+    causes: frozenset[str] = frozenset()
+    note: str = ""
 
 
-def find_violation(ran: Ran, was_said: Callable[[str], bool]) -> str | None:
-    """Return what a command did against the promises, or None.
+class Oracle:
+    """The judge of a run; it remembers all answers.
 
     Args:
         was_said: whether a document ever contained a quotation.
     """
-    if TRACEBACK in ran.err or TRACEBACK in ran.out:
-        return "a traceback"
-    if ran.was_killed:
-        return None
-    if ran.status < 0:
-        return f"ended by signal {-ran.status}"
-    if ran.status == 0:
-        return _find_invention(ran, was_said)
-    if not any(line.startswith("error: ") for line in ran.err.splitlines()):
-        return f"exit status {ran.status} without a line that starts with 'error: '"
-    return None if ran.excuse or _is_documented(ran.err) else "an error without a cause"
 
+    def __init__(self, was_said: Callable[[str], bool]) -> None:
+        self._was_said = was_said
+        self._known_errors = read_documented_errors()
+        self._answers: dict[tuple[str, ...], str] = {}
 
-def _find_invention(ran: Ran, was_said: Callable[[str], bool]) -> str | None:
-    if ran.arguments[0] != "query":
-        return None
-    try:
-        answer = json.loads(ran.out)
-    except ValueError:
-        return "an answer that is not JSON"
-    quotes = [citation["quote"] for citation in answer["citations"]]
-    return next((f"a quotation that no document contained: {quote!r}" for quote in quotes if not was_said(quote)), None)
+    def find_violation(self, ran: Ran) -> str | None:
+        """Return what a command did against the promises, or None."""
+        if TRACEBACK in ran.err or TRACEBACK in ran.out:
+            return "a traceback"
+        if ran.was_killed:
+            return None
+        if ran.status < 0:
+            return f"ended by signal {-ran.status}"
+        if ran.status == 0:
+            return self._judge_answers(ran)
+        if ran.arguments[0] == "verify" and "damaged " in ran.out:
+            return None if DAMAGED_FILE in ran.causes else "it reports damage where there is none"
+        messages = [line for line in ran.err.splitlines() if line.startswith("error: ")]
+        if not messages:
+            return f"exit status {ran.status} without a line that starts with 'error: '"
+        return None if is_documented(ran.err, ran.causes, self._known_errors) else "an error without a cause"
 
+    def _judge_answers(self, ran: Ran) -> str | None:
+        if ran.arguments[0] not in ("query", "batch"):
+            return None
+        is_query = ran.arguments[0] == "query"
+        options = dict(zip(ran.arguments[2:-1:2], ran.arguments[3:-1:2], strict=True)) if is_query else {}
+        try:
+            answers = [json.loads(ran.out)] if is_query else [json.loads(line) for line in ran.out.splitlines()]
+        except ValueError:
+            return "an answer that is not JSON"
+        found = (self._judge_answer(answer, options.get("--strategy", "")) for answer in answers)
+        return next(filter(None, found), None)
 
-_DOCUMENTED = (
-    "no index is published",  # before the first publication
-    "nothing is published",
-    "another process is",  # two writers
-    "is writing",
-    "is pinned",  # a publication during a rollback
-    "is no snapshot",  # a snapshot that was pruned in the meantime
-    "has no snapshot",
-    "no earlier snapshot",
-)
-"""Parts of errors that are right without any fault."""
-
-
-def _is_documented(message: str) -> bool:
-    return any(part in message for part in _DOCUMENTED)
+    def _judge_answer(self, answer: dict[str, Any], strategy: str) -> str | None:
+        for citation in answer["citations"]:
+            if not self._was_said(citation["quote"]):
+                return f"a quotation that no document contained: {citation['quote']!r}"
+        key = (answer["snapshot"], answer["question"], answer["method"], strategy)
+        present = json.dumps({name: answer[name] for name in _SAME}, sort_keys=True)
+        before = self._answers.setdefault(key, present)
+        return None if before == present else f"another answer from the same snapshot; before: {before}"

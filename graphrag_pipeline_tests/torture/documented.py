@@ -1,0 +1,42 @@
+"""The errors that the documentation promises: a table of the guide on operations, with a cause and a way out for each.
+
+Keep out: what else counts as a violation (`oracle.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
+
+PAGE = DOCS / "guides" / "operations.md"
+HEADING = "## Errors during faults and simultaneous work"
+ANY_TIME, DAMAGED_FILE, STORE_FAULT, DAMAGED_OBJECT = "any time", "damaged file", "fault of the store", "damaged object"
+
+
+@dataclass(frozen=True)
+class DocumentedError:
+    """A row of the table.
+
+    Attributes:
+        part: a part of the message.
+        causes: faults without which it must not come; `ANY_TIME` if it needs none.
+    """
+
+    part: str
+    causes: frozenset[str]
+
+
+def read_documented_errors() -> list[DocumentedError]:
+    """Return the rows of the table."""
+    section = PAGE.read_text(encoding="utf-8").split(HEADING)[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", section, re.MULTILINE)
+    return [DocumentedError(part, frozenset(cause.strip() for cause in causes.split(","))) for part, causes in rows]
+
+
+def is_documented(message: str, causes: Collection[str], known: Collection[DocumentedError]) -> bool:
+    """Return whether the table has an error for one of these causes."""
+    present = {ANY_TIME, *causes}
+    return any(error.part in message and present & error.causes for error in known)

@@ -1,0 +1,176 @@
+"""Stores of a torture run: none, a folder, or an S3 server, each with its faults and damage to its objects.
+
+Keep out: which commands meet a fault (`commands.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphrag_pipeline_tests.support.object_server import BUCKET, NO_ANSWER, ObjectServer, running_object_server
+from graphrag_pipeline_tests.torture.damage import FOLDERS, KINDS, damage_bytes, damage_file
+
+FAULTY_SHARE = 0.5
+"""Share of requests that fail during a fault of an S3 server."""
+SLOWEST_S = 1.0
+
+
+class TorturedStore(Protocol):
+    """A store that several machines share.
+
+    Attributes:
+        url: its place; "" without a store.
+        environment: what commands need to reach it.
+        is_damaged: whether an object was ever damaged.
+    """
+
+    url: str
+    environment: Mapping[str, str]
+    is_damaged: bool
+
+    def begin_fault(self, seconds: float) -> str | None:
+        """Let the store fail for some seconds; return what was done."""
+
+    def end_fault(self, is_now: bool = False) -> None:
+        """Let the store work again if the time of its fault is over, or now."""
+
+    def failed_since(self, moment: float) -> bool:
+        """Return whether a fault was under way at any time since a moment of the monotonic clock."""
+
+    def damage(self, chance: random.Random) -> str | None:
+        """Damage an object; return what was done, or None without an object."""
+
+
+class FolderStore:
+    """A folder as a store; while it fails it seems empty, as a file system that is not mounted.
+
+    Args:
+        folder: a new folder; "" for no store at all.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.url = f"file://{folder}" if folder else ""
+        self.environment: Mapping[str, str] = {}
+        self.is_damaged = False
+        self._folder = folder
+        self._until, self._ended = 0.0, 0.0
+        self._n_faults = 0
+        if folder:
+            self._mounted().mkdir()
+            folder.symlink_to(self._mounted())
+
+    def begin_fault(self, seconds: float) -> str | None:
+        if not self._folder:
+            return None
+        self._n_faults += 1
+        empty = self._folder.with_name(f"empty_{self._n_faults}")
+        empty.mkdir()
+        self._until = time.monotonic() + seconds
+        self._point_at(empty)
+        return f"the store seems empty for {seconds:.1f} s"
+
+    def end_fault(self, is_now: bool = False) -> None:
+        if self._folder and self._until and (is_now or time.monotonic() > self._until):
+            self._point_at(self._mounted())
+            self._until = 0.0
+            self._ended = time.monotonic()
+
+    def failed_since(self, moment: float) -> bool:
+        return bool(self._until) or self._ended >= moment
+
+    def damage(self, chance: random.Random) -> str | None:
+        what = damage_file(self._mounted(), chance, FOLDERS) if self._folder else None
+        self.is_damaged |= what is not None
+        return what
+
+    def _mounted(self) -> Path:
+        assert self._folder
+        return self._folder.with_name("mounted")
+
+    def _point_at(self, target: Path) -> None:
+        assert self._folder
+        link = self._folder.with_name(".link")
+        link.symlink_to(target)
+        os.replace(link, self._folder)
+
+
+class ServerStore:
+    """An S3 server; while it fails, requests are refused, dropped, late, or carried out without an answer."""
+
+    def __init__(self, server: ObjectServer, chance: random.Random) -> None:
+        self.url = f"s3://{BUCKET}/index"
+        self.environment: Mapping[str, str] = server.environment
+        self.is_damaged = False
+        self._until = 0.0
+        self._server = server
+        self._chance = chance
+        server.fault, server.fault_after = self._refuse, self._lose
+
+    def begin_fault(self, seconds: float) -> str | None:
+        self._until = time.monotonic() + seconds
+        return f"the store fails for {seconds:.1f} s"
+
+    def end_fault(self, is_now: bool = False) -> None:
+        self._until = min(self._until, time.monotonic()) if is_now else self._until
+
+    def failed_since(self, moment: float) -> bool:
+        return self._until >= moment
+
+    def damage(self, chance: random.Random) -> str | None:
+        until, self._until = self._until, 0.0  # its own requests meet no fault
+        try:
+            return self._damage(chance)
+        finally:
+            self._until = until
+
+    def _damage(self, chance: random.Random) -> str | None:
+        store = self._connect()
+        store.invalidate_cache()
+        names = sorted(name for folder in FOLDERS for name in store.find(f"{self.url}/{folder}"))
+        if not names:
+            return None
+        name, kind = chance.choice(names), chance.choice(KINDS)
+        try:
+            data = store.cat_file(name)
+        except FileNotFoundError:  # a command removed it
+            return None
+        damaged = damage_bytes(data, kind, chance) if data else None
+        if damaged is None:
+            store.rm_file(name)
+        else:
+            store.pipe_file(name, damaged)
+        self.is_damaged = True
+        return f"{kind} {name}"
+
+    def _connect(self) -> Any:
+        import fsspec
+
+        return fsspec.filesystem("s3", skip_instance_cache=True, **self._server.options)
+
+    def _refuse(self, method: str, path: str) -> int | None:
+        if time.monotonic() > self._until or self._chance.random() > FAULTY_SHARE:
+            return None
+        fault = self._chance.choice((500, 503, 403, NO_ANSWER, None))
+        if fault is None:
+            time.sleep(self._chance.uniform(0, SLOWEST_S))
+        return fault
+
+    def _lose(self, method: str, path: str) -> int | None:
+        is_lost = time.monotonic() < self._until and self._chance.random() < FAULTY_SHARE / 4
+        return self._chance.choice((500, NO_ANSWER)) if is_lost else None
+
+
+@contextmanager
+def open_store(kind: str, folder: Path, chance: random.Random) -> Iterator[TorturedStore]:
+    """Yield an empty store of a kind."""
+    if kind == "s3":
+        with running_object_server() as server:
+            yield ServerStore(server, chance)
+    else:
+        yield FolderStore(folder / "store" if kind == "file" else None)
