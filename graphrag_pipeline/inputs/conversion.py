@@ -13,10 +13,10 @@ import re
 import zipfile
 from itertools import islice
 
-from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, UnreadableInput, decode_text, normalize_text
+from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, decode_text, normalize_text
 from graphrag_pipeline.settings.settings import InputSettings
 
-NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
+_NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
 """Part of the problem of a file that cannot be read only because a package is missing."""
 _HTML_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # also the envelope of an encrypted docx, pptx or xlsx
@@ -37,14 +37,14 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         Title ("" if the file has none) and Markdown text.
 
     Raises:
-        UnreadableInput: the extra is not installed, or the file is damaged, has a password or is over a limit.
+        DamagedInput: the extra is not installed, or the file is damaged, has a password or is over a limit.
         MemoryError: the process may not have the memory that the file needs.
     """
     try:
         markitdown = importlib.import_module("markitdown")
         converters = importlib.import_module("markitdown.converters")
     except ImportError:
-        raise UnreadableInput(f"{format} {NEEDS_CONVERTER}") from None
+        raise DamagedInput(f"{format} {_NEEDS_CONVERTER}") from None
     if data.startswith(_OLD_OFFICE):
         raise DamagedInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
     _check_size(data, format, settings)
@@ -121,6 +121,6 @@ def _conversion_problem(error: Exception, format: str) -> Exception:
     if any("Password" in name or "Encrypt" in name for name in names):
         return DamagedInput("has a password; save a copy without one")
     if "MissingDependencyException" in names:
-        return UnreadableInput(f"{format} {NEEDS_CONVERTER}")
+        return DamagedInput(f"{format} {_NEEDS_CONVERTER}")
     reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
     return DamagedInput(f"damaged or not a {format} file ({reasons or error}); open it and save it again")

@@ -15,13 +15,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphrag_pipeline.errors import InputChangedError, PipelineError
+from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.chunks import describe_notes, is_chunk_file, join_chunks
-from graphrag_pipeline.inputs.conversion import NEEDS_CONVERTER, convert_to_markdown
+from graphrag_pipeline.inputs.conversion import convert_to_markdown
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
@@ -139,24 +138,6 @@ def build_corpus_manifest(records: Iterable[SourceRecord]) -> pa.Table:
     """Build `tables.CORPUS_MANIFEST`: every record, with its problem if it has one."""
     columns = CORPUS_MANIFEST.schema.names
     return CORPUS_MANIFEST.from_rows([{name: getattr(record, name) for name in columns} for record in records])
-
-
-def refuse_lost_converters(manifest: pa.Table, previous: pa.Table | None) -> None:
-    """Refuse a manifest that drops documents only because their converter is not installed here.
-
-    Raises:
-        PipelineError: a document would be dropped; the message names the first one and what to do.
-    """
-    if previous is None:
-        return
-    readable = set(previous.filter(pc.is_null(previous["problem"]))["document_id"].to_pylist())
-    rows = manifest.filter(pc.is_valid(manifest["problem"])).to_pylist()
-    lost = [row for row in rows if NEEDS_CONVERTER in row["problem"] and row["document_id"] in readable]
-    if lost:
-        raise PipelineError(
-            f"`{lost[0]['path']}`: {lost[0]['problem']}; it and {len(lost) - 1} more documents are in the index and "
-            "would be dropped. Install the converter, or remove the files from the input folder"
-        )
 
 
 def match_manifest(records: Iterable[SourceRecord], manifest: pa.Table) -> list[SourceRecord]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from graphrag_pipeline.inputs import files as input_files
+from graphrag_pipeline.inputs import reading_process
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
@@ -99,3 +101,32 @@ def test_a_new_file_that_cannot_be_read_is_a_problem(root: Root) -> None:
     put(root.path, "new.json", "{broken")
     [(path, problem)] = list_problems(detect_input(root))
     assert path == "new.json" and problem.startswith("not valid JSON")
+
+
+@pytest.mark.slow
+def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine may lack the extra: nothing is lost there, new files are listed, and all others are indexed."""
+    pytest.importorskip("markitdown")
+    root = make_root(tmp_path / "root", CAROL | {"page.html": "<p>Topper laughed.</p>"})
+    build_tables(root, FIRST_STAGES)
+    before = _documents(root)
+    (tmp_path / "without" / "markitdown").mkdir(parents=True)
+    (tmp_path / "without" / "markitdown" / "__init__.py").write_text("raise ImportError('not installed')")
+    monkeypatch.syspath_prepend(tmp_path / "without")
+    for running in reading_process._running:
+        running.stop()
+    put(root.path, "new.txt", "Scrooge changed.")
+    put(root.path, "second.html", "<p>Belle sang.</p>")
+    shutil.rmtree(root.path / "cache")  # of files that were read with the converter
+    build_tables(root, FIRST_STAGES)
+    after = _documents(root)
+    assert set(before["id"].to_pylist()) < set(after["id"].to_pylist())
+    assert set(after["path"].to_pylist()) == {*before["path"].to_pylist(), "new.txt"}
+    problem = "html files need a converter: run pip install 'graphrag-pipeline[documents]'"
+    manifests = detect_input(root)
+    assert list_problems(manifests) == [("second.html", problem)]
+    assert list_notes(manifests) == [("page.html", NOTE + problem)]
+    for running in reading_process._running:
+        running.stop()  # that of the tests after this one finds the converter again

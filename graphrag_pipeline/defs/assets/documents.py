@@ -7,11 +7,10 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 
 
 def corpus_manifest(run: StageRun) -> None:
-    from graphrag_pipeline.inputs.documents import build_corpus_manifest, refuse_lost_converters
+    from graphrag_pipeline.inputs.documents import build_corpus_manifest
     from graphrag_pipeline.pipeline.detected_input import INPUT, input_version
 
     manifest = build_corpus_manifest(run.root.read_input({run.partition}))
-    refuse_lost_converters(manifest, run.previous("corpus_manifest"))
     run.add_input(INPUT, input_version(manifest))
     run.write(corpus_manifest=manifest)
 
