@@ -3,7 +3,7 @@
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
 "History"' cites a heading. "Copyright (c) 1998" is a notice.
 
-"Valid responses:" at the start of several lines is the label of a form.
+"Valid responses:" at the start of several lines or sentences is the label of a form.
 
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """
@@ -30,7 +30,7 @@ _CITES = regex.compile(
 _QUOTES = frozenset("\"“'‘")
 _MIN_CITED_SHARE = 0.8
 _MIN_LABELS = 3
-_LINE_START = regex.compile(r"(?:^|\n)[^\p{L}\n]*$")
+_LINE_START = regex.compile(r"(?:^|\n|[.!?][\"'”’)]?\s)[^\p{L}\n]*$")
 _WORD = regex.compile(r"[^\s/]+")
 _VERB = regex.compile(r".{2,}(?:if|[ai]t|[iy][sz])(?:ie|e)s")  # specifies, indicates
 
@@ -66,7 +66,7 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
 
 
 def _drop_labels(names: list[Name], text: str) -> list[Name]:
-    """Drop common words that nearly always start a line and end with a colon: "Problems/Solutions:"."""
+    """Drop common words that nearly always start a line or a sentence and end with a colon: "Problems/Solutions:"."""
     labels = Counter(name.form for name in names if _is_label(name, text))
     if max(labels.values(), default=0) < _MIN_LABELS:
         return names

@@ -89,7 +89,7 @@ MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king p
 HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
-archbishop cardinal rev reverend father brother sister uncle cousin captain capt colonel col general gen major
+archbishop cardinal rev reverend cllr father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
 mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin

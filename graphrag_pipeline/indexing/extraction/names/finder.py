@@ -70,6 +70,11 @@ _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treas
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
+_IDENTIFIER = regex.compile(
+    r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+"
+)  # SaveComplete, not DeMille
+_ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
+_PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
 _EXAMPLES = words("xyz foo bar baz qux")
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
@@ -121,7 +126,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             yield from _trim(run, phrase, evidence, text)
             run = []
             continue
-        if _repeats(piece, run) or (run and run[-1].key in evidence.data_types):
+        if _repeats(piece, run) or (run and (run[-1].key in evidence.data_types or _starts_name(piece, run, evidence))):
             yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
@@ -144,7 +149,8 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
         is_pair = (piece.key, following) in evidence.pairs or (
             bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
         )
-        return not (is_pair or evidence.is_name(piece.key) or is_place(piece.key))
+        is_addressed = (run[0] if run else piece).text.rstrip(".") in _ADDRESSES  # "Ms Priya Raman"
+        return not (is_pair or is_addressed or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
 
@@ -164,6 +170,16 @@ def _splits_list(
     rank = token_rank(last.lower())
     is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
     return not is_everyday or last in ORGANIZATION_TAILS or last in ORGANIZATIONS or evidence.alone[last] > 0
+
+
+def _starts_name(piece: PhrasePiece, run: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
+    """Whether a word starts another name: "Candlemas Mr. Pokorny", "SaveComplete ShutdownCancelled", "M CPUs"."""
+    before = run[-1]
+    if piece.text.rstrip(".") in _ADDRESSES:
+        return evidence.alone[before.key] > 0 and before.key not in HONORIFICS  # not "Saving Mr. Banks"
+    if _IDENTIFIER.fullmatch(piece.text):
+        return len(before.text) == 1 or _IDENTIFIER.fullmatch(before.text) is not None
+    return len(before.text) == 1 and _PLURAL_ACRONYM.fullmatch(piece.text) is not None
 
 
 def _repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:

@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 _SLASHED = regex.compile(r"/\p{L}[\p{L}\p{Nd}]++(?!/|\.\w)")
 _MIN_SLASHED = 3
 _MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
+_MIN_SLASHED_PHRASE_SHARE = 0.5
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 
@@ -88,7 +89,7 @@ def join_slashes(names: list[Name], text: str) -> list[Name]:
         form: tail
         for form, found in tails.items()
         for tail, n in found.items()
-        if tail and n >= _MIN_SLASHED and n >= _MIN_SLASHED_SHARE * found.total()
+        if tail and _is_joined(form, n, found.total())
     }
     ends = {
         name: name.end + len(tail)
@@ -101,6 +102,12 @@ def join_slashes(names: list[Name], text: str) -> list[Name]:
         for name in names
         if name.start not in inside
     ]
+
+
+def _is_joined(form: str, n: int, total: int) -> bool:
+    """Whether a text writes a name so often with one tail; half is enough for several words, "Debian GNU/Linux"."""
+    share = _MIN_SLASHED_PHRASE_SHARE if " " in form else _MIN_SLASHED_SHARE
+    return n >= _MIN_SLASHED and n >= share * total
 
 
 def drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:

@@ -62,6 +62,7 @@ _OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
 _LIST_LETTER = regex.compile(
     r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
 )
+_ATTENDANCE = regex.compile(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
 _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
 _POSSESSIVE = regex.compile(r"['’][sS]$")
@@ -98,7 +99,7 @@ class PhrasePiece:
 def is_heading(text: str, start: int, end: int) -> bool:
     """Whether a sentence is a heading or a fragment: short without final punctuation, or written in capitals."""
     sentence = text[start:end].strip()
-    if not sentence or len(sentence) > MAX_HEADING:
+    if not sentence or len(sentence) > MAX_HEADING or _ATTENDANCE.match(sentence):
         return not sentence
     if sentence.isupper() and " " in sentence:
         return True

@@ -39,7 +39,7 @@ _MARKUP = tuple(
         ("-", r"(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"),  # a graph of commits
         ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
         ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
-        ("_", r"\b(?=[\w.]*[a-zA-Z\d]_[a-zA-Z\d])[\w.]+\b"),
+        ("_", r"\b(?=[\w.\\]*[a-zA-Z\d]\\?_[a-zA-Z\d])[\w.\\]+\b"),  # also HIGH\_MARKS of Markdown
     )
 )
 """Signs that a text with the markup has, and the markup. Most texts have few of the signs."""

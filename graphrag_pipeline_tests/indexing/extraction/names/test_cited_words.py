@@ -18,6 +18,7 @@ def test_labels_of_a_form_are_no_names() -> None:
     form = "Problems/Solutions:\n none\n"
     assert _kept(form * 3, "Problems/Solutions") == 0
     assert _kept(form * 2 + "Problems/Solutions follow", "Problems/Solutions") == 3
+    assert _kept("It failed. ACTION: Ann to mend it. " * 3, "ACTION") == 0
     assert _kept("Marlene: Yes.\n" * 4, "Marlene") == 4
 
 

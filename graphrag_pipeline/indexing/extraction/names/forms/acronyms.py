@@ -25,6 +25,7 @@ _FOR = regex.compile(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbre
 _INITIAL = regex.compile(r"(?<![\p{L}\p{Nd}'’])\p{L}")
 _WORD = regex.compile(r"[^\s()\[\]]+")
 _SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
+_GAP = r"\s+(?:>\s+)?"
 _LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
 _NO_START = frozenset(
     word.lower()
@@ -104,7 +105,7 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
 
 def _written(pairs: dict[str, str]) -> regex.Pattern[str]:
     longs = sorted(set(pairs.values()), key=lambda long: (-len(long), long))
-    spaced = "|".join(r"\s+".join(map(regex.escape, long.split())) for long in longs)
+    spaced = "|".join(_GAP.join(map(regex.escape, long.split())) for long in longs)
     shorts = "|".join(sorted(map(regex.escape, pairs), key=lambda short: (-len(short), short)))
     return regex.compile(
         rf"(?<![\p{{L}}\p{{Nd}}_-])(?:(?i:(?:{spaced})(?:s|es)?)|(?:{shorts})s?)(?![\p{{L}}\p{{Nd}}_]|-\p{{L}})"
@@ -202,4 +203,5 @@ def _last_word(text: str, end: int) -> str:
 
 
 def _fold(written: str) -> str:
-    return " ".join(written.split())
+    """Return words without line breaks, also where a quotation in Markdown goes on: "Zone\\n> Key"."""
+    return " ".join(word for word in written.split() if word != ">")

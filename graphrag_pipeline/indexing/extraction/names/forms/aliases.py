@@ -46,6 +46,9 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
 _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
+_NOT_ONE = regex.compile(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Meisl" are two
+_ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fräulein messrs")
+_MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
 _UNMARRIED = frozenset({"MISS", "MS"})
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
@@ -79,7 +82,7 @@ def find_canonical_forms(
     places = {chosen[name.form]: name.start for name in reversed(names)}
     links = (
         _link_unsure(kept_types, places)
-        | _link_persons(kept, kept_types, language)
+        | _link_persons(kept, kept_types, places, language)
         | _link_organizations(kept, kept_types)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
@@ -193,23 +196,39 @@ def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -
     return words[:n], words[n:]
 
 
-def _link_persons(counts: Counter[str], types: dict[str, str], language: str) -> dict[str, str]:
-    people = [form for form in counts if types[form] in (PERSON, UNKNOWN) and " of " not in form and "'s " not in form]
+def _link_persons(
+    counts: Counter[str], types: dict[str, str], places: Mapping[str, int], language: str
+) -> dict[str, str]:
+    people = [form for form in counts if types[form] in (PERSON, UNKNOWN) and not _NOT_ONE.search(form)]
     parts = {form: split_honorifics(form, counts, language) for form in people}
     full = _full_names(counts, types, parts)
+    titles: defaultdict[str, set[str]] = defaultdict(set)
+    for honorifics, rest in parts.values():
+        titles[" ".join(rest)].update(map(_key, honorifics))
     links = {}
     for form, (honorifics, rest) in parts.items():
         bare = " ".join(rest)
         if len(rest) > 1 and not rest[0].islower():  # "van Gogh" is a last name
             links[form] = full.get(_ends(rest), bare)
             continue
-        candidates = _full_names_with(rest[-1], honorifics, full)
-        possible = {name for name in candidates if not _is_other_sex(honorifics, name)}
+        candidates = _full_names_with(rest[-1], honorifics, full, titles)
+        possible = {
+            name
+            for name in candidates
+            if not _is_other_sex(honorifics, name)
+            and (titles[name] or not _has_title(honorifics) or places.get(name, 0) < places[form])
+            and (types[form] == PERSON or not name.startswith(f"{bare} ") or counts[form] <= _MOST_GIVEN * counts[name])
+        }
         if len(possible) == 1:
             links[form] = next(iter(possible))
         elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
             links[form] = bare
     return {short: long for short, long in links.items() if short != long}
+
+
+def _has_title(honorifics: list[str]) -> bool:
+    """Whether an honorific is a title: "Captain Crane", named before "Tamsin Crane", may be another person."""
+    return any(_key(word) not in _ADDRESSES for word in honorifics)
 
 
 def _link_owned(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
@@ -283,20 +302,28 @@ def _full_names(
     return full
 
 
-def _full_names_with(word: str, honorifics: list[str], full: dict[tuple[str, str], str]) -> set[str]:
+def _full_names_with(
+    word: str, honorifics: list[str], full: dict[tuple[str, str], str], titles: Mapping[str, set[str]]
+) -> set[str]:
     """Return the full names that start or end with a word.
 
-    After a feminine honorific they must start with it, because it may be the husband's name; "Miss" and "Ms." may also
-    stand before the surname of a woman.
+    After a feminine honorific they must start with it, because it may be the husband's name, or the text must write
+    them with one ("Mrs Jean Tulloch"). "Miss" and "Ms." may also stand before the surname of anyone who may be a woman.
+
+    Args:
+        titles: honorifics that the text writes before a full name, in upper case.
     """
     key = title_of(word)
     given = {form for (first, _), form in full.items() if first == key}
     family = {form for (_, last), form in full.items() if last == key}
     if not _is_female(honorifics):
         return given | family
+    women = {form for form in family if titles.get(form, set()) & FEMALE_HONORIFICS}
     if any(_key(honorific) in _UNMARRIED for honorific in honorifics):
-        return given | {form for form in family if title_of(form.split()[0]) in FEMALE_GIVEN_NAMES}
-    return given
+        first = {form: title_of(form.split()[0]) for form in family}
+        women |= {form for form in family if first[form] in FEMALE_GIVEN_NAMES}
+        women = women or {form for form in family if first[form] not in GIVEN_NAMES and not titles.get(form)}
+    return given | women
 
 
 def _link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:

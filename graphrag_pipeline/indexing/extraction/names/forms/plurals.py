@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, UNKNOWN
 
 _MOST_PLURALS = 4  # times as frequent as the singular; "Build-Depends" is a name of its own beside "build-depend"
 
@@ -44,5 +44,5 @@ def link_term_forms(names: Iterable[Name], links: Mapping[str, str], types: Mapp
 
 def _cut_plural(form: str, types: Mapping[str, str]) -> str:
     stem = form[:-1]
-    is_acronym = form.endswith("s") and len(stem) > 1 and stem.isupper() and stem.isalpha()
-    return stem if is_acronym and types.get(form) == CONCEPT else form
+    is_acronym = form.endswith("s") and len(stem) > 1 and stem.isupper() and stem.replace("-", "").isalpha()
+    return stem if is_acronym and types.get(form) in (CONCEPT, UNKNOWN) else form

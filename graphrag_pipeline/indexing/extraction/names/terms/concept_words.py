@@ -98,3 +98,8 @@ equal separate individual arbitrary default obvious interesting significant rele
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
 asleep awake alive afraid sorry glad ready best worst
 """)
+# Before a noun they count it: "forty-seven teeth", "three-interface sample".
+NUMBERS = words("""
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million
+""")

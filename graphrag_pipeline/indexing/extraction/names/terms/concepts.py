@@ -24,12 +24,20 @@ from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
-from graphrag_pipeline.indexing.extraction.names.terms.concept_words import EVERYDAY, GENERAL, VAGUE, VAGUE_FIRST
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
+    EVERYDAY,
+    GENERAL,
+    NUMBERS,
+    VAGUE,
+    VAGUE_FIRST,
+)
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
     count_uses,
+    may_be_adjective,
     may_be_noun,
+    may_be_verb,
     singular_of,
 )
 
@@ -53,10 +61,11 @@ _SPEAKS = re.compile(
     r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$"
 )
 _WORD = re.compile(
-    r"(?<![\w/\\@$=<-])(?<!\w\.)[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w=\\-]|\.\w|\((?!\d|s\)))"
+    r"(?<![\w/\\@$=<-])(?<![\w\])]\.)[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w=\\-]|[\"\u201d]-|\.\w|\((?!\d|s\)))"
 )  # not in code
+_MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be an adjective or a verb
+_MIN_FIRM = 3  # firm noun uses, which are enough for such a word
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
-_ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ic", "ant", "ent")
 
 
 def find_concepts(text: str, names: Iterable[Name], starts: list[int], headings: Sequence[bool] = ()) -> list[Name]:
@@ -191,11 +200,20 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses) -> bool:
     first, last = phrase[0], phrase[-1]
     if not may_be_noun(last) or (_is_vague(last) and last.upper() not in KIN):
         return False
-    if uses.noun_share(last) < _MIN_HEAD_SHARE or first.upper() in VAGUE_FIRST:
+    if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
+        return False
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or first.upper() in VAGUE_FIRST or _is_number(first):
         return False
     if any(word.upper() in VERBS or word.upper() in VAGUE_FIRST for word in phrase):
         return False
-    return not any(_is_plural(word, uses) for word in phrase[:-1]) and uses.verbs[first] <= uses.nouns[first]
+    return not any(_is_plural(word, uses) for word in phrase[:-1]) and (
+        may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]
+    )
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word is a number or starts with one: "forty-seven", "three-interface"."""
+    return word.split("-")[0].upper() in NUMBERS
 
 
 def _is_plural(word: str, uses: WordUses) -> bool:
@@ -231,16 +249,28 @@ def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
 
 
 def _is_term_word(word: str, uses: WordUses) -> bool:
-    if _is_vague(word) or not may_be_noun(word) or word.upper() in VAGUE_FIRST:
+    if _is_vague(word) or not may_be_noun(word) or word.upper() in VAGUE_FIRST or _is_number(word):
         return False
     key = word.upper()
-    if key in GENERAL or (singular_of(word, [word[:-1].lower()], least=4) or word).upper() in GENERAL:
+    if (
+        _is_number(word)
+        or key in GENERAL
+        or (singular_of(word, [word[:-1].lower()], least=4) or word).upper() in GENERAL
+    ):
         return False
     n_nouns = uses.nouns[word]
-    if _is_unknown(word) and not word.endswith((*_ADJECTIVES, "ing", "ed", "ly")):
+    is_adjective = may_be_adjective(word)
+    if _is_unknown(word) and not is_adjective and not word.endswith(("ing", "ed", "ly")):
         return n_nouns >= uses.verbs[word]
-    least = 3 if word.endswith((*_ADJECTIVES, "ing")) else 2 - _is_rare(word)
+    if (is_adjective or may_be_verb(word)) and not _is_shown_noun(word, uses):
+        return False
+    least = 3 if is_adjective or word.endswith("ing") else 2 - _is_rare(word)
     return n_nouns >= max(least, _MIN_NOUN_USES * uses.total[word]) and uses.noun_share(word) >= _MIN_NOUN_SHARE
+
+
+def _is_shown_noun(word: str, uses: WordUses) -> bool:
+    """Whether the text shows a word to be a noun that may be an adjective or a verb, too."""
+    return uses.nouns[word] >= _MIN_UNSURE_SHARE * uses.total[word] or uses.firm[word] >= _MIN_FIRM
 
 
 def _is_unknown(word: str) -> bool:

@@ -17,12 +17,15 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective
 
 _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
 _DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
 _BE = regex.compile(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")
+_REMARK_END = regex.compile(r"\)|\s+-")
 _DESCRIBED = regex.compile(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
 
 
@@ -59,14 +62,27 @@ def is_term(form: str, n_names: int, uses: Counter[str], lower: set[str]) -> boo
 
 
 def find_adjectives(names: Iterable[Name], text: str) -> set[str]:
-    """Return the common words with a capital that the text mostly uses as adjectives: "is Opaque", "Object form"."""
+    """Return the common words with a capital that name nothing: adjectives in the text, words of every text.
+
+    Adjectives are "is Opaque", "Object form", "(Optional)". A word of every text is "Description", but "the Program"
+    is a term that the text defines.
+    """
     total: Counter[str] = Counter()
     used: Counter[str] = Counter()
+    defined: Counter[str] = Counter()
     for name in names:
         if name.form.istitle() and name.form.isalpha() and _is_everyday(name.form):
             total[name.form] += 1
-            used[name.form] += _is_predicate(text, name) or _precedes_noun(text, name)
-    return {form for form, n in total.items() if 2 * used[form] >= n and used[form] > 1}
+            used[name.form] += _is_predicate(text, name) or _precedes_noun(text, name) or _is_remark(text, name)
+            defined[name.form] += _ARTICLE.search(text, max(name.start - 6, 0), name.start) is not None
+    adjectives = {form for form, n in total.items() if 2 * used[form] >= n and used[form] > 1}
+    return adjectives | {form for form, n in total.items() if form.upper() in GENERAL and 4 * defined[form] < n}
+
+
+def _is_remark(text: str, name: Name) -> bool:
+    """Whether an adjective is alone in brackets: "SOURCE (Optional)"."""
+    is_alone = text[max(name.start - 1, 0) : name.start] == "(" and _REMARK_END.match(text, name.end)
+    return bool(is_alone) and may_be_adjective(name.form.lower())
 
 
 @lru_cache(maxsize=1 << 14)

@@ -67,6 +67,7 @@ _AFTER_VERB = frozenset(
     word.lower()
     for word in words("the a an his her their its my your our this these those any each every all it them him us me")
 )
+_LISTING = frozenset((",", "and", "or", "but", "than"))
 _GOVERNED = frozenset({"on", "to", "upon"})
 _MIN_GOVERNED = 0.5  # of the occurrences of a word with and without "s"
 _FINITE = frozenset(
@@ -78,6 +79,7 @@ _SINGULARS = frozenset(
     for word in words("news series species lens means goods alias canvas atlas bias always hers yours ours")
 )
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
+_ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ular", "most", "ic", "ant", "ent")
 _PARTICIPLES = re.compile(r".{2,}[^e]ed")
 
 
@@ -93,6 +95,8 @@ class WordUses:
         alone: occurrences without another content word after "the", "of" and the like, where no verb stands.
         runs: sequences of two or more content words, with their number.
         plurals: singular -> its plurals in the document.
+        firm: nouns between an article or another determiner and a word other than "and" and "or", which an adjective of
+            a list is not ("the social and economic change"), and plurals.
         governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
@@ -104,6 +108,7 @@ class WordUses:
     verbs: Counter[str] = field(default_factory=Counter)
     adjectives: Counter[str] = field(default_factory=Counter)
     alone: Counter[str] = field(default_factory=Counter)
+    firm: Counter[str] = field(default_factory=Counter)
     governed: Counter[str] = field(default_factory=Counter)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -190,12 +195,19 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
             uses.nouns[run[-2]] += 1
     elif is_alone and after in _FINITE and before in _BEFORE_SUBJECT and not last.endswith(("ing", "ed")):
         uses.nouns[last] += 1
-    elif is_alone and before in _BEFORE_VERB and before not in _BEFORE_NOUN:
+    elif is_alone and ((before in _BEFORE_VERB and before not in _BEFORE_NOUN) or _is_finite(before, last)):
         uses.verbs[first] += 1
     elif is_alone and before in _BEFORE_ADJECTIVE:
         uses.adjectives[first] += 1
     elif after in _AFTER_NOUN and _is_noun_place(last, is_alone, before, after):
-        uses.nouns[last] += 1
+        is_listed = is_alone and after in _LISTING
+        uses.nouns[last] += not (is_listed and may_be_adjective(last))
+        uses.firm[last] += before in _DETERMINERS and not is_listed
+
+
+def _is_finite(before: str, word: str) -> bool:
+    """Whether a word after "this" is a verb: "this allows", never "this tables"."""
+    return before == "this" and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _SINGULARS
 
 
 def _is_noun_place(word: str, is_alone: bool, before: str, after: str) -> bool:
@@ -217,6 +229,7 @@ def _fold_plurals(uses: WordUses) -> None:
                 uses.verbs[singular] += uses.nouns.pop(singular, 0) + uses.nouns.pop(word, 0)
             elif (n_verbs and not n_nouns) or (n_verbs > n_nouns and not uses.alone[word]):
                 uses.verbs[word] += uses.nouns.pop(word, 0)
+            uses.firm[singular] += uses.nouns[word]
             for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
                 counter[singular] += counter.pop(word, 0)
 
@@ -234,7 +247,8 @@ def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:
         return None
     if word.endswith("ies") and (word[:-3] + "y") in known:
         return word[:-3] + "y"
-    if word.endswith(("ses", "xes", "ches", "shes")) and word[:-2] in known:
+    is_responses = word[:-1] in load_ranks()  # "response", not "respons"
+    if word.endswith(("ses", "xes", "ches", "shes")) and word[:-2] in known and not is_responses:
         return word[:-2]
     return word[:-1] if word[:-1] in known else None
 
@@ -244,6 +258,25 @@ def may_be_noun(word: str) -> bool:
     if word.upper() in VERBS or _PARTICIPLES.fullmatch(word):
         return False
     return not _is_comparative(word)
+
+
+@lru_cache(maxsize=1 << 16)
+def may_be_adjective(word: str) -> bool:
+    """Whether the ending of a word, a negation before it, or its adverb in English shows an adjective: "insecure"."""
+    if word.endswith("ment"):
+        return False
+    ranks = load_ranks()
+    adverbs = (f"{word}ly", f"{word[:-1]}ily", f"{word[:-1]}y" if word.endswith("le") else "")
+    is_negated = len(word) > 6 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
+    return word.endswith(_ADJECTIVES) or is_negated or any(adverb in ranks for adverb in adverbs)
+
+
+@lru_cache(maxsize=1 << 16)
+def may_be_verb(word: str) -> bool:
+    """Whether English has a past and a gerund of a word: "matched" and "matching"."""
+    ranks = load_ranks()
+    stems = {word.removesuffix("e"), word + word[-1], f"{word[:-1]}i" if word.endswith("y") else word}
+    return any(f"{stem}ed" in ranks for stem in stems) and any(f"{stem}ing" in ranks for stem in (*stems, word))
 
 
 def _is_comparative(word: str) -> bool:

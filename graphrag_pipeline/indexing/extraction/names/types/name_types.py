@@ -44,11 +44,15 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
+_BODIES = words(  # "the Board agreed"
+    "agency authority board bureau commission committee company council ministry parliament senate tribunal"
+)
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
+_MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
@@ -78,6 +82,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= _type_by_last_words(types, cues)
+    types |= _type_by_family(types, counts, cues)
     types |= _type_destinations(types, counts, cues)
     return types | _type_by_company(names, types, text)
 
@@ -108,7 +113,8 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     }
     n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in names)
     is_technical = n_terms >= _MIN_TERM_SHARE * len(names)
-    return dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
+    typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
+    return typed | {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in _BODIES}
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -182,6 +188,26 @@ def _type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str
     return found
 
 
+def _type_by_family(
+    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
+) -> dict[str, str]:
+    """Return PERSON for the unknown full names that share a word with a person: "Rebekka Meisl" beside "Tobias Meisl".
+
+    The first word is that of a person if it often stands alone for one ("Luise" of "Luise Brandt").
+    """
+    persons = [form.split() for form, kind in types.items() if kind == PERSON and " of " not in form]
+    family = {words[-1] for words in persons}
+    alone = {form for form in family if cues[form][PERSON] >= max(2, _MIN_ALONE_SHARE * counts[form])}
+    return {
+        form: PERSON
+        for form, kind in types.items()
+        if kind == UNKNOWN
+        and 2 <= len(words := form.split()) <= 3
+        and (words[0] in alone or words[-1] in family)
+        and all(word.istitle() and not is_common_noun(word) for word in words)
+    }
+
+
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
     """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -247,6 +273,8 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_story: bool) -
     if title in load_places():
         return GEO
     n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON]
+    if title not in ORGANIZATIONS_IN_CAPITALS and cues["describes"] > n_acts:  # "the KSM daemon"
+        return CONCEPT
     if title in ORGANIZATIONS_IN_CAPITALS or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
         return ORGANIZATION
     return ORGANIZATION if is_story and not cues["describes"] else CONCEPT

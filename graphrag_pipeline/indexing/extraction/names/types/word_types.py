@@ -85,8 +85,8 @@ def type_by_words(form: str) -> str | None:
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION
     is_tailed = last in ORGANIZATION_TAILS or last in PLACE_TAILS
-    if is_tailed and head in _OFFICERS and f"{head} OF THE" in " ".join(words):
-        return PERSON  # "President of the Nordic Council"
+    if first == "MEMBER" or (is_tailed and head in _OFFICERS and f"{head} OF THE" in " ".join(words)):
+        return PERSON if "OF" in words else None  # "President of the Nordic Council", "Member of Parliament"
     if last in ORGANIZATION_TAILS and _is_about_organization(words):
         return None
     if last == "STATES" and _is_kind_of_state(words):

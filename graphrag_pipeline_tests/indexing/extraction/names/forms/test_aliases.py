@@ -26,6 +26,11 @@ def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
             {"Miss Cratchit", "Belinda Cratchit", "Martha Cratchit"},
         ),
         (["Mrs. Cratchit", "Belinda Cratchit"], {"Mrs. Cratchit", "Belinda Cratchit"}),
+        (["Helga Strand", "Ms Strand"], {"Helga Strand"}),
+        (["Helga Strand", "Mr Helga Strand", "Ms Strand"], {"Helga Strand", "Ms Strand"}),
+        (["Mrs Jean Tulloch", "Mrs Tulloch"], {"Jean Tulloch"}),
+        (["Mrs Jean Tulloch", "Jean Tulloch", "Mrs Tulloch"], {"Jean Tulloch"}),
+        (["Meisl", "Vesely and Meisl", "VESELY AND MEISL"], {"Meisl", "Vesely and Meisl"}),
         (["Francis", "Pope Francis"], {"Pope Francis"}),
         (["George W. Bush", "George Bush", "Bush"], {"George Bush"}),
         (["George W. Bush", "George H. W. Bush"], {"George W. Bush", "George H. W. Bush"}),
@@ -139,3 +144,12 @@ def test_an_institution_goes_with_the_short_name_in_brackets() -> None:
         "Administrative Cooperation Group", "ADCO", text=text, Administrative_Cooperation_Group="ORGANIZATION"
     )
     assert linked["ADCO"] == "Administrative Cooperation Group"
+
+
+def test_a_title_goes_with_a_full_name_that_comes_first_or_has_it() -> None:
+    after = "Captain Crane spoke. Tamsin Crane wept."
+    assert link("Captain Crane", "Tamsin Crane", text=after)["Captain Crane"] == "Captain Crane"
+    before = "Tamsin Crane came. Captain Crane spoke."
+    assert link("Captain Crane", "Tamsin Crane", text=before)["Captain Crane"] == "Tamsin Crane"
+    titled = "Captain Crane spoke. Captain Tamsin Crane wept."
+    assert link("Captain Crane", "Captain Tamsin Crane", text=titled)["Captain Crane"] == "Tamsin Crane"

@@ -86,3 +86,10 @@ def test_a_shorter_term_counts_only_outside_of_longer_ones() -> None:
     frequencies, scores = score_phrases(count_uses(text, [(0, len(text))]))
     assert frequencies["bone", "density"] == 6
     assert scores["bone", "density"] == 2.0  # log2(2) * (6 - 4)
+
+
+def test_adjectives_and_numbers_are_no_terms() -> None:
+    text = (
+        "An insecure turbine fails. It is insecure, and an insecure, old turbine breaks forty-seven teeth of a wheel. "
+    )
+    assert not {"insecure", "forty-seven", "forty-seven teeth"} & set(choose_concepts(text * 6, set()))

@@ -1,6 +1,12 @@
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import count_uses, may_be_noun, singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
+    count_uses,
+    may_be_adjective,
+    may_be_noun,
+    may_be_verb,
+    singular_of,
+)
 
 TEXT = """The parser returns a value. You must return the value of the parser. It is possible to stop. If the file
 exists, a parser must exist. By upgrading the parser you gain speed, but a value depending on it may
@@ -38,9 +44,45 @@ def test_participles_and_comparatives_are_no_nouns(word: str, expected: bool) ->
     assert may_be_noun(word) is expected
 
 
+def test_what_follows_this_with_an_s_is_a_verb() -> None:
+    text = "This applies to all of them, and this applies for us. The lens of this lens is a lens."
+    uses = count_uses(text, [(0, len(text))])
+    assert uses.nouns["applies"] == 0 and uses.nouns["lens"] > 1
+
+
+def test_adjectives_of_a_list_are_no_nouns() -> None:
+    text = "It has the social, and a social or an ecological effect. The market, and a market of it, fell."
+    uses = count_uses(text, [(0, len(text))])
+    assert (uses.nouns["social"], uses.firm["social"]) == (0, 0)
+    assert (uses.nouns["market"], uses.firm["market"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "is_adjective", "is_verb"),
+    [
+        ("insecure", True, False),
+        ("ventricular", True, False),
+        ("social", True, False),
+        ("install", False, True),
+        ("employment", False, False),
+        ("match", False, True),
+        ("server", False, False),
+    ],
+)
+def test_a_word_may_be_an_adjective_or_a_verb(word: str, is_adjective: bool, is_verb: bool) -> None:
+    assert (may_be_adjective(word), may_be_verb(word)) == (is_adjective, is_verb)
+
+
 @pytest.mark.parametrize(
     ("word", "expected"),
-    [("biopsies", "biopsy"), ("nodes", "node"), ("patches", "patch"), ("physics", None), ("series", None)],
+    [
+        ("responses", None),
+        ("biopsies", "biopsy"),
+        ("nodes", "node"),
+        ("patches", "patch"),
+        ("physics", None),
+        ("series", None),
+    ],
 )
 def test_plurals_have_a_singular_that_is_known(word: str, expected: str | None) -> None:
-    assert singular_of(word, {"biopsy", "node", "patch", "physic", "serie"}) == expected
+    assert singular_of(word, {"biopsy", "node", "patch", "physic", "serie", "respons"}) == expected

@@ -170,6 +170,27 @@ def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
     assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
 
 
+def test_a_full_name_with_a_family_name_or_given_name_of_a_person_is_a_person() -> None:
+    text = (
+        "Mr. Zorn came. Rebekka Zorn left. Luise Falk sat. 'No,' said Luise. 'Yes,' said Luise. Luise Street is long."
+    )
+    types = type_names(_occurrences(text, "Mr. Zorn", "Rebekka Zorn", "Luise Falk", "Luise", "Luise Street"), text)
+    assert {form for form, kind in types.items() if kind == "PERSON"} >= {"Rebekka Zorn", "Luise Falk"}
+    assert types["Luise Street"] == "GEO"
+
+
+def test_a_body_of_people_is_an_organization() -> None:
+    text = "They saw the Board there. The Board agreed. The Frotz agreed."
+    names = _occurrences(text, "Board", "Frotz")
+    links = {"Board": "Board", "Frotz": "Frotz"}
+    assert type_terms(names, dict.fromkeys(links, "UNKNOWN"), links, text)["Board"] == "ORGANIZATION"
+
+
+def test_an_acronym_that_mostly_describes_nouns_is_a_term() -> None:
+    text = "The KSM daemon ran. Each KSM page is new. KSM said no. The KSM scan is slow."
+    assert type_names(_occurrences(text, "KSM"), text)["KSM"] == "CONCEPT"
+
+
 def _occurrences(text: str, *forms: str) -> list[Name]:
     found = [Name(form, m.start(), m.end(), 0) for form in forms for m in regex.finditer(form, text)]
     return sorted(found, key=lambda name: name.start)
