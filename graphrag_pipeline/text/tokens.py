@@ -33,6 +33,8 @@ TokenCounter = Callable[[Sequence[str]], list[int]]
 
 DEFAULT_ENCODING = "o200k_base"
 MAX_PIECE = 50_000  # characters encoded at once
+MANY_TEXTS = 500
+"""Texts from which they are counted together, each distinct word once."""
 MAX_KNOWN_WORDS = 200_000
 MAX_KNOWN_LENGTH = 32  # characters of a word; longer words are rarely repeated
 
@@ -78,12 +80,12 @@ def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) ->
     """Return the number of tokens of each text, in order."""
     if not texts:
         return []  # loading an encoding costs 0.3 s and 70 MB
-    count = _counter_of(load_encoding(encoding)).count
-    counts: dict[str, int] = {}
-    for text in texts:
-        if text not in counts:
-            counts[text] = count(text) if len(text) <= MAX_PIECE else sum(map(count, _pieces(text)))
-    return [counts[text] for text in texts]
+    counter = _counter_of(load_encoding(encoding))
+    if len(texts) < MANY_TEXTS:
+        return counter.count_each(texts)
+    from graphrag_pipeline.text.many_tokens import count_many
+
+    return count_many(texts, counter)
 
 
 def token_boundaries(text: str, encoding: str = DEFAULT_ENCODING) -> tuple[list[int], list[int]]:
@@ -154,6 +156,30 @@ class _WordCounter:
             return len(self._encode(text))
         is_word = last and not last[-1].isspace()  # else white space ends it: no cut after it
         return n_tokens + (self._following[last] if is_word else len(self._encode(space + last)))
+
+    def count_each(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of texts of any length; equal texts are counted once."""
+        counts: dict[str, int] = {}
+        for text in texts:
+            if text not in counts:
+                counts[text] = self.count(text) if len(text) <= MAX_PIECE else sum(map(self.count, _pieces(text)))
+        return [counts[text] for text in texts]
+
+    def is_apart(self, text: str) -> bool:
+        """Return whether a text is not split into words: a very long one, or a table row."""
+        return len(text) > MAX_PIECE or text[:1] == ","
+
+    def can_cut(self, word: str) -> bool:
+        """Return whether a text may be cut after a word, since no token crosses the space behind it."""
+        return bool(word) and not word[-1].isspace()
+
+    def count_alone(self, words: Sequence[str]) -> list[int]:
+        """Return the number of tokens of words that begin a text; of "", 0."""
+        return [self._opening[word] if self.can_cut(word) else len(self._encode(word)) for word in words]
+
+    def count_after_space(self, words: Sequence[str]) -> list[int]:
+        """Return the number of tokens of words, each with the space before it."""
+        return [self._following[word] if self.can_cut(word) else len(self._encode(f" {word}")) for word in words]
 
 
 @functools.cache
