@@ -61,6 +61,15 @@ MAX_POINTS = 30
 """A model that repeats a point is stopped soon after the most that a reply of `max_words` holds."""
 ECHOED = "points that repeat the prompt"
 UNCITED = "points without a citation"
+NO_SCORE, NO_TEXT = "points without a score", "points without text"
+UNUSABLE = {
+    ECHOED: "say what the data says",
+    UNCITED: "cite the numbers that the data holds",
+    NO_SCORE: "give each point a score from 0 to 100",
+    NO_TEXT: "give each point a description",
+}
+"""Why a point is left out although it may say something -> what to do."""
+CUT_EMPTY = "the reply was cut off before its first whole point"
 
 
 @dataclass(frozen=True)
@@ -165,13 +174,20 @@ def map_contexts(
             lost.update(reply.value.lost)
             lost["replies cut off"] += reply.is_cut
             points += [Point(row_of(context, text), "", text, score, batch) for text, score in reply.value.points]
-    failed = [reply.reason for reply in replies if isinstance(reply, Failure)]
+    failed = [reason for reason in map(_why_unread, replies) if reason]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
         account={"calls": len(asked), "failed": len(failed)},
         lost=dict(+lost),
         failures=tuple(dict.fromkeys(failed)),
     )
+
+
+def _why_unread(reply: ChatReply[ReadPoints] | Failure) -> str:
+    """Return why a reply says nothing about its batch; "" if it does."""
+    if isinstance(reply, Failure):
+        return reply.reason
+    return CUT_EMPTY if reply.is_cut and not reply.value.points else ""
 
 
 def _ask(
@@ -251,8 +267,8 @@ def read_points(
         is_citation_needed: whether a point without a citation that is left is dropped.
 
     Raises:
-        ReplyFormatError: the reply has no JSON with a list of points, or only points that repeat the prompt or cite
-            nothing that was shown.
+        ReplyFormatError: the reply has no JSON with a list of points, or only points that repeat the prompt, cite
+            nothing that was shown, or have no score or text.
     """
     listed = next(_find_lists(read_json(reply)), None)
     if listed is None:
@@ -264,7 +280,7 @@ def read_points(
         score = read_score(fields.get("score"))
         text = fields.get("description")
         if score is None or not isinstance(text, str) or not re.search(r"\w", text):
-            lost["points without a score" if score is None else "points without text"] += 1
+            lost[NO_SCORE if score is None else NO_TEXT] += 1
         elif echoes.holds(text):
             lost[ECHOED] += 1
         elif score == 0:
@@ -273,12 +289,11 @@ def read_points(
             points.append((cite_shown(clean_text(text), shown, lost, echoes), score))
     cited = [(text, score) for text, score in points if parse_citations(text) or not is_citation_needed]
     lost[UNCITED] += len(points) - len(cited)
-    has_own = bool(cited) or (lost["points of score 0"] and not lost[UNCITED])
-    if not has_own and (lost[ECHOED] or lost[UNCITED]):
-        reasons = " and ".join(f"{reason} ({lost[reason]})" for reason in (ECHOED, UNCITED) if lost[reason])
-        raise ReplyFormatError(
-            f"the reply has only {reasons}: say what the data says, and cite the numbers that the data holds"
-        )
+    unusable = [reason for reason in UNUSABLE if lost[reason]]
+    has_own = cited or (lost["points of score 0"] and unusable in ([], [ECHOED]))
+    if unusable and not has_own:
+        counts = " and ".join(f"{reason} ({lost[reason]})" for reason in unusable)
+        raise ReplyFormatError(f"the reply has only {counts}: {', and '.join(UNUSABLE[one] for one in unusable)}")
     return ReadPoints(tuple(cited), dict(+lost))
 
 
@@ -287,8 +302,9 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
     for value in values:
         if isinstance(value, dict):
             fields = {str(key).strip().casefold(): item for key, item in value.items()}
-            if isinstance(fields.get("points"), list):
-                yield fields["points"]
+            points = fields.get("points")
+            if isinstance(points, list | dict):
+                yield points if isinstance(points, list) else [points]
             elif "description" in fields:
                 yield [value]
         elif isinstance(value, list) and value and isinstance(value[0], dict):

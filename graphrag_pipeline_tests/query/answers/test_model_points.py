@@ -46,6 +46,29 @@ def test_one_bad_score_loses_that_point_alone(score: object, read: int | None) -
     assert sum(found.lost.values()) == (read is None)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ['{"points": [{"description": "x [Data: Reports (2)]"}]}', '{"points": ["a fact"]}',
+     '{"points": [{"description": "", "score": 9}]}', points(("x [Data: Reports (2)]", "high"), ("y", 0))],
+)  # fmt: skip
+def test_points_that_cannot_be_read_are_no_empty_list(reply: str) -> None:
+    with pytest.raises(ReplyFormatError, match=r"the reply has only points without (a score|text)"):
+        read_points(reply, SHOWN)
+
+
+def test_a_single_point_needs_no_list() -> None:
+    assert read_points('{"points": {"description": "Kept", "score": 9}}', SHOWN).points == (("Kept", 9),)
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"points": ["a fact"]}', Reply('{"points": [{"description": "Scro', finish_reason="length")]
+)
+def test_an_answer_says_that_points_could_not_be_read(small: GraphIndex, tmp_path: Path, reply: object) -> None:
+    with running_model_server(lambda request: reply if request.kind == "map" else None) as server:
+        result = open_with_model(small, tmp_path, server).search(QUESTION, method="global")
+    assert result.answer.startswith("The model gave no answer (the reply ") and result.answering["failure"]
+
+
 def test_a_point_without_text_is_lost_alone_and_zero_is_dropped() -> None:
     reply = '```json\n{"points": ["no point", {"description": "", "score": 9}, {"description": "x", "score": 0}, '
     found = read_points(reply + '{"description": "Kept", "score": 9}, {"description": "cut of', SHOWN)
