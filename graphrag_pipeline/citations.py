@@ -18,6 +18,8 @@ KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
 KIND_OF_RECORD = dict(zip(("entity", "relationship", "claim", "report", "text_unit"), KINDS, strict=True))
 """Kind of record -> kind in a citation."""
 
+_BLANKS = r"(?:(?<![ \t])[ \t]++)?+"
+"""All blanks before a citation; a search that began inside of them would take the square of their number."""
 _CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
 _PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
 _KIND_OF = {kind.lower(): kind for kind in KINDS}
@@ -26,16 +28,16 @@ _MORE = "+more"
 OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
 """Brackets that a model may open a citation with."""
 _ANY = re.escape(OPENERS + _CLOSERS)
-_OPEN_PART = r"\s*[A-Za-z][A-Za-z ]{0,30}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
-_PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*[,;\uff0c\uff1b])?"
+_OPEN_PART = r"\s*+[A-Za-z][A-Za-z ]{0,30}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
+_PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*+[,;\uff0c\uff1b])?"
 NUMBERED = rf"{_OPEN_PART}{_PART_END}(?:{_BETWEEN}{_OPEN_PART}{_PART_END})*+"
 """Kinds with numbers, as inside a citation: the text of one without its closing bracket."""
 _END = (
-    rf"(?=[ \t]*(?:\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*\s*[{re.escape(OPENERS)}]))"
-    rf"(?![\s.!?]*[{re.escape(_CLOSERS)}])"
+    rf"(?=[ \t]*+(?:\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*+\s*+[{re.escape(OPENERS)}]))"
+    rf"(?![\s.!?]*+[{re.escape(_CLOSERS)}])"
 )
 _WRITTEN = re.compile(
-    rf"([ \t]*+)[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]"
+    rf"({_BLANKS})[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]"
     rf"(?:((?:{NUMBERED}(?:{_BETWEEN}{_OPEN_PART})?+|{_OPEN_PART})){_END}"  # not closed, before an end
     rf"|([^{_ANY}]*)[{re.escape(_CLOSERS)}]"
     rf"|({NUMBERED}))",  # not closed, before other text
@@ -69,7 +71,7 @@ def parse_citations(text: str) -> list[tuple[str, list[str]]]:
 
 def strip_citations(text: str) -> str:
     """Return `text` without its citations and the blanks before them."""
-    return re.sub(r"[ \t]*" + _CITATION.pattern, "", text, flags=re.IGNORECASE).strip()
+    return re.sub(_BLANKS + _CITATION.pattern, "", text, flags=re.IGNORECASE).strip()
 
 
 def number_citations(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str:
@@ -92,7 +94,7 @@ def number_citations(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str
         citation = render_citation(parts)
         return match.group(1) + citation if citation else ""
 
-    return re.sub(r"([ \t]*)" + _CITATION.pattern, number, text, flags=re.IGNORECASE)
+    return re.sub(rf"({_BLANKS})" + _CITATION.pattern, number, text, flags=re.IGNORECASE)
 
 
 def render_full_content(title: str, summary: str, findings: Sequence[Mapping[str, str]]) -> str:

@@ -126,3 +126,16 @@ def test_prose_behind_a_citation_without_brackets_stays(cited, lost, after):
 def test_written_citations_are_removed_as_they_are_replaced_by_nothing(parts):
     text = "".join(parts)
     assert remove_written(text) == replace_written(text, lambda _: "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [" " * 300_000 + "x", "[Data: Entities (1)" + " " * 300_000 + "x", "[Data: Entities" + " " * 300_000 + "(1)",
+     "[Data: Entities (" + " " * 300_000, " " * 300_000 + "[Data: Entities (1)]"],
+    ids=["blanks", "behind numbers", "before numbers", "never closed", "before a citation"],
+)  # fmt: skip
+def test_long_blanks_take_linear_time(text: str) -> None:
+    """The square of their number would take minutes, which the time limit of a test does not allow."""
+    assert "".join(before for before, _, _ in split_written(text)).strip() in ("", "x", text.strip())
+    assert strip_citations(text).strip() in ("", "x", text.strip())
+    assert number_citations(text, {"Entities": {"1": 7}}).strip()
