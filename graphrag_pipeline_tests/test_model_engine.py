@@ -21,6 +21,7 @@ from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
@@ -150,6 +151,10 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         assert root.snapshots.open().n_rows("failures") == 1
         checks = [call.kind for call in server.calls if call.kind != "extraction"]
         assert sorted(checks) == ["echo", "embedding"], "one tiny request to each model, before the paid calls"
+        shown = run("--root", root.path, "index")
+        assert "records without a usable reply: 1 of extracted_graph; `graphrag-pipeline status`" in shown.stderr
+        status = run("--root", root.path, "status").stdout
+        assert NOT_ASKED_AGAIN in status and "to try again" not in status and "everything is fresh" in status
 
 
 def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged(tmp_path: Path) -> None:

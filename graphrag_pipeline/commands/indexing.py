@@ -55,7 +55,12 @@ def index(
     from dataclasses import asdict
 
     from graphrag_pipeline.defs.index_runs.index_run import run_index
-    from graphrag_pipeline.pipeline.open_work import list_unread_prompts, list_unused_overrides, measure_lag
+    from graphrag_pipeline.pipeline.open_work import (
+        count_failures,
+        list_unread_prompts,
+        list_unused_overrides,
+        measure_lag,
+    )
     from graphrag_pipeline.pipeline.progress import IndexProgress
 
     project = open_root(root)
@@ -78,12 +83,17 @@ def index(
     for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
         echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
+    failed = count_failures(project)
     if as_json:
-        print_json({**asdict(report), "pinned": project.snapshots.pinned(), "rows": counts})
+        values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed}
+        print_json({**asdict(report), **values})
         return
     rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
     echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
     echo(f"published snapshot {report.snapshot}")
+    if failed:
+        shown = ", ".join(f"{n:,} of {stage}" for stage, n in failed.items())
+        echo(f"records without a usable reply: {shown}; `graphrag-pipeline status` shows the reasons", err=True)
     for line in _lag_lines(measure_lag(project).to_dict()):
         echo(line)
     for line in render_pin(project.snapshots.pinned(), report.waiting):

@@ -40,6 +40,10 @@ class ReplyFormatError(PipelineError):
     """A reply cannot be parsed. The `parse` of a request raises it; the model and the user get its message."""
 
 
+NOT_ASKED_AGAIN = "it is not asked again until the prompt, the model or its parameters change"
+"""Part of the reason of a failure that another run does not change."""
+
+
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
     """One request to a chat model.

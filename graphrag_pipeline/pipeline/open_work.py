@@ -52,6 +52,19 @@ def list_failures(root: Root) -> list[dict[str, str]]:
     return failures
 
 
+def count_failures(root: Root) -> dict[str, int]:
+    """Return stage -> number of its records without a usable model reply, if it has any."""
+    counts = {
+        name: sum(
+            head.n_rows
+            for head in root.tables.heads(f"{name}_failures", STAGES[name].partitions(root.settings)).values()
+            if head
+        )
+        for name in MODEL_STAGES
+    }
+    return {name: n_failed for name, n_failed in counts.items() if n_failed}
+
+
 def list_unused_overrides(root: Root) -> list[str]:
     """Return rows of entity_overrides.csv that name no entity of the graph, or why the file cannot be read."""
     try:

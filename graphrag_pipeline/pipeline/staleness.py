@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes, find_head_changes
 from graphrag_pipeline.pipeline.data_versions import current_inputs
 from graphrag_pipeline.pipeline.detected_input import input_version
@@ -117,7 +118,9 @@ def why_stale(
     for head in owned:
         if head is not None:
             reasons += [reason for reason in _differences(head, code, inputs) if reason not in reasons]
-    n_failed = sum(head.n_rows for head in owned if head is not None and head.table == f"{stage.name}_failures")
+    n_failed = sum(
+        _count_askable(root, head) for head in owned if head is not None and head.table == f"{stage.name}_failures"
+    )
     if n_failed:
         reasons.append(f"{n_failed:,} failures to try again")
     if stage.name == "community_reports" and not reasons and uses_chat_model(stage, root.settings):
@@ -125,6 +128,14 @@ def why_stale(
     if stage is CANDIDATE and not reasons:
         reasons += filter(None, [root.snapshots.find_damage(owned[0].data_version)])
     return reasons
+
+
+def _count_askable(root: Root, failures: Head) -> int:
+    """Return the number of failures of a partition that another run may mend."""
+    if not failures.n_rows:
+        return 0
+    reasons = root.tables.read_head(failures)["reason"].to_pylist()
+    return sum(NOT_ASKED_AGAIN not in reason for reason in reasons)
 
 
 def _why_overdue(root: Root) -> list[str]:

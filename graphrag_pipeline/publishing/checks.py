@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.arrow_columns import list_pairs
+from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
@@ -213,23 +214,33 @@ def check_heads(snapshot: Snapshot) -> list[str]:
     return problems
 
 
+RUN_AGAIN = (
+    "Run `graphrag-pipeline index` or the job reindex_stale, which request these records again (a re-execution from "
+    "failure does not)"
+)
+CHANGE_MODEL = (
+    "These records were asked for several times and are not asked again: change the prompt, the model or its parameters"
+)
+
+
 def check_failures(snapshot: Snapshot, settings: PublishingSettings) -> list[str]:
     """No stage has more than `publishing.max_failed_share` of its records without a usable model reply.
 
     `publishing.tolerated_failures` records may fail whatever their share, unless all that were asked for failed.
     """
     problems = []
-    for row in (
-        snapshot.table("failures").group_by("stage").aggregate([("n_asked", "max"), ([], "count_all")]).to_pylist()
-    ):
+    failures = snapshot.table("failures")
+    is_final = pc.match_substring(failures["reason"], NOT_ASKED_AGAIN)
+    counted = failures.append_column("is_final", is_final).group_by("stage")
+    for row in counted.aggregate([("n_asked", "max"), ([], "count_all"), ("is_final", "all")]).to_pylist():
         n_failed, n_asked = row["count_all"], row["n_asked_max"]
         is_few = n_failed <= settings.tolerated_failures and n_failed < n_asked
         if n_failed > settings.max_failed_share * n_asked and not is_few:
+            way_out = CHANGE_MODEL if row["is_final_all"] else RUN_AGAIN
             problems.append(
                 f"{row['stage']}: {n_failed:,} of {n_asked:,} records failed, over publishing.max_failed_share = "
-                f"{settings.max_failed_share:g}; `graphrag-pipeline status` shows the reasons. Run `graphrag-pipeline "
-                "index` or the job reindex_stale, which request these records again (a re-execution from failure does "
-                "not), or raise the share or publishing.tolerated_failures"
+                f"{settings.max_failed_share:g}; `graphrag-pipeline status` shows the reasons. {way_out}, or raise the "
+                "share or publishing.tolerated_failures"
             )
     return sorted(problems)
 

@@ -90,14 +90,37 @@ class _EndpointSettings(BaseModel):
         return name
 
 
+LEAST_WINDOW = 512
+REPLY_CAPS = ("max_completion_tokens", "max_tokens")
+"""Parameters that cap a reply, the first before the others."""
+
+
 class ChatModelSettings(_EndpointSettings):
     """A chat model behind an OpenAI-compatible endpoint."""
 
-    context_window: Annotated[int, Field(ge=512)] | Literal["read"] | None = Field(
+    context_window: Annotated[int, Field(ge=LEAST_WINDOW)] | Literal["read"] | None = Field(
         None,
         description="Maximum tokens of a prompt and its reply together; prompts and replies are made to fit. read: ask "
         "the endpoint's list of models (llama.cpp, vLLM). null: learn it when the endpoint refuses a prompt.",
     )
+
+    @field_validator("context_window", mode="before")
+    @classmethod
+    def _is_window(cls, window: Any) -> Any:
+        is_number = str(window).isdecimal() and int(window) >= LEAST_WINDOW
+        if window is None or window == "read" or is_number:
+            return window
+        raise ValueError(f"not a number from {LEAST_WINDOW} on, `read` or null")
+
+    @field_validator("parameters")
+    @classmethod
+    def _caps_are_numbers(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        for name in REPLY_CAPS:
+            cap = parameters.get(name)
+            if cap is not None and not (str(cap).isdecimal() and int(cap) > 0):
+                raise ValueError(f"{name} is {cap!r}, not a number of tokens from 1 on")
+        return parameters
+
     structured_output: Literal["auto", "json_schema", "json_object", "tool", "plain"] = Field(
         "auto",
         description="How JSON is asked for. auto: json_schema, json_object, tool, plain, the first that the endpoint "
@@ -115,7 +138,7 @@ class ChatModelSettings(_EndpointSettings):
     @property
     def reply_cap(self) -> int | None:
         """Most tokens of every reply that the parameters set; it replaces `max_reply_tokens` of the sections."""
-        caps = [self.parameters.get(name) for name in ("max_completion_tokens", "max_tokens")]
+        caps = [self.parameters.get(name) for name in REPLY_CAPS]
         return next((int(cap) for cap in caps if cap), None)
 
 

@@ -23,7 +23,7 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
-from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER, TunedSet, find_set
+from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER, TunedSet
 from graphrag_pipeline.settings.edit import MISSING, read_options, set_options
 from graphrag_pipeline.settings.file import ENVIRONMENT_PREFIX, load_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
@@ -79,10 +79,14 @@ def _with_settings(root: Root, settings: Settings) -> Root:
 def preview(root: Root, changed: Root) -> Effect:
     """Return what becomes stale in a changed root, and what indexing it would cost."""
     manifests = detect_input(root)
-    adopted = root.settings.tuning.adopted
-    is_whole = not adopted or find_set(root.path, adopted) is not None  # else its prompts cannot be read
-    before = {(item.stage, item.partition) for item in find_stale(root if is_whole else changed, manifests)}
     after = find_stale(changed, manifests)
+    try:
+        stale_now, is_whole = find_stale(root, manifests), True
+    except PipelineError:
+        if not root.settings.tuning.adopted:
+            raise
+        stale_now, is_whole = after, False  # the prompts of the adopted set cannot be read
+    before = {(item.stage, item.partition) for item in stale_now}
     caused: list[StalePartition] = [item for item in after if (item.stage, item.partition) not in before]
     n_fresh = len(before - {(item.stage, item.partition) for item in after}) if is_whole else None
     return Effect(group_stale(caused), len(before), n_fresh, tuple(estimate_index(changed, after)))

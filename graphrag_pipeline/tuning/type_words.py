@@ -32,6 +32,9 @@ important different similar special common certain possible available real true 
 national international local public private political social economic military legal final free clear white black red
 blue green brown gray grey known made come gone taken given seen found
 """)
+_BEFORE_PREDICATES = words("""
+is are was were be been being am had has have he she it they we i you who very so too as more most how quite rather
+""")
 _VERB_ENDINGS = ("ED", "ING", "S")
 _PLURALS = (("IES", "Y"), ("ES", ""), ("S", ""))
 
@@ -43,6 +46,7 @@ class TypeWords:
     Attributes:
         nouns, modifiers: behind an article or a possessive: before the end of a phrase, and before another word.
         objects: between a preposition and the end of a phrase ("at school,").
+        predicates: behind a subject, a form of "be" or "have", or "very": as a verb or an adjective.
         all_uses: all of them.
         foreign: function words of the other languages of the texts.
     """
@@ -50,6 +54,7 @@ class TypeWords:
     nouns: Counter[str] = field(default_factory=Counter)
     modifiers: Counter[str] = field(default_factory=Counter)
     objects: Counter[str] = field(default_factory=Counter)
+    predicates: Counter[str] = field(default_factory=Counter)
     all_uses: Counter[str] = field(default_factory=Counter)
     foreign: frozenset[str] = frozenset()
 
@@ -62,16 +67,18 @@ class TypeWords:
         head = entity_type.split()[-1]
         if head in kinds:
             return False
-        if head in _FUNCTION_WORDS or head in self.foreign:
+        if head in _FUNCTION_WORDS or head in _DESCRIBING or head in self.foreign:
             return True
         counts = (self.nouns, self.modifiers, self.objects, self.all_uses)
         n_nouns, n_modifiers, n_objects, n_all = (sum(count[form] for form in _forms_of(head)) for count in counts)
+        if self.predicates[head] >= max(MIN_USES, n_nouns + n_objects + 1):
+            return True
         if n_nouns + n_modifiers >= MIN_USES:
             return n_nouns < MIN_NOUN_SHARE * (n_nouns + n_modifiers)
         if n_nouns + n_objects:
             return False
         is_used_otherwise = n_all >= MANY_USES or (n_all >= MIN_USES and head.endswith(OPENER_SUFFIXES))
-        return is_used_otherwise or head in _DESCRIBING or head.endswith(ADJECTIVE_SUFFIXES)
+        return is_used_otherwise or head.endswith(ADJECTIVE_SUFFIXES)
 
 
 def count_uses(texts: Iterable[str]) -> TypeWords:
@@ -98,6 +105,8 @@ def _count(tokens: list[str], uses: TypeWords) -> None:
                 uses.nouns[key] += 1
             elif not next_key.endswith(_VERB_ENDINGS):
                 uses.modifiers[key] += 1
+        elif before_key in _BEFORE_PREDICATES:
+            uses.predicates[key] += 1
         elif before_key in _PREPOSITIONS and ends:
             uses.objects[key] += 1
 

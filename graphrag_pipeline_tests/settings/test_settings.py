@@ -1,5 +1,6 @@
 """Settings: file, environment, clear errors, and a documented file that loads back."""
 
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -147,3 +148,16 @@ def test_a_settings_file_that_is_missing_or_not_text_is_an_error(tmp_path: Path)
 def test_sections_without_options_mean_their_defaults(tmp_path: Path) -> None:
     assert load_settings(write(tmp_path, "text_units:\n"), {}) == Settings()
     assert load_settings(write(tmp_path, ""), {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [("context_window: 300", "not a number from 512 on, `read` or null"),
+     ("context_window: big", "not a number from 512 on, `read` or null"),
+     ("parameters: {max_tokens: many}", "max_tokens is 'many', not a number of tokens from 1 on"),
+     ("parameters: {max_completion_tokens: 0}", "max_completion_tokens is 0, not a number of tokens from 1 on")],
+)  # fmt: skip
+def test_a_window_or_cap_that_cannot_be_is_one_error(tmp_path: Path, option: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(problem)) as found:
+        load_settings(write(tmp_path, f"chat_model:\n  {option}\n"), {})
+    assert str(found.value).count("chat_model.") == 1

@@ -12,7 +12,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
-from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER
+from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER, load_prompt
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set, need_set, write_set
 from graphrag_pipeline.settings.edit import set_options
@@ -267,6 +267,16 @@ def test_an_adopted_set_that_was_deleted_is_named(model_index: ModelIndex, call:
     shutil.rmtree(folder)
     assert_one_line_error(call("--root", root, "status"), "names the tuned set `empty`", "tune revert")
     call("--root", root, "tune", "revert")
+    assert call("--root", root, "status").status == 0
+
+
+def test_an_adopted_set_with_a_broken_prompt_can_be_taken_back(model_index: ModelIndex, call: Call) -> None:
+    root = model_index.root.path
+    folder = write_set(root, EMPTY_SET, {"extract_graph": load_prompt(None, "extract_graph").text})
+    call("--root", root, "tune", "adopt", "empty")
+    (folder / "extract_graph.txt").write_text("No placeholder.", encoding="utf-8")
+    assert_one_line_error(call("--root", root, "status"), "extract_graph.txt", "input_text")
+    assert call("--root", root, "tune", "revert").status == 0
     assert call("--root", root, "status").status == 0
 
 

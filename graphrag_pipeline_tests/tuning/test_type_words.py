@@ -23,6 +23,16 @@ def test_nouns_of_the_texts_and_unknown_words_may_be_kinds(word: str) -> None:
     assert not count_uses(TEXTS).name_no_kind(word)
 
 
+@pytest.mark.parametrize("word", ["COLD", "DEAR", "MADE", "WEARY", "WENT"])
+def test_adjectives_and_verbs_that_the_texts_also_use_like_nouns_name_no_kind(word: str) -> None:
+    text = (
+        "It was cold, and the cold was very cold. My dear, oh my dear; of the dear. He made a fire of made. "
+        "He was weary and they were so weary, very weary; the weary. She went home and he went, as they went. "
+    )
+    assert count_uses([*TEXTS, text]).name_no_kind(word)
+    assert not count_uses([*TEXTS, text, "It was home. The home of the men. They left the home."]).name_no_kind("HOME")
+
+
 def test_function_words_of_the_language_of_the_texts_name_no_kind() -> None:
     german = "Der Hafen ist nicht in der Stadt und die Schiffe sind auch nicht nach Norden, aber noch im Hafen. " * 2
     assert count_uses([german]).name_no_kind("NACH") and not count_uses([german]).name_no_kind("SCHIFF")

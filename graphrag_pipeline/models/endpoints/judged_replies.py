@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED, Completion, correction_key, find_fault
-from graphrag_pipeline.models.ports import ChatReply, ChatRequest, ReplyFormatError
+from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN, ChatReply, ChatRequest, ReplyFormatError
 from graphrag_pipeline.models.reply_json import keep_whole_values
 from graphrag_pipeline.text.cut_texts import is_loop
 
@@ -53,7 +53,7 @@ def _explain_cut(text: str) -> str:
 
 def say_how_often(n_asked: int) -> str:
     if n_asked == MAX_ASKED:
-        return f" (asked {n_asked} times; it is not asked again until the prompt, the model or its parameters change)"
+        return f" (asked {n_asked} times; {NOT_ASKED_AGAIN})"
     return " (asked twice)" if n_asked == 2 else f" (asked {n_asked} times)" if n_asked > 2 else ""
 
 

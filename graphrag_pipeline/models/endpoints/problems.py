@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
+from graphrag_pipeline.models.endpoints.sdk_client import NO_KEY
 from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import ReplyFormatError
 
 MAX_MESSAGE = 300
+LEAST_KEY = 8
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _FATAL = frozenset({401, 402, 403, 404})
@@ -201,9 +203,16 @@ def _describe_status(error: Any, key: str) -> Problem:
 
 
 def _clean(text: str, key: str) -> str:
-    """Return one line without the key and without its first and last 12 characters."""
-    if key:
-        text = text.replace(key, "***")
+    """Return one line without the key and without its first and last 12 characters.
+
+    A key of less than `LEAST_KEY` characters may be a part of a word, so it is removed as a word of its own only.
+    """
+    if key and key != NO_KEY:
+        text = _mask_word(text, key) if len(key) < LEAST_KEY else text.replace(key, "***")
         if len(key) >= 16:
             text = text.replace(key[:12], "***").replace(key[-12:], "***")
     return " ".join(text.split())[:MAX_MESSAGE]
+
+
+def _mask_word(text: str, key: str) -> str:
+    return re.sub(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", "***", text)

@@ -17,6 +17,8 @@ from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelS
 if TYPE_CHECKING:
     import openai
 
+NO_KEY = "none"
+"""What is sent to a server that needs no key."""
 _NEEDS_KEY = ("api.openai.com", ".openai.azure.com")
 
 
@@ -55,4 +57,4 @@ def _read_key(variable: str, host: str) -> str:
         raise SettingsError(
             f"the environment variable {variable} holds characters that a key cannot have; set it again"
         )
-    return key or "none"
+    return key or NO_KEY

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.models.endpoints.problems import Problem
+from graphrag_pipeline.models.endpoints.problems import Problem, describe_problem
+from graphrag_pipeline.models.ports import ReplyFormatError
 
 TOO_LONG = [
     (400, "This model's maximum context length is 8192 tokens, however you requested 9000 tokens."),
@@ -33,6 +34,16 @@ TOO_LONG = [
 def test_a_prompt_or_text_is_too_long_in_any_words(status: int, message: str) -> None:
     problem = Problem(message, status)
     assert problem.is_too_long and not problem.is_worth_retrying and not problem.is_fatal
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "shown"),
+    [("x", "the context of x is exceeded: x.", "the context of *** is exceeded: ***."),
+     ("test", "test-chat has no latest test", "test-chat has no latest ***"), ("none", "none of them", "none of them"),
+     ("sk-12345", "key:sk-12345abc", "key:***abc"), ("a" * 12 + "b" * 12, "a" * 12 + "x" + "b" * 12, "***x***")],
+)  # fmt: skip
+def test_a_key_is_in_no_message_and_a_short_one_hides_no_other_word(key: str, text: str, shown: str) -> None:
+    assert str(describe_problem(ReplyFormatError(text), key, 1.0)) == shown
 
 
 NOT_SERVED = [
