@@ -150,11 +150,6 @@ def replace_written(text: str, replace: Callable[[Cited], str]) -> str:
     return "".join(pieces)
 
 
-def strip_written(text: str) -> str:
-    """Return a model's text without its citations."""
-    return replace_written(text, lambda _: "")
-
-
 def _read_items(listed: str) -> Iterator[str]:
     """ "1, 2, 5-7, +more" -> 1 2 5 6 7, without leading zeros."""
     for item in re.split(r"[,;\uff0c\u3001]", listed):

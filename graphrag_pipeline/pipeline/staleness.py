@@ -131,7 +131,7 @@ def why_stale(
 
 
 def _count_askable(root: Root, failures: Head) -> int:
-    """Return the number of failures of a partition that another run may mend."""
+    """Return the number of failures of a partition that another run asks for again."""
     if not failures.n_rows:
         return 0
     reasons = root.tables.read_head(failures)["reason"].to_pylist()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphrag_pipeline.citations import strip_written
+from graphrag_pipeline.citations import remove_written
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.query.question import fold_question
@@ -50,7 +50,7 @@ def read_own_text(reply: str, echoes: PromptEchoes, question: str = "", data: st
     """
     if shows_context(reply):
         raise ReplyFormatError(_NO_ANSWER)
-    if question and fold_question(strip_written(reply)) == fold_question(question):
+    if question and fold_question(remove_written(reply)) == fold_question(question):
         raise ReplyFormatError(_NO_ANSWER)
     known = f"{question}\n{data}"
     bare = reply.lstrip(AROUND)
@@ -89,4 +89,4 @@ def _keep_own(line: list[tuple[str, bool]]) -> str | None:
 
 
 def _has_words(text: str) -> bool:
-    return re.search(r"\w", strip_written(text)) is not None
+    return re.search(r"\w", remove_written(text)) is not None
