@@ -209,7 +209,7 @@ def publish(
     if pinned not in (None, snapshot_id):
         raise PipelineError(
             f"candidate {snapshot_id} is not published: snapshot {pinned} is pinned; run `graphrag-pipeline snapshots "
-            "unpin`, then `graphrag-pipeline index`"
+            "unpin`, then `graphrag-pipeline index` (or `import` again)"
         )
     snapshot = store.open(snapshot_id)
     policy = settings or PublishingSettings()

@@ -214,6 +214,7 @@ class SharedStore:
             PipelineError: they have no common state, and both have an index.
         """
         note = self._notes.state()
+        self._copy.restore_pin((note or there).pinned)
         if note is not None:
             return note
         here = self._copy.state(StoreState(), 1)

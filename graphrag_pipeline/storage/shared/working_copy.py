@@ -100,6 +100,21 @@ class WorkingCopy:
         except NoSnapshotError:  # the pointer is damaged: the store's is used
             return None
 
+    def restore_pin(self, known: str | None) -> None:
+        """Replace a damaged pin, which else stops every writer, also `unpin`.
+
+        Args:
+            known: the pin of the last common state.
+        """
+        try:
+            self._snapshots.pinned()
+        except NoSnapshotError as error:
+            _log.warning("%s. Taking the pin of the shared store: %s", error, known or "none")
+            if known:
+                self._snapshots.pin(known)
+            else:
+                self._snapshots.unpin()
+
     def _marks(self, snapshot_id: str, there: StoreState) -> SnapshotMarks:
         path = self._snapshots.path_of(snapshot_id)
         known = there.snapshots.get(snapshot_id)

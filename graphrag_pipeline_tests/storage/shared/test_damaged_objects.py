@@ -61,3 +61,26 @@ def test_writers_other_than_index_go_on_beside_an_object_that_no_copy_has(
     third = reader(tmp_path / "three", f"file://{tmp_path / 'store'}")
     third.pull()
     assert verify_root(third).findings == ()
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+@pytest.mark.parametrize("has_note", [True, False])
+def test_a_damaged_pin_is_restored_as_the_store_has_it(
+    _indexed: Path, tmp_path: Path, is_pinned: bool, has_note: bool
+) -> None:
+    shutil.copytree(_indexed / "store", tmp_path / "store")
+    second = machine(tmp_path / "two", f"file://{tmp_path / 'store'}")
+    index(second)
+    if is_pinned:
+        with again(second).writing():
+            second.snapshots.pin(str(second.snapshots.current()))
+    expected = second.snapshots.pinned()
+    (second.path / "snapshots" / "pinned.json").write_bytes(bytes(30))
+    if not has_note:
+        shutil.rmtree(second.path / "cache" / "store")
+    with again(second).writing():
+        pass
+    assert second.snapshots.pinned() == expected
+    with again(second).writing():
+        second.snapshots.unpin()
+    assert second.snapshots.pinned() is None
