@@ -47,8 +47,8 @@ def compose_prompts(
 
 
 def _introduce(description: Description) -> str:
-    subject = f"The texts are from a collection about {description.domain}, mostly in {description.language}."
-    return _double(f"{description.persona}\n{subject}")
+    language = f", mostly in {description.language}" if description.language else ""
+    return _double(f"{description.persona}\nThe texts are from a collection about {description.domain}{language}.")
 
 
 def _render_example(example: Example, number: int) -> str:

@@ -21,7 +21,7 @@ def render_set(tuned: TunedSet) -> Iterator[str]:
     languages = ", ".join(f"{n} {language or 'not detected'}" for language, n in tuned.languages.items())
     yield f"{tuned.name}: {len(tuned.sample)} text units ({tuned.options['sample']}, seed {tuned.options['seed']})"
     yield f"  domain        {tuned.domain}"
-    yield f"  language      {tuned.language} (detected in text units: {languages})"
+    yield f"  language      {tuned.language or 'none'} (detected in text units: {languages})"
     yield f"  persona       {tuned.persona}"
     yield f"  entity types  {', '.join(tuned.entity_types)}"
     if tuned.rating:

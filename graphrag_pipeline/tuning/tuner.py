@@ -133,9 +133,11 @@ class _Writer:
         return f"You are an expert in this subject: {domain}."
 
     def _check_language(self, named: str) -> str:
-        """Return the language that rules detect in most text units, else the one that the model named."""
-        detected = Counter(detect_language(unit.text) for unit in self._tuning.units).most_common(1)[0][0]
-        known = LANGUAGE_NAMES.get(detected, named)
+        """Return the language that rules detect in most text units; "" if none, whatever the model named."""
+        languages = filter(None, (detect_language(unit.text) for unit in self._tuning.units))
+        detected = Counter(languages).most_common(1)
+        known = LANGUAGE_NAMES.get(detected[0][0], named) if detected else ""
+        self._refused["language that no rule detects in the texts"] += not known
         self._refused["language that is not the one of the texts"] += known.casefold() not in named.casefold()
         return known
 

@@ -43,6 +43,13 @@ def test_without_scale_and_examples_the_rest_of_the_base_stays() -> None:
         assert texts[name] == lead + base.text
 
 
+def test_a_language_that_is_not_known_is_left_out() -> None:
+    texts = compose_prompts(BASES, Description("ships", "", "You are a captain."), None, [])
+    assert all(
+        text.startswith("You are a captain.\nThe texts are from a collection about ships.\n") for text in texts.values()
+    )
+
+
 @given(st.text("{}ab_ ", min_size=1, max_size=20))
 def test_braces_of_the_corpus_are_rendered_as_they_are(tmp_path_factory, text: str) -> None:
     folder = tmp_path_factory.getbasetemp()
