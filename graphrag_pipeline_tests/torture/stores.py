@@ -108,6 +108,7 @@ class ServerStore:
         self.environment: Mapping[str, str] = server.environment
         self.is_damaged = False
         self._until = 0.0
+        self._is_damaging = False
         self._server = server
         self._chance = chance
         server.fault, server.fault_after = self._refuse, self._lose
@@ -123,11 +124,11 @@ class ServerStore:
         return self._until >= moment
 
     def damage(self, chance: random.Random) -> str | None:
-        until, self._until = self._until, 0.0  # its own requests meet no fault
+        self._is_damaging = True  # its own requests meet no fault
         try:
             return self._damage(chance)
         finally:
-            self._until = until
+            self._is_damaging = False
 
     def _damage(self, chance: random.Random) -> str | None:
         store = self._connect()
@@ -153,8 +154,11 @@ class ServerStore:
 
         return fsspec.filesystem("s3", skip_instance_cache=True, **self._server.options)
 
+    def _is_failing(self) -> bool:
+        return time.monotonic() < self._until and not self._is_damaging
+
     def _refuse(self, method: str, path: str) -> int | None:
-        if time.monotonic() > self._until or self._chance.random() > FAULTY_SHARE:
+        if not self._is_failing() or self._chance.random() > FAULTY_SHARE:
             return None
         fault = self._chance.choice((500, 503, 403, NO_ANSWER, None))
         if fault is None:
@@ -162,7 +166,7 @@ class ServerStore:
         return fault
 
     def _lose(self, method: str, path: str) -> int | None:
-        is_lost = time.monotonic() < self._until and self._chance.random() < FAULTY_SHARE / 4
+        is_lost = self._is_failing() and self._chance.random() < FAULTY_SHARE / 4
         return self._chance.choice((500, NO_ANSWER)) if is_lost else None
 
 
