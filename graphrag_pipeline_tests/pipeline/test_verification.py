@@ -135,6 +135,30 @@ def test_an_imported_index_is_made_whole_from_its_own_files(imported: Root) -> N
     assert verify_root(imported).findings == ()
 
 
+def test_vectors_of_an_imported_index_come_from_an_older_snapshot(imported: Root) -> None:
+    """All vectors of the new folder are lost; a document got another title, so that the folder has another name."""
+    old = imported.snapshots.open()
+    tables = small_index.contract_tables()
+    titles = [f"{title} (second edition)" for title in tables["documents"]["title"].to_pylist()]
+    place = tables["documents"].schema.get_field_index("title")
+    tables["documents"] = tables["documents"].set_column(place, "title", [titles])
+    manifest = replace(small_index.freeze(imported.path, tables).manifest, origin="import", notes=("second",))
+    publish(imported.snapshots, imported.snapshots.write_manifest(manifest))
+    snapshot, name = imported.snapshots.open(), "default-text_unit-text"
+    ids = snapshot.vectors(name).ids()
+    before = snapshot.vectors(name).vectors(ids)
+    folder = manifest.vectors[name].path(imported.path / "snapshots" / "vectors")
+    assert folder != old.manifest.vectors[name].path(imported.path / "snapshots" / "vectors")
+    for path in index_files(folder, ["."]):
+        path.unlink()
+        path.write_bytes(b"lost")  # not in place: folders share files by links
+    found = verify_root(Root(imported.path), is_repairing=True)
+    assert found.findings and found.is_whole, found
+    assert {f.outcome for f in found.findings} == {"made again from the other files of its snapshot"}
+    assert (Root(imported.path).snapshots.open().vectors(name).vectors(ids) == before).all()
+    assert verify_root(Root(imported.path)).findings == ()
+
+
 def test_a_damaged_manifest_of_an_imported_index_is_restored(imported: Root) -> None:
     current = imported.snapshots.current() or ""
     imported.snapshots.path_of(current).write_bytes(b"{}")

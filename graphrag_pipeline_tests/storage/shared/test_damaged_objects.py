@@ -11,6 +11,7 @@ from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import verify_root
+from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files, zero
 from graphrag_pipeline_tests.support.machines import again, index, machine, reader
 
@@ -31,6 +32,28 @@ def test_a_changed_object_is_refused_and_not_kept(_indexed: Path, tmp_path: Path
     with pytest.raises(NoSnapshotError, match=r"damaged|not what its name promises"):
         second.follow()
     assert second.snapshots.current() is None, "nothing is published from a damaged object"
+
+
+@pytest.mark.slow
+def test_a_changed_object_of_an_object_server_is_refused_and_not_kept(
+    _indexed: Path, tmp_path: Path, s3_url: str
+) -> None:
+    """The same bytes over HTTP: one object of each kind is damaged, then whole again."""
+    objects, base = open_object_store(s3_url), _indexed / "store"
+    objects.upload({path.relative_to(base).as_posix(): path for path in base.rglob("*") if path.is_file()})
+    for number, pattern in enumerate(("snapshots/tables/entities/*", "snapshots/*/*.tar", "snapshots/vectors/*/*.tar")):
+        name = sorted(base.glob(pattern))[0].relative_to(base).as_posix()
+        whole = objects.read(name)
+        assert whole
+        place = len(whole) // 3
+        objects.write(name, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        second = reader(tmp_path / str(number), s3_url)
+        with pytest.raises(NoSnapshotError, match=r"damaged|not what its name promises"):
+            second.follow()
+        assert second.snapshots.current() is None
+        objects.write(name, whole)
+        Root(second.path).follow()
+        assert verify_root(Root(second.path)).findings == ()
 
 
 def test_a_damaged_copy_is_downloaded_again(_indexed: Path, tmp_path: Path) -> None:
