@@ -28,8 +28,8 @@ from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.manifests import Manifest, hash_path
 from graphrag_pipeline.storage.vectors.stores import VectorStore, collection_of
 
-READ_CHECK_BYTES = 64 << 20
-"""Bytes that opening a snapshot checks, smallest parts first: about 40 ms, and all of an index of some 1,000 pages."""
+READ_CHECK_BYTES = 16 << 20
+"""Bytes that opening a snapshot checks, smallest parts first: about 10 ms, under 5 % of opening and one question."""
 _HASH_NAME = re.compile(r"[0-9a-f]{32}")
 
 
