@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphrag_pipeline.commands.completion import complete_choice
 from graphrag_pipeline.commands.snapshots import render_pin
 from graphrag_pipeline.commands.terminal import (
     INDEX_GROUP,
@@ -18,9 +21,14 @@ from graphrag_pipeline.commands.terminal import (
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.accounting import CallStats
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
+
+
+COST_GROUPS = ("day", "model", "stage", "command")
+"""Sums that `costs --by` gives."""
 
 
 def add_indexing_commands(app: typer.Typer) -> None:
@@ -68,9 +76,11 @@ def index(
         project.pull()
         _print_estimates(project, as_json, ["communities"] if recluster else [])
         return
+    account = CallStats()
     try:
-        with IndexProgress() as progress:
-            report = run_index(project, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
+        with _reporting_failed(project, account), IndexProgress() as progress:
+            counted = project.counted_in(account)
+            report = run_index(counted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
     except KeyboardInterrupt:
         echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None
@@ -86,7 +96,7 @@ def index(
     failed = count_failures(project)
     if as_json:
         values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed}
-        print_json({**asdict(report), **values})
+        print_json({**asdict(report), **values, "paid": account.as_metadata()})
         return
     rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
     echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
@@ -96,8 +106,32 @@ def index(
         echo(f"records without a usable reply: {shown}; `graphrag-pipeline status` shows the reasons", err=True)
     for line in _lag_lines(measure_lag(project).to_dict()):
         echo(line)
-    for line in render_pin(project.snapshots.pinned(), report.waiting):
+    for line in [*render_pin(project.snapshots.pinned(), report.waiting), *_paid_lines(project, account)]:
         echo(line)
+
+
+@contextmanager
+def _reporting_failed(project: Root, account: CallStats) -> Iterator[None]:
+    """Print what a run paid that fails or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        for line in _paid_lines(project, account) if account.n_calls else []:
+            echo(line, err=True)
+        raise
+
+
+def _paid_lines(project: Root, account: CallStats) -> list[str]:
+    """Return what a run paid, and what is left of the budget; nothing if no step asks a model."""
+    from graphrag_pipeline.inspection.estimates import asks_any_model
+    from graphrag_pipeline.inspection.ledger_report import describe_spending
+
+    if not asks_any_model(project.settings):
+        return []
+    cost = "?" if account.n_unpriced and not account.cost else f"{account.cost:.4f}"
+    tokens = account.prompt_tokens + account.completion_tokens
+    paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {cost} USD"
+    return [paid, describe_spending(project.models.spending)]
 
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
@@ -162,16 +196,35 @@ def merges(
         echo(line)
 
 
-def costs(root: RootOption = None, as_json: JsonOption = False) -> None:
-    """List model calls and their cost: of `index`, with its estimate, and of other commands."""
-    from graphrag_pipeline.inspection.costs import read_costs, render_costs
+def costs(
+    by: Annotated[
+        str | None,
+        typer.Option(help="Sums by day, model, stage or command.", autocompletion=complete_choice(*COST_GROUPS)),
+    ] = None,
+    has_estimates: Annotated[
+        bool, typer.Option("--estimates", help="Compare the estimate of each `index` with what it paid, by stage.")
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every run that paid a model, with totals, what is spent and the ceiling.
 
-    runs = read_costs(open_root(root))
+    Commands, runs in Dagster and processes that use Python are listed, also those that failed or were killed.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline.inspection.costs import read_costs, render_costs
+    from graphrag_pipeline.inspection.ledger_report import render_ledger, report_ledger
+
+    if by is not None and by not in COST_GROUPS:
+        raise typer.BadParameter(f"{by!r} is not one of {', '.join(COST_GROUPS)}", param_hint="--by")
+    project = open_root(root)
+    report, logged = report_ledger(project, by or ""), read_costs(project)
     if as_json:
-        print_json(runs)
+        print_json({**asdict(report), "logged": logged})
         return
-    for line in render_costs(runs):
-        echo(line)
+    for number, line in enumerate(render_costs(logged) if has_estimates else render_ledger(report)):
+        echo(line, style="" if number else "heading")
 
 
 def status(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.root import Root
 
 if TYPE_CHECKING:  # every command logs its costs, but few estimate any
@@ -23,10 +24,7 @@ if TYPE_CHECKING:  # every command logs its costs, but few estimate any
 
 _FILE = "costs.jsonl"
 _INDEX = "index"
-_BUDGET_NOTE = (
-    "the budget's `spent so far` is higher: it also counts calls without an answer, killed commands, runs from "
-    "Dagster's UI and questions from Python, which are not listed here"
-)
+_BUDGET_NOTE = "`costs` without --estimates lists all paid runs, also those of Dagster's UI, of Python and killed ones"
 
 
 def append_costs(
@@ -63,7 +61,8 @@ def costs_logged(root: Root, command: str, about: str, report: Callable[[str], o
     """
     account = CallStats()
     try:
-        yield root.counted_in(account)
+        with paid_run(command, about):
+            yield root.counted_in(account)
     finally:
         if account.n_calls:
             try:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,6 +79,26 @@ SPENDING = Table(
     _metadata,
     Column("scope", Text, primary_key=True),
     Column("tokens", Integer, nullable=False),
+    Column("cost", Double, nullable=False),
+)
+LEDGER = Table(
+    "ledger",
+    _metadata,
+    Column("run", String(32), primary_key=True),
+    Column("day", String(10), primary_key=True),  # of the calls, in UTC
+    Column("stage", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("command", Text, nullable=False),
+    Column("about", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("process", Integer, nullable=False),
+    Column("begun", Double, nullable=False),  # seconds since 1970
+    Column("ended", Double),
+    Column("status", Text, nullable=False),
+    Column("n_calls", Integer, nullable=False),
+    Column("n_unpriced", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
     Column("cost", Double, nullable=False),
 )
 RESERVATIONS = Table(
@@ -148,6 +168,16 @@ class SharedDatabase:
     def insert(self, table: Table) -> Insert:
         """Return an INSERT that supports ON CONFLICT in this database's dialect."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
+
+    def flush(self) -> None:
+        """Wait until all queued writes are committed; at the end of the process they are."""
+        with suppress(RuntimeError):  # the writer was shut down, which finishes the queue
+            self.submit(lambda connection: None).result()
+
+    def write(self, change: Callable[[Connection], object]) -> None:
+        """Run a change in a transaction of this thread, also when the process ends."""
+        with self._translated(), self._engine.begin() as connection:
+            change(connection)
 
     def compact(self) -> None:
         """Rewrite the SQLite file without deleted rows; PostgreSQL reclaims their space by itself."""

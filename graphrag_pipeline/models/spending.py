@@ -5,6 +5,10 @@ reserves the most that it may cost. After the call, the real cost replaces the r
 waits until other reservations are settled. If no reservation is left to wait for, the budget is spent. A reservation
 that is older than the time-out of its call (its process was killed) counts as spent: the endpoint may have charged it.
 
+The ledger notes which run paid how many calls and tokens of which stage and model, on which day. Each call is added in
+the transaction that books it in the budget. So a killed run keeps its calls, concurrent processes add up, and the sum
+is what the budget counts. A run is a command, a run in Dagster's UI, or a process that uses the Python API.
+
 Rate limits follow the generic cell rate algorithm (ITU-T I.371), without bursts. A call takes the next free moment,
 moves the schedule forward by its own share, and sleeps until its moment.
 """
@@ -12,17 +16,23 @@ moves the schedule forward by its own share, and sleeps until its moment.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
+import socket
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, Table, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, ScalarSelect, Table, bindparam, delete, func, insert, select, update
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.database import RATES, RESERVATIONS, SPENDING, SharedDatabase
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.database import LEDGER, RATES, RESERVATIONS, SPENDING, SharedDatabase
 from graphrag_pipeline.settings.models import BudgetSettings
 
 MAX_WAIT_S = 1.0  # between checks of the reservations of other processes
@@ -51,6 +61,144 @@ class _ReservationResult(Enum):
     SPENT = 3
 
 
+# --------------------------------------------------------------------------------------------------------------- ledger
+
+RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
+UNNAMED = "python"
+"""Command of a run in a process that named none."""
+EXPIRED_RUN = "expired"
+"""Run of the calls whose process was killed before they were answered; the budget counts them as paid."""
+_COUNTED = ("n_calls", "n_unpriced", "prompt_tokens", "completion_tokens", "cost")
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One call; `cost` in US dollars is None if the price of the model is not known.
+
+    Attributes:
+        is_answered: else the endpoint may have charged its prompt.
+    """
+
+    stage: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    is_answered: bool = True
+
+
+@dataclass
+class PaidRun:
+    """A run of this process: a new id for each."""
+
+    command: str = UNNAMED
+    about: str = ""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = field(default_factory=time.time)
+    ledgers: list[Ledger] = field(default_factory=list)
+
+    def end(self, status: str) -> None:
+        """Note the end of the run in each ledger that has a call of it."""
+        for ledger in self.ledgers:
+            ledger.end(self, status)
+
+
+_unnamed = PaidRun()
+_named: list[PaidRun] = []
+
+
+@contextmanager
+def paid_run(command: str, about: str = "", run_id: str = "") -> Iterator[None]:
+    """Book the calls of this process to a command until it ends; inside another named run, they are booked to that.
+
+    Args:
+        run_id: joins what several processes do for one run, such as the steps of a Dagster run; "": a run of its own.
+    """
+    if _named:
+        yield
+        return
+    run = PaidRun(command, about, stable_hash("paid run", run_id)) if run_id else PaidRun(command, about)
+    _named.append(run)
+    status = FAILED
+    try:
+        yield
+        status = DONE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+        raise
+    except BaseException as error:
+        status = {0: DONE, 130: INTERRUPTED}.get(getattr(error, "exit_code", 1), FAILED)
+        raise
+    finally:
+        _named.remove(run)
+        run.end(status)
+
+
+@atexit.register
+def _end_unnamed() -> None:
+    with suppress(PipelineError):
+        _unnamed.end(DONE)
+
+
+class Ledger:
+    """The ledger of a root's database."""
+
+    def __init__(self, database: SharedDatabase) -> None:
+        self._database = database
+        upsert = database.insert(LEDGER)
+        self._add = upsert.on_conflict_do_update(
+            index_elements=["run", "day", "stage", "model"],
+            set_={name: LEDGER.c[name] + upsert.excluded[name] for name in _COUNTED},
+        )
+
+    def add(self, connection: Connection, run: PaidRun, entry: LedgerEntry) -> None:
+        """Add a call of a run."""
+        if self not in run.ledgers:
+            run.ledgers.append(self)
+        self._insert(connection, run.id, run.command, run.about, run.begun, RUNNING, entry)
+
+    def add_expired(self, connection: Connection, tokens: int, cost: float) -> None:
+        """Add a call whose process was killed before it was answered."""
+        entry = LedgerEntry("", "", tokens, 0, cost, is_answered=False)
+        self._insert(connection, EXPIRED_RUN, "killed calls", "", time.time(), DONE, entry)
+
+    def _insert(
+        self, connection: Connection, run: str, command: str, about: str, begun: float, status: str, entry: LedgerEntry
+    ) -> None:
+        row = {
+            "run": run,
+            "day": time.strftime("%Y-%m-%d", time.gmtime()),
+            "stage": entry.stage,
+            "model": entry.model,
+            "command": command,
+            "about": about,
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "begun": begun,
+            "status": status,
+            "n_calls": int(entry.is_answered),
+            "n_unpriced": int(entry.cost is None),
+            "prompt_tokens": entry.prompt_tokens,
+            "completion_tokens": entry.completion_tokens,
+            "cost": entry.cost or 0.0,
+        }
+        connection.execute(self._add, row)
+
+    def end(self, run: PaidRun, status: str) -> None:
+        """Note the end of a run, after its queued calls are written."""
+        self._database.flush()
+        statement = update(LEDGER).where(LEDGER.c.run == run.id).values(status=status, ended=time.time())
+        self._database.write(lambda connection: connection.execute(statement))
+
+
+def current_run() -> PaidRun:
+    """Return the run to which a call of this process is booked now."""
+    return _named[-1] if _named else _unnamed
+
+
+# --------------------------------------------------------------------------------------------------------------- budget
+
+
 class Spending:
     """The budget and the rates of a root.
 
@@ -65,6 +213,7 @@ class Spending:
         self.budget = budget
         self._database = database
         self._scope = scope
+        self._ledger = Ledger(database)
         self.has_ceiling = budget.max_tokens is not None or budget.max_cost is not None
         self._totals = select(*_sums(SPENDING, scope), *_sums(RESERVATIONS, scope))
         upsert = database.insert(SPENDING)
@@ -80,6 +229,11 @@ class Spending:
         """Return the tokens and US dollars spent so far."""
         rows = self._database.read(select(SPENDING.c.tokens, SPENDING.c.cost).where(SPENDING.c.scope == self._scope))
         return (rows[0][0], rows[0][1]) if rows else (0, 0.0)
+
+    def read_ledger(self) -> list[dict[str, Any]]:
+        """Return the rows of the ledger (`database.LEDGER`): one per run, day, stage and model, oldest run first."""
+        order = (LEDGER.c.begun, LEDGER.c.run, LEDGER.c.day, LEDGER.c.stage, LEDGER.c.model)
+        return [dict(row._mapping) for row in self._database.read(select(LEDGER).order_by(*order))]
 
     def describe(self) -> str:
         """Return a line on what is spent and what the budget allows."""
@@ -116,16 +270,18 @@ class Spending:
             await asyncio.sleep(wait_s)
             wait_s = min(MAX_WAIT_S, wait_s * 2)
 
-    def settle(self, reservation: str, tokens: int, cost: float) -> Future[None]:
-        """Book the real cost of a call and remove its reservation."""
-        row = {"scope": self._scope, "tokens": tokens, "cost": cost}
-        if not reservation:
+    def settle(self, reservation: str, tokens: int, cost: float, entry: LedgerEntry | None = None) -> Future[None]:
+        """Book the real cost of a call, also in the ledger, and remove its reservation."""
+        row, run = {"scope": self._scope, "tokens": tokens, "cost": cost}, current_run()
+        if not reservation and entry is None:
             return self._database.submit_rows(self._add, [row])
 
         def change(connection: Connection) -> None:
-            freed = connection.execute(_FREE, {"reservation": reservation})
-            if freed.rowcount:  # else it expired, and the reserved amount was booked
+            # A reservation that expired was booked already.
+            if not reservation or connection.execute(_FREE, {"reservation": reservation}).rowcount:
                 connection.execute(self._add, row)
+                if entry and (tokens or entry.is_answered):
+                    self._ledger.add(connection, run, entry)
 
         return self._database.submit(change)
 
@@ -162,6 +318,7 @@ class Spending:
         is_expired = (RESERVATIONS.c.scope == self._scope) & (RESERVATIONS.c.expires_at < now)
         for row in connection.execute(select(RESERVATIONS.c.tokens, RESERVATIONS.c.cost).where(is_expired)).all():
             connection.execute(self._add, {"scope": self._scope, "tokens": row[0], "cost": row[1]})
+            self._ledger.add_expired(connection, row[0], row[1])
         connection.execute(delete(RESERVATIONS).where(is_expired))
 
     def _take_turn(self, connection: Connection, rate: Rate, tokens: int) -> float:

@@ -36,7 +36,7 @@ def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:
         "graph": "0.0000 -> 0.2500 + ?",
     }
     assert time.endswith("Z")
-    assert "`spent so far` is higher" in spent
+    assert "lists all paid runs" in spent
 
 
 def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
@@ -67,9 +67,23 @@ def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex
     spent = model_index.root.models.spending.total()[0] - spent_before[0]
     assert sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid) == spent
     assert sum(row["calls"] for row in paid) == model_index.server.count()
-    output = call("--root", root.path, "costs").out.splitlines()
+    output = call("--root", root.path, "costs", "--estimates").out.splitlines()
     assert re.fullmatch(r"\S+Z query basic: calls [12], tokens [\d,]+, USD \S+( \+ \?)?", output[-4])
-    assert json.loads(call("--root", root.path, "costs", "--json").out) == [known, *lines]
+    report = json.loads(call("--root", root.path, "costs", "--json").out)
+    assert report["logged"] == [known, *lines]
+    runs = [(run["command"], run["about"], run["status"], run["n_calls"]) for run in report["runs"]]
+    assert [run[:3] for run in runs] == [
+        ("index", "", "done"), ("query", "basic", "done"), ("batch", "answers", "done"),
+        ("try", "extracted_graph", "done"),
+    ]  # fmt: skip
+    assert [run[3] for run in runs[1:]] == [row["calls"] for row in paid]
+    total = report["total"]
+    assert (
+        total["prompt_tokens"] + total["completion_tokens"] == report["spent_tokens"] and not report["earlier_tokens"]
+    )
+    for group in ("day", "model", "stage", "command"):
+        groups = json.loads(call("--root", root.path, "costs", "--by", group, "--json").out)["groups"]
+        assert sum(one["n_calls"] for one in groups) == total["n_calls"] and all(one["name"] for one in groups)
 
 
 def test_parallel_commands_lose_no_line_and_a_truncated_line_loses_only_itself(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, re
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.models.endpoints.spans import parent_span
+from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, upstream_of
@@ -112,6 +113,7 @@ def _run_stage(
     root = index_root.open()
     partition = context.partition_key if stage.is_partitioned else WHOLE
     with contextlib.ExitStack() as held:
+        held.enter_context(paid_run("dagster", context.run.run_id, context.run.run_id))
         held.enter_context(root.adding() if stage.is_partitioned else root.writing())
         root.tables.check_layout(root.settings.storage.n_buckets)
         run = StageRun(root, stage, partition, context.log.info, session)

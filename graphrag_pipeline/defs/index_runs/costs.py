@@ -11,6 +11,7 @@ from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import StalePartition
 
@@ -37,6 +38,7 @@ def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[Stal
             session.costs.book(MODEL_CHECKS, account)
 
     try:
-        yield prepare
+        with paid_run("index"):
+            yield prepare
     finally:
         append_costs(root, estimates, session.costs.by_stage, session.costs.problems)

@@ -15,6 +15,7 @@ from graphrag_pipeline.defs.assets.metadata import as_markdown
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.index.running import prepare_query, run_step
@@ -150,7 +151,8 @@ def method_output(method: str) -> str:
 
 def _run(root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
     index = GraphIndex.open(root.path, snapshot=state.query.snapshot).where(state.query.filters)
-    return run_step(index, step, state)
+    with paid_run("query", "dagster"):
+        return run_step(index, step, state)
 
 
 def _models(after: SearchState) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_pos
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
-from graphrag_pipeline.models.spending import Rate, Spending
+from graphrag_pipeline.models.spending import LedgerEntry, Rate, Spending
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 if TYPE_CHECKING:
@@ -246,11 +246,16 @@ class Endpoint:
         if isinstance(outcome, Sent):
             usage, cost = outcome.usage, outcome.cost
             caller.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
+            is_answered = True
         else:
+            is_answered = False
             usage = TokenUsage(expected.prompt_tokens if outcome.may_be_paid else 0)
             cost = self._cost(usage)
-        if reservation or usage.tokens:
-            self._spending.settle(reservation, usage.tokens, cost or 0.0)
+        if reservation or usage.tokens or is_answered:
+            model = self._settings.model
+            tokens = usage.prompt_tokens, usage.completion_tokens
+            entry = LedgerEntry(self._stage, model, *tokens, cost, is_answered)
+            self._spending.settle(reservation, usage.tokens, cost or 0.0, entry)
 
     def _cost(self, usage: TokenUsage) -> float | None:
         return self._price.cost(usage.prompt_tokens, usage.completion_tokens) if self._price else None

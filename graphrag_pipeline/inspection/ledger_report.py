@@ -1,0 +1,206 @@
+"""Report of the ledger: paid runs with their status, sums by day, model, stage or command, and what the budget leaves.
+
+Calls that an earlier release paid are in the budget alone; a line says how much they are. Keep out: writing the ledger
+(`models/spending.py`), and the log of estimates (`costs.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag_pipeline.models.endpoints.clients import CACHE_FILE
+from graphrag_pipeline.models.spending import RUNNING, Spending
+from graphrag_pipeline.pipeline.root import Root
+
+KILLED, UNKNOWN = "killed", "not known"
+GROUPS = ("day", "model", "stage", "command")
+_SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+_COUNTS = ("n_calls", "n_unpriced", "prompt_tokens", "completion_tokens", "cost")
+
+
+@dataclass(frozen=True)
+class PaidCalls:
+    """Calls of a run, a day, a model, a stage or a command.
+
+    Attributes:
+        name: of the group; of a run: its id.
+        begun, ended: ISO 8601 in UTC; "" for a group, and for a run without an end.
+        status: of a run: running, done, failed, interrupted, killed, or "not known" on another machine; "" for a group.
+        n_unpriced: calls of models without a known price, which `cost` (US dollars) lacks.
+    """
+
+    name: str
+    command: str
+    about: str
+    begun: str
+    ended: str
+    status: str
+    n_calls: int
+    n_unpriced: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class LedgerReport:
+    """The ledger of a root.
+
+    Attributes:
+        runs: oldest first.
+        group: one of `GROUPS`, or "".
+        groups: sums by `group`.
+        total: sum of all runs.
+        earlier_tokens, earlier_cost: paid before the ledger began, by an earlier release.
+        spent_tokens, spent_cost: of the budget; what it allows is `max_tokens` and `max_cost`, None without a limit.
+    """
+
+    runs: tuple[PaidCalls, ...]
+    group: str
+    groups: tuple[PaidCalls, ...]
+    total: PaidCalls
+    earlier_tokens: int
+    earlier_cost: float
+    spent_tokens: int
+    spent_cost: float
+    max_tokens: int | None
+    max_cost: float | None
+
+
+def report_ledger(root: Root, group: str = "") -> LedgerReport:
+    """Return the paid runs of a root and their sums.
+
+    Args:
+        group: one of `GROUPS`; "": no sums but the total.
+    """
+    budget = root.settings.budget
+    is_begun = bool(root.settings.storage.cache_url) or (root.cache_folder / CACHE_FILE).exists()
+    rows = root.models.spending.read_ledger() if is_begun else []  # a root without models needs no database
+    total = _sum("total", rows)
+    tokens, cost = root.models.spending.total() if is_begun else (0, 0.0)
+    return LedgerReport(
+        runs=tuple(_run(name, own) for name, own in _grouped(rows, lambda row: row["run"])),
+        group=group,
+        groups=tuple(_sum(name, own) for name, own in sorted(_grouped(rows, lambda row: row[group]))) if group else (),
+        total=total,
+        earlier_tokens=max(0, tokens - total.prompt_tokens - total.completion_tokens),
+        earlier_cost=max(0.0, round(cost - total.cost, 9)),
+        spent_tokens=tokens,
+        spent_cost=cost,
+        max_tokens=budget.max_tokens,
+        max_cost=budget.max_cost,
+    )
+
+
+def _grouped(
+    rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]
+) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return list(found.items())
+
+
+def _run(name: str, rows: Sequence[Mapping[str, Any]]) -> PaidCalls:
+    first = rows[0]
+    ended = max((row["ended"] or 0.0 for row in rows), default=0.0)
+    return _sum(
+        name,
+        rows,
+        command=first["command"],
+        about=first["about"],
+        begun=_time(min(row["begun"] for row in rows)),
+        ended=_time(ended) if ended else "",
+        status=_status(first),
+    )
+
+
+def _sum(name: str, rows: Iterable[Mapping[str, Any]], **facts: str) -> PaidCalls:
+    listed = list(rows)
+    counts = {count: sum(row[count] for row in listed) for count in _COUNTS}
+    texts = ("command", "about", "begun", "ended", "status")
+    values: list[Any] = [*(facts.get(text, "") for text in texts), *counts.values()]
+    return PaidCalls(name, *values)
+
+
+def _time(seconds: float) -> str:
+    return time.strftime(_SECONDS, time.gmtime(seconds))
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    """Return the status of a run; one that began and did not end was killed, if its process is gone."""
+    if row["status"] != RUNNING:
+        return str(row["status"])
+    if row["host"] != socket.gethostname():
+        return UNKNOWN
+    try:
+        os.kill(row["process"], 0)
+    except ProcessLookupError:
+        return KILLED
+    except PermissionError:
+        pass
+    return RUNNING
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def render_ledger(report: LedgerReport) -> list[str]:
+    """Render the runs, or the sums if a group is given, with a header, totals, what is spent and the ceiling."""
+    if not report.runs:
+        return [*(["no model calls yet"] if not report.spent_tokens else []), *_budget_lines(report)]
+    shown = report.groups if report.group else report.runs
+    labels = [[one.name or "(none)"] if report.group else _label(one) for one in shown]
+    header = [report.group] if report.group else ["begun", "command", "status"]
+    widths = [max(map(len, column)) for column in zip(header, *labels, strict=True)]
+    lines = [_line(header, widths, ("calls", "prompt tokens", "reply tokens", "USD"))]
+    lines += [_line(label, widths, _figures(one)) for label, one in zip(labels, shown, strict=True)]
+    lines.append(_line(["total", *[""] * (len(header) - 1)], widths, _figures(report.total)))
+    return [*lines, *_budget_lines(report)]
+
+
+def _label(run: PaidCalls) -> list[str]:
+    return [run.begun, f"{run.command} {run.about[:36]}".strip(), run.status]
+
+
+def _line(label: Sequence[str], widths: Sequence[int], figures: Sequence[str]) -> str:
+    words = "  ".join(f"{word:{width}}" for word, width in zip(label, widths, strict=True))
+    calls, prompt, reply, cost = figures
+    return f"{words}  {calls:>7}  {prompt:>13}  {reply:>12}  {cost:>10}"
+
+
+def _figures(one: PaidCalls) -> tuple[str, str, str, str]:
+    cost = f"{one.cost:.4f}" + (" + ?" if one.n_unpriced else "")
+    shown = "?" if one.n_unpriced and not one.cost else cost
+    return f"{one.n_calls:,}", f"{one.prompt_tokens:,}", f"{one.completion_tokens:,}", shown
+
+
+def _budget_lines(report: LedgerReport) -> list[str]:
+    lines = []
+    if report.earlier_tokens:
+        lines.append(
+            f"paid before this list began: {report.earlier_tokens:,} tokens, {report.earlier_cost:.4f} USD (an earlier "
+            "release noted no run for them)"
+        )
+    return [*lines, describe_budget(report.spent_tokens, report.spent_cost, report.max_tokens, report.max_cost)]
+
+
+def describe_budget(tokens: int, cost: float, max_tokens: int | None, max_cost: float | None) -> str:
+    """Return a line on what is spent, the ceiling and what is left."""
+    of_tokens = f"{tokens:,} tokens" + (
+        "" if max_tokens is None else f" of {max_tokens:,} ({max(0, max_tokens - tokens):,} left)"
+    )
+    left = "" if max_cost is None else f" of {max_cost:g} ({max(0.0, max_cost - cost):.4f} left)"
+    of_cost = f"{cost:.4f} USD{left}"
+    ceiling = "; no ceiling is set (`budget`)" if max_tokens is None and max_cost is None else ""
+    return f"spent: {of_tokens}, {of_cost}{ceiling}"
+
+
+def describe_spending(spending: Spending) -> str:
+    """Return a line on what is spent of the budget of a root, and what is left."""
+    return describe_budget(*spending.total(), spending.budget.max_tokens, spending.budget.max_cost)

@@ -1,0 +1,102 @@
+"""The ledger counts each paid call once: of concurrent, failed and killed processes too, and agrees with the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.inspection.ledger_report import LedgerReport, render_ledger, report_ledger
+from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, paid_run
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline_tests.support.command_line import environment
+from graphrag_pipeline_tests.support.roots import make_root
+
+PAY = """
+import sys, time
+from pathlib import Path
+from graphrag_pipeline.models.spending import LedgerEntry, paid_run
+from graphrag_pipeline.pipeline.root import Root
+spending = Root(Path(sys.argv[1])).models.spending
+with paid_run(sys.argv[2]):
+    for _ in range(20):
+        spending.settle("", 15, 0.5, LedgerEntry("graph", "m", 10, 5, 0.5)).result()
+    print("paid", flush=True)
+    time.sleep(60 if sys.argv[2] == "killed" else 0)
+"""
+
+
+def start(root: Path, command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PAY, str(root), command], env=environment(), stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_processes_at_once_and_a_killed_one_lose_no_call(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root", {}).path
+    processes = [start(root, command) for command in ("index", "query", "killed")]
+    assert [process.stdout.readline() for process in processes if process.stdout] == ["paid\n"] * 3
+    assert {run.command: run.status for run in read(root).runs}["killed"] == "running"
+    processes[2].send_signal(signal.SIGKILL)
+    for process in processes:
+        with process:
+            process.wait(60)
+    report = read(root)
+    found = {run.command: (run.status, run.n_calls, run.cost) for run in report.runs}
+    assert found == {"index": ("done", 20, 10.0), "query": ("done", 20, 10.0), "killed": ("killed", 20, 10.0)}
+    assert (report.total.n_calls, report.spent_tokens, report.earlier_tokens) == (60, 60 * 15, 0)
+    header, *lines, total, spent = render_ledger(report)
+    assert header.split() == ["begun", "command", "status", "calls", "prompt", "tokens", "reply", "tokens", "USD"]
+    assert len(lines) == 3 and total.split() == ["total", "60", "600", "300", "30.0000"]
+    assert spent == "spent: 900 tokens, 30.0000 USD; no ceiling is set (`budget`)"
+
+
+def read(root: Path) -> LedgerReport:
+    return report_ledger(Root(root))
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(None, "done"), (ValueError(), "failed"), (KeyboardInterrupt(), "interrupted")]
+)
+def test_a_run_has_the_status_of_its_end(tmp_path: Path, error: BaseException | None, status: str) -> None:
+    root = make_root(tmp_path / "root", {})
+    try:
+        with paid_run("query", "local"), paid_run("inner"):
+            root.models.spending.settle("", 3, 0.0, LedgerEntry("answers", "m", 2, 1, None)).result()
+            if error:
+                raise error
+    except (ValueError, KeyboardInterrupt):
+        pass
+    [run] = report_ledger(root).runs
+    assert (run.command, run.about, run.status, run.n_unpriced) == ("query", "local", status, 1)
+    assert run.begun and run.ended
+    assert [line.split()[-1] for line in render_ledger(report_ledger(root, "model"))[1:3]] == ["?", "?"]
+
+
+def test_what_an_earlier_release_paid_is_said(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root", {})
+    assert render_ledger(report_ledger(root))[0] == "no model calls yet"
+    assert not (root.path / "cache" / "responses.sqlite").exists()
+    root.models.spending.settle("", 100, 1.5).result()  # as a release without a ledger did
+    root.models.spending.settle("", 10, 0.5, LedgerEntry("graph", "m", 10, 0, 0.5)).result()
+    report = report_ledger(root)
+    assert (report.earlier_tokens, report.earlier_cost) == (100, 1.5)
+    assert "paid before this list began: 100 tokens, 1.5000 USD" in "\n".join(render_ledger(report))
+
+
+def test_a_call_whose_process_was_killed_counts_as_paid(tmp_path: Path) -> None:
+    database = SharedDatabase(tmp_path / "cache" / "responses.sqlite")
+    spending = Spending(database, BudgetSettings(max_tokens=100))
+    asyncio.run(spending.reserve(70, 0.0, timeout_s=-1.0))  # expired at once: its process is gone
+    with pytest.raises(BudgetExceededError):
+        asyncio.run(spending.reserve(70, 0.0, timeout_s=60.0))
+    [row] = spending.read_ledger()
+    assert (row["command"], row["prompt_tokens"], row["n_calls"]) == ("killed calls", 70, 0)
+    assert spending.total()[0] == 70
+    database.close()
