@@ -212,6 +212,17 @@ def render_checks() -> Iterator[str]:
         yield from _definition(f"`{name}`", [], inspect.getdoc(check) or "")
 
 
+def render_state_checks() -> Iterator[str]:
+    """Checks of the state of each asset."""
+    from graphrag_pipeline.inspection.index_state import list_checks
+
+    stages: dict[tuple[str, str], list[str]] = {}
+    for stage, name, description in list_checks():
+        stages.setdefault((name, description), []).append(f"`{stage}`")
+    for (name, description), of in stages.items():
+        yield from _definition(f"`{name}`", [", ".join(of)], description)
+
+
 def render_quality_checks() -> Iterator[str]:
     """Checks that warn and block nothing."""
     from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
@@ -392,6 +403,7 @@ GENERATORS: dict[str, Callable[..., Iterator[str]]] = {
     "automation": render_automation,
     "checks": render_checks,
     "quality_checks": render_quality_checks,
+    "state_checks": render_state_checks,
     "prompts": render_prompts,
     "conditions": render_conditions,
     "python": render_python,

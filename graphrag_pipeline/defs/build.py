@@ -9,6 +9,7 @@ from graphrag_pipeline.defs.assets.checks import build_checks
 from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.assets.quality import build_quality_checks
 from graphrag_pipeline.defs.assets.sources import build_sources
+from graphrag_pipeline.defs.assets.state_checks import build_state_checks
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
 from graphrag_pipeline.defs.automation.sensors import build_data_sensors, build_input_sensor
@@ -26,7 +27,7 @@ def build_definitions(root: Root, is_alone: bool = True) -> dg.Definitions:
     """
     return dg.Definitions(
         assets=[*build_sources(root), *build_assets(root), build_answers_asset(root)],
-        asset_checks=[*build_checks(root), build_quality_checks(root)],
+        asset_checks=[*build_checks(root), build_quality_checks(root), build_state_checks(root)],
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],
         schedules=build_schedules(root),

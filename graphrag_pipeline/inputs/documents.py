@@ -29,6 +29,7 @@ from graphrag_pipeline.inputs.formats import (
     Row,
     UnreadableInput,
     decode_text,
+    find_guessed_encoding,
     normalize_text,
     read_csv,
     read_json,
@@ -122,8 +123,10 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
         if not data.strip():
             raise UnreadableInput("empty")
         if format in STRUCTURED:
-            return _read_rows(path, format, data, settings)
-        return [_read_whole_file(path, format, data, settings)]
+            records = _read_rows(path, format, data, settings)
+        else:
+            records = [_read_whole_file(path, format, data, settings)]
+        return _note_guess(records, format, data)
     except UnreadableInput as problem:
         is_unknown = isinstance(problem, DamagedInput)
         return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]
@@ -168,6 +171,16 @@ def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
             if record.problem is None
         ]
     )
+
+
+def _note_guess(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
+    """Add a note to the first record of a text file whose encoding had to be guessed."""
+    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
+    if not guessed or not records or records[0].problem:
+        return records
+    note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
+    first = records[0].note
+    return [replace(records[0], note=f"{first}; {note}" if first else note), *records[1:]]
 
 
 def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:

@@ -267,8 +267,20 @@ def _decode_declared(data: bytes, declared: str | None) -> str | None:
         return None
 
 
+def find_guessed_encoding(data: bytes) -> str | None:
+    """Return the encoding that `decode_text` guesses for a file; None if a BOM, NUL bytes or UTF-8 show it."""
+    if _decode_strictly(data, "utf-8") is not None or _decode_unicode(data) is not None:
+        return None
+    data = data.replace(b"\0", b"\xef\xbf\xbd")
+    return None if _decode_utf8(data) is not None else _guess_encoding(data)
+
+
 def _decode_detected(data: bytes) -> str:
-    """Decode a legacy encoding found by charset-normalizer; prefer cp1252 if it is about as likely as the best."""
+    return data.decode(_guess_encoding(data), "replace")
+
+
+def _guess_encoding(data: bytes) -> str:
+    """Return a legacy encoding found by charset-normalizer; prefer cp1252 if it is about as likely as the best."""
     from charset_normalizer import from_bytes
 
     not_legacy = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
@@ -278,7 +290,7 @@ def _decode_detected(data: bytes) -> str:
         best = western
     if best is None:
         raise DamagedInput("unknown text encoding; save the file as UTF-8")
-    return data.decode(best.encoding, "replace")
+    return str(best.encoding)
 
 
 def _csv_delimiter(text: str, text_column: str) -> str:

@@ -383,3 +383,12 @@ def _pdf(text: str, with_password: bool = False) -> bytes:
     keys = f"/ID[<00><00>]/Encrypt<</Filter/Standard/V 1/R 2/Length 40/P -4/O({'a' * 32})/U({'b' * 32})>>"
     file += f"trailer<</Size {len(objects) + 1}/Root 1 0 R{keys if with_password else ''}>>\nstartxref\n{start}\n%%EOF"
     return file.encode()
+
+
+def test_a_guessed_encoding_is_noted_and_a_certain_one_is_not():
+    text = "Le caf\u00e9 \u00e9tait ferm\u00e9, et l'\u00e9l\u00e8ve s'en alla t\u00f4t vers la for\u00eat."
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        [record] = read_records("a.txt", text.encode(encoding), InputSettings())
+        assert (record.text, record.note) == (text, None)
+    [record] = read_records("a.txt", text.encode("cp1252"), InputSettings())
+    assert record.problem is None and "encoding guessed as" in record.note and "UTF-8" in record.note

@@ -5,9 +5,11 @@ records is checked at publication, where the run lists them.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.metadata import of_lines
 from graphrag_pipeline.defs.assets.published import open_published
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key
@@ -44,6 +46,12 @@ def _run_policy_check(name: str, root: Root, snapshot: Snapshot) -> list[str]:
     return POLICY_CHECKS[name](snapshot, root.settings.publishing)
 
 
+def _describe(problems: list[str], snapshot: Snapshot) -> dict[str, Any]:
+    """Return the number of problems, which plots over time, and the first of them."""
+    shown = {"problems found": len(problems), "snapshot": snapshot.id}
+    return shown | of_lines("problems found, each", problems[:_MAX_LISTED])
+
+
 def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.AssetChecksDefinition:
     index_root = IndexRoot.of(of)
 
@@ -55,7 +63,7 @@ def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.Ass
         return dg.AssetCheckResult(
             passed=not problems,
             description="; ".join(problems[:_MAX_IN_LINE]) or None,
-            metadata={"problems": problems[:_MAX_LISTED], "snapshot": snapshot.id},
+            metadata=_describe(problems, snapshot),
         )
 
     return check
@@ -79,7 +87,7 @@ def _build_removal_check(of: Root) -> dg.AssetChecksDefinition:
         return dg.AssetCheckResult(
             passed=is_allowed or not problems,
             description="; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else None,
-            metadata={"problems": problems, "snapshot": snapshot.id},
+            metadata=_describe(problems, snapshot),
         )
 
     return check

@@ -25,11 +25,11 @@ from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
+from graphrag_pipeline.pipeline.prompt_texts import keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import why_stale
 from graphrag_pipeline.storage.locks import one_writer
-from graphrag_pipeline.storage.table_store import code_version_of
 
 StageBody = Callable[[StageRun], None]
 
@@ -63,11 +63,11 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
     partitions = dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets))
     index_root, assets = IndexRoot.of(root), []
     for stage in ALL_STAGES.values():
-        version = code_version_of(root.code_of(stage))
+        version = version_with_above(root, stage)
         decorate = dg.asset(
             **_asset_arguments(root, stage),
             code_version=version,
-            op_tags={LOADED_TAG: version_with_above(root, stage)},
+            op_tags={LOADED_TAG: version},
             partitions_def=partitions if stage.is_partitioned else None,
             freshness_policy=freshness_policy_of(stage, root.settings.schedule),
             automation_condition=condition_of(root.settings.schedule),
@@ -131,6 +131,7 @@ def _run_stage(
             try:
                 with parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition):
                     BODIES[stage.name](run)
+                keep_prompts(root, stage)
             finally:
                 session.costs.book(stage.name, run.account)
     if before := run.details.get("published before"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.metadata import of_lines
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
@@ -75,8 +76,9 @@ def _judge(figure: QualityFigure, quality: IndexQuality, settings: QualitySettin
         description=f"{figure.note}. {figure.kind.advice}" if is_low else figure.note,
         metadata={
             **shown,
+            "figures measured": int(figure.value is not None),
             "threshold": threshold or "none",
-            "examples": list(figure.examples),
+            **of_lines("examples", figure.examples),
             "snapshot": quality.snapshot,
             "extractor": quality.extractor,
         },
@@ -85,11 +87,15 @@ def _judge(figure: QualityFigure, quality: IndexQuality, settings: QualitySettin
 
 def _pass_all(reason: str) -> Iterator[dg.AssetCheckResult]:
     for name in FIGURES:
-        yield dg.AssetCheckResult(check_name=name, passed=True, description=reason)
+        yield dg.AssetCheckResult(check_name=name, passed=True, description=reason, metadata={"figures measured": 0})
 
 
 def _warn_all(reason: str) -> Iterator[dg.AssetCheckResult]:
     for name in FIGURES:
         yield dg.AssetCheckResult(
-            check_name=name, passed=False, severity=dg.AssetCheckSeverity.WARN, description=reason
+            check_name=name,
+            passed=False,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=reason,
+            metadata={"figures measured": 0},
         )

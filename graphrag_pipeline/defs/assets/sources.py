@@ -80,9 +80,14 @@ def _overrides_version(root: Root) -> str:
     return files.content_hash(root.read_file(OVERRIDES_FILE))
 
 
-def observe_sources_now(instance: dg.DagsterInstance, root: Root) -> Iterator[tuple[dg.AssetObservation, bool]]:
-    """Yield a new observation of every source, and whether its version differs from the last one."""
-    manifests = detect_input(root)
+def observe_sources_now(
+    instance: dg.DagsterInstance, root: Root, manifests: Mapping[str, pa.Table]
+) -> Iterator[tuple[dg.AssetObservation, bool]]:
+    """Yield a new observation of every source, and whether its version differs from the last one.
+
+    Args:
+        manifests: the present input folder, from `detect_input`.
+    """
     seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
     whole = _of_folder(root, manifests)
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:

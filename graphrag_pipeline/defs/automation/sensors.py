@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import confirm_periodically
+from graphrag_pipeline.defs.assets.state_checks import report_versions
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
 from graphrag_pipeline.defs.runs.live import end_dead_runs
 from graphrag_pipeline.defs.runs.names import ASSET_JOB, FINISHED, REINDEX_STALE, STARTED_BY_TAG
@@ -44,6 +45,8 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         except PipelineError as error:  # the input folder was moved away or cannot be reached
             return dg.SensorResult(skip_reason=str(error))
         cursor = look.watch.to_json()
+        if look.watch.versions:
+            report_versions(context.instance, opened, look.watch.versions)
         if look.reason == NOTHING_CHANGED:
             confirm_periodically(context.instance, opened, time.time())
         if look.run_key is None:

@@ -172,6 +172,10 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
                 raise
             repairs += repair_before_index(root, is_all=True).findings
     report_missing_events(root)
+    with open_instance(root) as instance:
+        from graphrag_pipeline.defs.assets.state_checks import report_state
+
+        report_state(instance, root, manifests)
     prune_runs(root)
     waiting = find_unpublished_candidate(root)
     if not recorder.ran and not waiting:

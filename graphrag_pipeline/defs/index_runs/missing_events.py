@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.pipeline.data_versions import stage_data_version
+from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.pipeline.data_versions import owned_tables, stage_data_version
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of, upstream_of
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -63,7 +63,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         version = versions.get(f"{stage.name}/{partition}")
         if version is None or known.get(partition) == version:
             continue
-        code_version = _head_code_version(root, stage_name, partition)
+        code_version = _head_code_version(root, stage, partition)
         tags = {
             version_tag: version,
             code_tag: code_version,
@@ -94,10 +94,17 @@ def _provenance(root: Root, instance: DagsterInstance, stage: Stage, versions: M
     return tags
 
 
-def _head_code_version(root: Root, stage_name: str, partition: str) -> str:
+def _head_code_version(root: Root, stage: Stage, partition: str) -> str:
+    """Return the code version that Dagster compares: of a stage and all above, as `version_with_above`."""
+    return stable_hash(*(_made_by(root, stage, part, partition) for part in (*all_upstream_of(stage), stage)))
+
+
+def _made_by(root: Root, stage: Stage, above: Stage, partition: str) -> str:
+    """Return the version of the code that made a stage above for a partition; of all its partitions if they differ."""
     from graphrag_pipeline.storage.table_store import code_version_of
 
-    stage = ALL_STAGES[stage_name]
-    table = stage.tables[0] if stage_name in STAGES else stage_name
-    head = root.tables.head(table, partition)
-    return head.code_version if head else code_version_of(root.code_of(stage))
+    keys = [partition] if stage.is_partitioned and above.is_partitioned else above.partitions(root.settings)
+    tables = owned_tables(above)
+    heads = [root.tables.head(tables[0], key) if tables else None for key in keys]
+    versions = {head.code_version if head else code_version_of(root.code_of(above)) for head in heads}
+    return " ".join(sorted(versions))

@@ -3,22 +3,25 @@
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.sources import observe_sources_now
+from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 
 
 @dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
 def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
-    root = index_root.open()
-    changed = []
-    for observation, is_changed in observe_sources_now(context.instance, root):
+    root, changed = index_root.open(), []
+    manifests = detect_input(root)
+    for observation, is_changed in observe_sources_now(context.instance, root, manifests):
         context.log_event(observation)
         if is_changed:
             changed.append(f"{observation.asset_key.to_user_string()} {observation.partition or ''}".strip())
+    report_state(context.instance, root, manifests)
     prune_runs(root)  # an index run does this, but under `schedule.follow_data` there may be no index run
     context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
 

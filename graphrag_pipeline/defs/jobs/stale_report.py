@@ -3,12 +3,14 @@
 Dagster's tags mark each partition that changed; this report lists all changes with their reasons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
@@ -30,7 +32,10 @@ def report_stale(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
     root.pull()
     if has_old_definitions(context, root):
         context.log.warning(RELOAD)
-    context.add_output_metadata(describe_stale(root) | describe_definitions(context, root))
+    manifests = {} if root.is_imported else detect_input(root)
+    context.add_output_metadata(describe_stale(root, manifests) | describe_definitions(context, root))
+    if not root.is_imported:
+        report_state(context.instance, root, manifests)
 
 
 def describe_definitions(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
@@ -38,11 +43,10 @@ def describe_definitions(context: dg.OpExecutionContext, root: Root) -> dict[str
     return {"definitions": RELOAD if has_old_definitions(context, root) else "as on disk"}
 
 
-def describe_stale(root: Root) -> dict[str, Any]:
+def describe_stale(root: Root, manifests: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Return what is stale, why, and the estimated cost, as metadata of an op's output."""
     if root.is_imported:
         return {"stale partitions": 0, "stale": "the published index was imported; the input folder is not used"}
-    manifests = detect_input(root)
     stale = find_stale(root, manifests)
     estimates = estimate_index(root, stale)
     costs = [estimate.cost for estimate in estimates]

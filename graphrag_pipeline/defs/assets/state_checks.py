@@ -1,0 +1,126 @@
+"""Checks that show the state of an index on each asset: `up_to_date`, `documents_readable`, `failures`, `coverage`.
+
+They warn and block nothing. A run of assets and the button in the UI execute them. Besides, an index run, an
+observation, the sensor and `stale_report` report them. Keep out: the state
+(`inspection/index_state.py`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.runs.instance import dagster_home
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.inspection.index_state import AssetState, find_state, list_checks, read_versions
+from graphrag_pipeline.pipeline.data_versions import stage_data_version
+from graphrag_pipeline.pipeline.detected_input import detect_input, input_version
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.text.safe_output import neutralize_markdown
+
+_SHOWN = "graphrag_state.json"
+"""File in the Dagster home: what each check showed last, so that equal states are not reported again and again."""
+_MAX_CELL = 400  # characters
+_MAX_DIFF = 20_000
+
+
+def build_state_checks(of: Root) -> dg.AssetChecksDefinition:
+    """Return the checks of a root in one op."""
+    index_root = IndexRoot.of(of)
+    specs = [
+        dg.AssetCheckSpec(name, asset=asset_key(of, stage), description=text) for stage, name, text in list_checks()
+    ]
+
+    @dg.multi_asset_check(name=full_name(of, "index_state"), specs=specs, can_subset=True)
+    def index_state(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        root, chosen = index_root.open(), context.selected_asset_check_keys
+        # A run of assets has just read its part of the folder. Only a run of checks alone reads all of it.
+        manifests = detect_input(root) if context.run.asset_selection == frozenset() else None
+        for finding in find_state(root, _versions_of(root, manifests), manifests):
+            key = asset_key(root, finding.stage)
+            if dg.AssetCheckKey(key, finding.check) in chosen:
+                yield dg.AssetCheckResult(asset_key=key, check_name=finding.check, **_arguments(finding))
+
+    return index_state
+
+
+def _versions_of(root: Root, manifests: Mapping[str, pa.Table] | None) -> Mapping[str, str]:
+    if manifests is None:
+        return read_versions(root)
+    return {bucket: input_version(manifest) for bucket, manifest in manifests.items()}
+
+
+def report_state(instance: dg.DagsterInstance, root: Root, manifests: Mapping[str, pa.Table]) -> int:
+    """Report the checks whose state differs from the last report; returns how many.
+
+    Args:
+        manifests: the present input folder, from `detect_input`.
+    """
+    return _report(instance, root, find_state(root, _versions_of(root, manifests), manifests))
+
+
+def report_versions(instance: dg.DagsterInstance, root: Root, versions: Mapping[str, str]) -> int:
+    """Do as `report_state`, given only the version of each bucket; documents are those that were indexed last."""
+    return _report(instance, root, find_state(root, versions))
+
+
+def _report(instance: dg.DagsterInstance, root: Root, findings: Iterable[AssetState]) -> int:
+    marker = dagster_home(root) / full_name(root, _SHOWN)
+    shown = _read_marker(marker.read_bytes() if marker.exists() else b"{}")
+    n_reported = 0
+    for finding in findings:
+        name, state = f"{finding.stage}/{finding.check}", _state_of(instance, root, finding)
+        if shown.get(name) == state:
+            continue
+        key = asset_key(root, finding.stage)
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(key, finding.check, blocking=False, **_arguments(finding))
+        )
+        shown[name] = state
+        n_reported += 1
+    if n_reported:
+        files.replace(marker, json.dumps(shown, sort_keys=True).encode())
+    return n_reported
+
+
+def _read_marker(content: bytes) -> dict[str, str]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state_of(instance: dg.DagsterInstance, root: Root, finding: AssetState) -> str:
+    """Return a hash of a finding and of the materialization that it is about: a new one hides the checks before it."""
+    event = instance.get_latest_materialization_event(asset_key(root, finding.stage))
+    made = str(event.timestamp) if event else ""
+    version = stage_data_version(root, ALL_STAGES[finding.stage], "all") or ""
+    return stable_hash(finding.check, finding.line, str(finding.numbers), str(finding.texts), version, made)
+
+
+def _arguments(finding: AssetState) -> dict[str, Any]:
+    """Return the arguments that a result of a check and an evaluation without a run share."""
+    tables = {
+        name: dg.MetadataValue.md(as_table(names, rows, _MAX_CELL)) for name, (names, rows) in finding.tables.items()
+    }
+    texts = {name: dg.MetadataValue.md(_as_diff(text)) for name, text in finding.texts.items()}
+    return {
+        "passed": finding.is_good,
+        "severity": dg.AssetCheckSeverity.WARN,
+        "description": neutralize_markdown(finding.line[: 3 * _MAX_CELL]),
+        "metadata": {**finding.numbers, **texts, **tables},
+    }
+
+
+def _as_diff(text: str) -> str:
+    """Return a difference as a block of code that its own text cannot end."""
+    fence = "`" * max(3, 1 + max((len(run) for run in text.split() if set(run) == {"`"}), default=0))
+    return f"{fence}diff\n{text[:_MAX_DIFF]}\n{fence}"
