@@ -102,7 +102,7 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     line = f"stale. {part}{'; '.join(dict.fromkeys(why for why, _ in reasons))}. Run `reindex_stale` or `index`."
     changes = dict.fromkeys((c.name, str(c.old), str(c.new)) for item in stale for c in item.changes)
     diffs = {f"difference of prompt {c.name}": text for c in _distinct(stale) if (text := diff_prompt(root, c))}
-    tables = {"reasons": (("why", "partitions"), reasons)}
+    tables: dict[str, Any] = {"reasons": (("why", "partitions"), reasons)}
     if changes:
         tables["changes of code and settings"] = (("name", "index was made with", "now"), list(changes))
     return AssetState(stage.name, UP_TO_DATE, False, line, numbers, tables, diffs)
