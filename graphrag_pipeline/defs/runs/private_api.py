@@ -9,15 +9,20 @@
 A new release may move them. The range of `dagster` in pyproject.toml is bounded, and tests run every name.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dagster._core.definitions.executor_definition import IN_PROC_CONFIG
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.executor.in_process import InProcessExecutor
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._utils.error import SerializableErrorInfo
+
+if TYPE_CHECKING:
+    from dagster._core.instance.ref import InstanceRef
+    from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
 __all__ = [
     "IN_PROC_CONFIG",
@@ -34,3 +39,15 @@ __all__ = [
 
 NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 """As Dagster's documentation of dagster.yaml names it, under a private module."""
+
+_LATE = {
+    "InstanceRef": "dagster._core.instance.ref",
+    "SqliteEventLogStorage": "dagster._core.storage.event_log.sqlite.sqlite_event_log",
+}
+"""Imported at first use: they bring Alembic, which definitions do not need."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(name)
+    return getattr(import_module(_LATE[name]), name)
