@@ -65,11 +65,11 @@ def opened_snapshot(root: Root) -> str:
         return opened.snapshot.id
 
 
-def fail_to_push(root: Root, s3: ObjectServer, part: str) -> None:
+def fail_to_push(root: Root, s3: ObjectServer, part: str, stages: Iterable[str] = tuple(ALL_STAGES)) -> None:
     """Index while the server refuses each path that contains `part`."""
     s3.fault = lambda method, path: 500 if method == "PUT" and part in path else None
     with pytest.raises(StoreError):
-        index(root)
+        index(root, stages)
     s3.fault = None
 
 

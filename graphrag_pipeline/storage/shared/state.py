@@ -184,7 +184,15 @@ def named_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[s
     Args:
         manifests: manifests of its snapshots, by id.
     """
+    names = needed_objects(state, manifests)
+    for manifest in manifests.values():
+        names |= {*stage_file_names(manifest)}
+    return names
+
+
+def needed_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[str]:
+    """Return the objects of a state without which an index run or a search fails: all but old stage tables."""
     names = {name for head in state.heads.values() for name in head_names(head)}
-    for snapshot_id, manifest in manifests.items():
-        names |= {manifest_name(snapshot_id), *searched_names(manifest), *stage_file_names(manifest)}
+    for manifest in manifests.values():
+        names |= searched_names(manifest)
     return names

@@ -17,7 +17,14 @@ from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import ObjectStore
-from graphrag_pipeline.storage.shared.state import OWNED, StoreState, is_manifest_name, manifest_name, named_objects
+from graphrag_pipeline.storage.shared.state import (
+    OWNED,
+    StoreState,
+    is_manifest_name,
+    manifest_name,
+    named_objects,
+    needed_objects,
+)
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 
@@ -60,9 +67,12 @@ class WriteSession:
         with one_store_sync(self.copy.root):
             base, again = self.notes.state() or StoreState(), self.notes.pending_uploads()
             here = self._state(again, removed)
-            named = named_objects(here, self.copy.manifests(here.snapshots))
+            manifests = self.copy.manifests(here.snapshots)
+            named = named_objects(here, manifests)
             lost = self._lost(named & self.missing)
             wanted = ((named - self._known()) | (named & set(again))) - lost
+            lost |= self._lost(wanted - needed_objects(here, manifests))
+            wanted -= lost
             here = replace(here, rewritten={name: n for name, n in here.rewritten.items() if name in named})
             if here == self.there and not wanted:
                 return

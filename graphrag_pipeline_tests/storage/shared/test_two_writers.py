@@ -16,7 +16,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
 from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState, archive_names
+from graphrag_pipeline.storage.shared.state import StoreState, archive_names, head_names, stage_file_names
 from graphrag_pipeline_tests.support.machines import (
     again,
     check_that_second_waits,
@@ -179,6 +179,26 @@ def test_a_snapshot_published_here_only_is_reported(
     index(one)
     caplog.clear()
     assert opened_snapshot(one) == here and caplog.text == ""
+
+
+def test_an_old_stage_table_that_is_gone_keeps_no_snapshot_from_its_upload(
+    indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = indexed(tmp_path / "one", s3_url)
+    put(one.path, "four.txt", "Bob Cratchit skated on Cornhill.")
+    fail_to_push(one, s3, STATES)
+    here = opened_snapshot(one)
+    manifest = again(one).snapshots.manifest(here)
+    put(one.path, "four.txt", "Bob Cratchit sang on Cornhill.")
+    fail_to_push(one, s3, STATES, ["corpus_manifest", "documents"])
+    heads = [again(one).tables.head(*key.split("/")) for key in manifest.heads]
+    kept = {name for head in heads if head for name in head_names(head)}
+    gone = min(set(stage_file_names(manifest)) - kept)
+    (one.path / gone).unlink()
+    with again(one).writing():
+        pass
+    assert here in state_of(s3_url).snapshots
+    assert f"{gone} is missing or damaged" in caplog.text
 
 
 def test_a_place_without_an_index_is_reported_if_the_root_has_a_copy(
