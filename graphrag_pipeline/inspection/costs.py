@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.models.spending import paid_run
+from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.pipeline.root import Root
 
 if TYPE_CHECKING:  # every command logs its costs, but few estimate any

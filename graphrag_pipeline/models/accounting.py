@@ -1,4 +1,4 @@
-"""Call statistics: calls, tokens, cost and latency of each model, stage and run.
+"""Call statistics: calls, tokens, cost and latency of each model, stage and run; and the run that pays for a call.
 
 Latencies are counted in logarithmic classes 5 % apart, so that statistics add up and percentiles are exact to 5 %.
 A call counts in the statistics of its client, and in each account of its caller (`caller.py`).
@@ -8,14 +8,20 @@ Keep out: prices, limits, spans (`endpoints/spans.py`), and the content of calls
 
 from __future__ import annotations
 
+import atexit
 import math
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 
 _CLASS = math.log(1.05)
 _SHORTEST_S = 1e-4
@@ -151,3 +157,75 @@ def count_record() -> Iterator[None]:
         with _lock:
             for account in accounts:
                 account.n_records += 1
+
+
+# ----------------------------------------------------------------------------------------------------------- paid runs
+
+RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
+UNNAMED = "python"
+"""Command of a run in a process that named none."""
+
+
+class RunLedger(Protocol):
+    """A ledger that has calls of a run (`spending.Ledger`)."""
+
+    def end(self, run: PaidRun, status: str) -> None:
+        """Note the end of a run."""
+
+
+@dataclass
+class PaidRun:
+    """A run of this process: a new id for each."""
+
+    command: str = UNNAMED
+    about: str = ""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = field(default_factory=time.time)
+    ledgers: list[RunLedger] = field(default_factory=list)
+
+    def end(self, status: str) -> None:
+        """Note the end of the run in each ledger that has a call of it."""
+        for ledger in self.ledgers:
+            ledger.end(self, status)
+
+
+_unnamed = PaidRun()
+_named: list[PaidRun] = []
+
+
+@contextmanager
+def paid_run(command: str, about: str = "", run_id: str = "") -> Iterator[None]:
+    """Book the calls of this process to a command until it ends; inside another named run, they are booked to that.
+
+    Args:
+        run_id: joins what several processes do for one run, such as the steps of a Dagster run; "": a run of its own.
+    """
+    if _named:
+        yield
+        return
+    run = PaidRun(command, about, stable_hash("paid run", run_id)) if run_id else PaidRun(command, about)
+    _named.append(run)
+    status = FAILED
+    try:
+        yield
+        status = DONE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+        raise
+    except BaseException as error:
+        status = {0: DONE, 130: INTERRUPTED}.get(getattr(error, "exit_code", 1), FAILED)
+        raise
+    finally:
+        _named.remove(run)
+        run.end(status)
+
+
+@atexit.register
+def _end_unnamed() -> None:
+    with suppress(PipelineError):
+        _unnamed.end(DONE)
+
+
+def current_run() -> PaidRun:
+    """Return the run to which a call of this process is booked now."""
+    return _named[-1] if _named else _unnamed

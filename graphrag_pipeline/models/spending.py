@@ -16,22 +16,19 @@ moves the schedule forward by its own share, and sleeps until its moment.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from sqlalchemy import Connection, ScalarSelect, Table, bindparam, delete, func, insert, select, update
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.accounting import DONE, RUNNING, PaidRun, current_run
 from graphrag_pipeline.models.database import LEDGER, RATES, RESERVATIONS, SPENDING, SharedDatabase
 from graphrag_pipeline.settings.models import BudgetSettings
 
@@ -63,9 +60,6 @@ class _ReservationResult(Enum):
 
 # --------------------------------------------------------------------------------------------------------------- ledger
 
-RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
-UNNAMED = "python"
-"""Command of a run in a process that named none."""
 EXPIRED_RUN = "expired"
 """Run of the calls whose process was killed before they were answered; the budget counts them as paid."""
 _COUNTED = ("n_calls", "n_unpriced", "prompt_tokens", "completion_tokens", "cost")
@@ -85,59 +79,6 @@ class LedgerEntry:
     completion_tokens: int
     cost: float | None
     is_answered: bool = True
-
-
-@dataclass
-class PaidRun:
-    """A run of this process: a new id for each."""
-
-    command: str = UNNAMED
-    about: str = ""
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    begun: float = field(default_factory=time.time)
-    ledgers: list[Ledger] = field(default_factory=list)
-
-    def end(self, status: str) -> None:
-        """Note the end of the run in each ledger that has a call of it."""
-        for ledger in self.ledgers:
-            ledger.end(self, status)
-
-
-_unnamed = PaidRun()
-_named: list[PaidRun] = []
-
-
-@contextmanager
-def paid_run(command: str, about: str = "", run_id: str = "") -> Iterator[None]:
-    """Book the calls of this process to a command until it ends; inside another named run, they are booked to that.
-
-    Args:
-        run_id: joins what several processes do for one run, such as the steps of a Dagster run; "": a run of its own.
-    """
-    if _named:
-        yield
-        return
-    run = PaidRun(command, about, stable_hash("paid run", run_id)) if run_id else PaidRun(command, about)
-    _named.append(run)
-    status = FAILED
-    try:
-        yield
-        status = DONE
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-        raise
-    except BaseException as error:
-        status = {0: DONE, 130: INTERRUPTED}.get(getattr(error, "exit_code", 1), FAILED)
-        raise
-    finally:
-        _named.remove(run)
-        run.end(status)
-
-
-@atexit.register
-def _end_unnamed() -> None:
-    with suppress(PipelineError):
-        _unnamed.end(DONE)
 
 
 class Ledger:
@@ -189,11 +130,6 @@ class Ledger:
         self._database.flush()
         statement = update(LEDGER).where(LEDGER.c.run == run.id).values(status=status, ended=time.time())
         self._database.write(lambda connection: connection.execute(statement))
-
-
-def current_run() -> PaidRun:
-    """Return the run to which a call of this process is booked now."""
-    return _named[-1] if _named else _unnamed
 
 
 # --------------------------------------------------------------------------------------------------------------- budget

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.inspection.ledger_report import LedgerReport, render_ledger, report_ledger
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, paid_run
+from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.command_line import environment
@@ -21,7 +22,8 @@ from graphrag_pipeline_tests.support.roots import make_root
 PAY = """
 import sys, time
 from pathlib import Path
-from graphrag_pipeline.models.spending import LedgerEntry, paid_run
+from graphrag_pipeline.models.accounting import paid_run
+from graphrag_pipeline.models.spending import LedgerEntry
 from graphrag_pipeline.pipeline.root import Root
 spending = Root(Path(sys.argv[1])).models.spending
 with paid_run(sys.argv[2]):

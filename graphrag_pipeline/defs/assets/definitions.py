@@ -22,8 +22,8 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
-from graphrag_pipeline.models.spending import paid_run
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.prompt_texts import keep_prompts
 from graphrag_pipeline.pipeline.root import Root

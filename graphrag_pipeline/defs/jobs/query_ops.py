@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.assets.metadata import as_markdown
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.models.spending import paid_run
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.index.running import prepare_query, run_step
