@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.instance import dagster_home
+from graphrag_pipeline.defs.runs.names import SHOWN_STATE
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
@@ -25,8 +26,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
-_SHOWN = "graphrag_state.json"
-"""File in the Dagster home: what each check showed last, so that equal states are not reported again and again."""
 _MAX_CELL = 400  # characters
 _MAX_DIFF = 20_000
 
@@ -72,7 +71,7 @@ def report_versions(instance: dg.DagsterInstance, root: Root, versions: Mapping[
 
 
 def _report(instance: dg.DagsterInstance, root: Root, findings: Iterable[AssetState]) -> int:
-    marker = dagster_home(root) / full_name(root, _SHOWN)
+    marker = dagster_home(root) / full_name(root, SHOWN_STATE)
     shown = _read_marker(marker.read_bytes() if marker.exists() else b"{}")
     n_reported = 0
     for finding in findings:

@@ -20,6 +20,7 @@ from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_removal,
     refuse_unreadable_gold,
 )
+from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
@@ -172,10 +173,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
                 raise
             repairs += repair_before_index(root, is_all=True).findings
     report_missing_events(root)
-    with open_instance(root) as instance:
-        from graphrag_pipeline.defs.assets.state_checks import report_state
-
-        report_state(instance, root, manifests)
+    report_changed_state(root, manifests)
     prune_runs(root)
     waiting = find_unpublished_candidate(root)
     if not recorder.ran and not waiting:

@@ -49,3 +49,6 @@ SEARCH_JOB = "_search_job"
 
 OTHER_JOBS = (VERIFY_FILES, STALE_REPORT, OBSERVE_SOURCES, BATCH_JOB, EVALUATION_JOB)
 """Jobs that index nothing, beside those that answer a question."""
+
+SHOWN_STATE = "graphrag_state.json"
+"""File in the Dagster home: what each check of the state showed last, so that equal states are not reported again."""
