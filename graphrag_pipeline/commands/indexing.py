@@ -123,11 +123,12 @@ def _reporting_failed(project: Root, account: CallStats) -> Iterator[None]:
 
 def _paid_lines(project: Root, account: CallStats) -> list[str]:
     """Return what a run paid, and what is left of the budget; nothing if no step asks a model."""
-    from graphrag_pipeline.inspection.estimates import asks_any_model
-    from graphrag_pipeline.inspection.ledger_report import describe_spending
+    from graphrag_pipeline.pipeline.stage_code import asks_any_model
 
     if not asks_any_model(project.settings):
         return []
+    from graphrag_pipeline.inspection.ledger_report import describe_spending
+
     cost = "?" if account.n_unpriced and not account.cost else f"{account.cost:.4f}"
     tokens = account.prompt_tokens + account.completion_tokens
     paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {cost} USD"
@@ -146,8 +147,9 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.costs import render_estimates
-    from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.inspection.estimates import estimate_index
     from graphrag_pipeline.pipeline.detected_input import detect_input
+    from graphrag_pipeline.pipeline.stage_code import asks_any_model
     from graphrag_pipeline.pipeline.staleness import find_stale
 
     if problem := project.tables.find_layout_problem(project.settings.storage.n_buckets):
@@ -242,7 +244,7 @@ def status(
 
     from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
-    from graphrag_pipeline.inspection.estimates import asks_any_model, estimate_index
+    from graphrag_pipeline.inspection.estimates import estimate_index
     from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
@@ -251,6 +253,7 @@ def status(
         list_unused_overrides,
         measure_lag,
     )
+    from graphrag_pipeline.pipeline.stage_code import asks_any_model
     from graphrag_pipeline.pipeline.staleness import find_stale
 
     project = open_root(root)

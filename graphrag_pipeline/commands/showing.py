@@ -6,7 +6,7 @@ Keep out: reading (`reading/`) and the text of pages (`page_text.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ from graphrag_pipeline.commands.terminal import (
     SnapshotOption,
     echo_lines,
     open_root,
+    open_snapshot,
     page_lines,
     print_json,
 )
@@ -116,19 +117,10 @@ def show_community(
 
 @contextmanager
 def _reading(root: Path | None, start: str | None) -> Iterator[SnapshotReader]:
-    """Open the published snapshot, or the one whose id begins like this, with the stage tables that it came from."""
     from graphrag_pipeline.query.snapshot_reader import SnapshotReader
-    from graphrag_pipeline.storage.history import find_snapshot
 
-    project = open_root(root)
-    if start:
-        project.follow()
-    snapshot = project.open_snapshot(find_snapshot(project.snapshots, start) if start else None)
-    try:
-        project.fetch_stages(snapshot.id)
+    with closing(open_snapshot(open_root(root), start)) as snapshot:
         yield SnapshotReader(snapshot)
-    finally:
-        snapshot.close()
 
 
 def _print_page(page: Any, render: Callable[[Any, int], Iterator[Line]], as_json: bool, is_paged: bool) -> None:

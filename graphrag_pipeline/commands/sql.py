@@ -21,6 +21,7 @@ from graphrag_pipeline.commands.terminal import (
     SnapshotOption,
     echo_lines,
     open_root,
+    open_snapshot,
     print_json,
 )
 from graphrag_pipeline.commands.wrapping import MIN_WIDTH, cells, wrap
@@ -51,16 +52,11 @@ def sql(
     In a terminal, a table that is too wide for it gets narrower columns, and the last line says that values were cut.
     Nothing is cut in a pipe or a file.
     """
-    from graphrag_pipeline.storage.history import find_snapshot
     from graphrag_pipeline.storage.sql import run_sql
 
     project = open_root(root)
-    if snapshot:
-        project.follow()
-    opened = project.open_snapshot(find_snapshot(project.snapshots, snapshot) if snapshot else None)
-    project.fetch_stages(opened.id)
     limits = project.settings.storage
-    result = run_sql(opened, as_text(statement), limits.sql_max_s, limits.sql_max_memory_mb)
+    result = run_sql(open_snapshot(project, snapshot), as_text(statement), limits.sql_max_s, limits.sql_max_memory_mb)
     if as_json:
         print_json(result.to_pylist())
         return

@@ -25,6 +25,7 @@ from graphrag_pipeline.text.safe_output import escape_controls, escape_json_cont
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline.storage.snapshots import Snapshot
 
 
 def _prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
@@ -90,6 +91,21 @@ def open_root(root: Path | None) -> Root:
     opened = Root(find_root(root))
     opened.settings  # noqa: B018 - so that every command reports a missing root the same way
     return opened
+
+
+def open_snapshot(root: Root, start: str | None) -> Snapshot:
+    """Open the published snapshot, or the one whose id begins like this, with the stage tables that it came from.
+
+    Raises:
+        PipelineError: no snapshot has such an id, or its files cannot be read.
+    """
+    from graphrag_pipeline.storage.history import find_snapshot
+
+    if start:
+        root.follow()
+    snapshot = root.open_snapshot(find_snapshot(root.snapshots, start) if start else None)
+    root.fetch_stages(snapshot.id)
+    return snapshot
 
 
 def command_with_root(root: Path | None) -> str:

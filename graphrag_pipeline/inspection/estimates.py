@@ -92,11 +92,6 @@ def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEst
     return _Estimator(root, items).run()
 
 
-def asks_any_model(settings: Settings) -> bool:
-    """Whether the settings make any stage use a model."""
-    return settings.embeddings.engine == "model" or any(uses_chat_model(stage, settings) for stage in STAGES.values())
-
-
 def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
     """Return an estimate with its cost by the model of a section; by the embedding model for None."""
     model = settings.chat_model_for(section) if section else settings.embedding_model

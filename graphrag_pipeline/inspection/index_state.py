@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.pipeline.code_changes import CodeChange
 from graphrag_pipeline.pipeline.detected_input import INPUT, list_notes, list_problems
 from graphrag_pipeline.pipeline.prompt_texts import diff_prompt
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale_versions, group_stale
+from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.tables import MODEL_STAGES
 
 UP_TO_DATE, READABLE, FAILURES, COVERAGE = "up_to_date", "documents_readable", "failures", "coverage"
@@ -65,8 +65,11 @@ def list_checks() -> Iterator[tuple[str, str, str]]:
 
 def read_versions(root: Root) -> dict[str, str]:
     """Return the version of each bucket of the input folder that the index read last; the folder is not read."""
-    heads = {key: root.tables.head(_MANIFEST, key) for key in ALL_STAGES[_MANIFEST].partitions(root.settings)}
-    return {key: head.inputs.get(INPUT, "") if head else "" for key, head in heads.items()}
+    return {key: head.inputs.get(INPUT, "") if head else "" for key, head in _manifest_heads(root).items()}
+
+
+def _manifest_heads(root: Root) -> dict[str, Head | None]:
+    return {key: root.tables.head(_MANIFEST, key) for key in ALL_STAGES[_MANIFEST].partitions(root.settings)}
 
 
 def find_state(
@@ -100,25 +103,19 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     reasons = [(why, "the whole corpus" if keys == [WHOLE] else ", ".join(keys)) for (_, why), keys in groups.items()]
     part = "" if n_partitions == 1 else f"{len(stale):,} of {n_partitions:,} buckets: "
     line = f"stale. {part}{'; '.join(dict.fromkeys(why for why, _ in reasons))}. Run `reindex_stale` or `index`."
-    changes = dict.fromkeys((c.name, str(c.old), str(c.new)) for item in stale for c in item.changes)
-    diffs = {f"difference of prompt {c.name}": text for c in _distinct(stale) if (text := diff_prompt(root, c))}
+    changes = {(c.name, str(c.old), str(c.new)): c for item in stale for c in item.changes}
+    diffs = {f"difference of prompt {c.name}": text for c in changes.values() if (text := diff_prompt(root, c))}
     tables: dict[str, Any] = {"reasons": (("why", "partitions"), reasons)}
     if changes:
         tables["changes of code and settings"] = (("name", "index was made with", "now"), list(changes))
     return AssetState(stage.name, UP_TO_DATE, False, line, numbers, tables, diffs)
 
 
-def _distinct(stale: Sequence[StalePartition]) -> list[CodeChange]:
-    found = {(c.name, str(c.old), str(c.new)): c for item in stale for c in item.changes}
-    return list(found.values())
-
-
 # ----------------------------------------------------------------------------------------------------------- documents
 
 
 def _read_manifests(root: Root) -> dict[str, pa.Table]:
-    heads = {key: root.tables.head(_MANIFEST, key) for key in ALL_STAGES[_MANIFEST].partitions(root.settings)}
-    return {key: root.tables.read_head(head) for key, head in heads.items() if head}
+    return {key: root.tables.read_head(head) for key, head in _manifest_heads(root).items() if head}
 
 
 def _judge_documents(manifests: Mapping[str, pa.Table]) -> AssetState:

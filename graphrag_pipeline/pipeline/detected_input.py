@@ -50,3 +50,8 @@ def list_notes(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
 def input_version(manifest: pa.Table) -> str:
     """Return the version of one bucket of the input folder: equal documents, equal version."""
     return files.content_hash(memoryview(parquet_bytes(CORPUS_MANIFEST.sort(manifest))))
+
+
+def input_versions(manifests: Mapping[str, pa.Table]) -> dict[str, str]:
+    """Return the version of each bucket of the input folder."""
+    return {bucket: input_version(manifest) for bucket, manifest in manifests.items()}

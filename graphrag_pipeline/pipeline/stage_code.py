@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from graphrag_pipeline.pipeline.stages import CANDIDATE, Stage
+from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
@@ -62,6 +62,11 @@ def uses_chat_model(stage: Stage, settings: Settings) -> bool:
 def embeds(stage: Stage, settings: Settings) -> bool:
     """Return whether the result depends on the embedding model: always, or if `resolution` compares vectors."""
     return stage.embeds or (stage.engine == "resolution" and settings.resolution.is_semantic)
+
+
+def asks_any_model(settings: Settings) -> bool:
+    """Return whether the settings make any stage use a model."""
+    return settings.embeddings.engine == "model" or any(uses_chat_model(stage, settings) for stage in STAGES.values())
 
 
 def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:

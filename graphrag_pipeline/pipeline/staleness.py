@@ -17,7 +17,7 @@ from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes, find_head_changes
 from graphrag_pipeline.pipeline.data_versions import current_inputs
-from graphrag_pipeline.pipeline.detected_input import input_version
+from graphrag_pipeline.pipeline.detected_input import input_versions
 from graphrag_pipeline.pipeline.open_work import measure_lag
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
@@ -48,8 +48,7 @@ def find_stale(root: Root, manifests: Mapping[str, pa.Table], requested: Collect
         manifests: the present input folder, from `detect_input`.
         requested: names of stages to run even if they are fresh.
     """
-    versions = {bucket: input_version(manifest) for bucket, manifest in manifests.items()}
-    return find_stale_versions(root, versions, requested)
+    return find_stale_versions(root, input_versions(manifests), requested)
 
 
 def find_stale_versions(

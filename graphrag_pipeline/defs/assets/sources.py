@@ -19,7 +19,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.data_versions import owned_tables
-from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input_version
+from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
@@ -73,7 +73,7 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
 
 
 def _folder_versions(root: Root) -> dict[str, str]:
-    return {bucket: input_version(rows) for bucket, rows in detect_input(root).items()}
+    return input_versions(detect_input(root))
 
 
 def _overrides_version(root: Root) -> str:
@@ -88,7 +88,7 @@ def observe_sources_now(
     Args:
         manifests: the present input folder, from `detect_input`.
     """
-    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, key, input_version(m)) for key, m in manifests.items()]
+    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, *item) for item in input_versions(manifests).items()]
     whole = _of_folder(root, manifests)
     for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
         is_changed = _observed_version(_last_observation(instance, root, name, bucket)) != version

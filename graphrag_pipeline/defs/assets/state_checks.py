@@ -21,7 +21,7 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inspection.index_state import AssetState, find_state, list_checks, read_versions
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
-from graphrag_pipeline.pipeline.detected_input import detect_input, input_version
+from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.text.safe_output import neutralize_markdown
@@ -42,18 +42,13 @@ def build_state_checks(of: Root) -> dg.AssetChecksDefinition:
         root, chosen = index_root.open(), context.selected_asset_check_keys
         # A run of assets has just read its part of the folder. Only a run of checks alone reads all of it.
         manifests = detect_input(root) if context.run.asset_selection == frozenset() else None
-        for finding in find_state(root, _versions_of(root, manifests), manifests):
+        versions = read_versions(root) if manifests is None else input_versions(manifests)
+        for finding in find_state(root, versions, manifests):
             key = asset_key(root, finding.stage)
             if dg.AssetCheckKey(key, finding.check) in chosen:
                 yield dg.AssetCheckResult(asset_key=key, check_name=finding.check, **_arguments(finding))
 
     return index_state
-
-
-def _versions_of(root: Root, manifests: Mapping[str, pa.Table] | None) -> Mapping[str, str]:
-    if manifests is None:
-        return read_versions(root)
-    return {bucket: input_version(manifest) for bucket, manifest in manifests.items()}
 
 
 def report_state(instance: dg.DagsterInstance, root: Root, manifests: Mapping[str, pa.Table]) -> int:
@@ -62,15 +57,16 @@ def report_state(instance: dg.DagsterInstance, root: Root, manifests: Mapping[st
     Args:
         manifests: the present input folder, from `detect_input`.
     """
-    return _report(instance, root, find_state(root, _versions_of(root, manifests), manifests))
+    return report_found(instance, root, find_state(root, input_versions(manifests), manifests))
 
 
 def report_versions(instance: dg.DagsterInstance, root: Root, versions: Mapping[str, str]) -> int:
     """Do as `report_state`, given only the version of each bucket; documents are those that were indexed last."""
-    return _report(instance, root, find_state(root, versions))
+    return report_found(instance, root, find_state(root, versions))
 
 
-def _report(instance: dg.DagsterInstance, root: Root, findings: Iterable[AssetState]) -> int:
+def report_found(instance: dg.DagsterInstance, root: Root, findings: Iterable[AssetState]) -> int:
+    """Do as `report_state`, given the state."""
     marker = dagster_home(root) / full_name(root, SHOWN_STATE)
     shown = _read_marker(marker.read_bytes() if marker.exists() else b"{}")
     n_reported = 0

@@ -16,7 +16,7 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.inputs.files import fingerprint_input
 from graphrag_pipeline.pipeline.code_changes import find_changed_code, find_version_changes
-from graphrag_pipeline.pipeline.detected_input import detect_input, input_version
+from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale_versions
@@ -145,7 +145,7 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
     if seen != watch.seen:
         return Look(replace(watch, seen=seen), "input changed; it is read once two looks agree")
     if seen != watch.read:
-        versions = {bucket: input_version(manifest) for bucket, manifest in detect_input(root).items()}
+        versions = input_versions(detect_input(root))
         if _fingerprint(root) != seen:
             return Look(watch, "input changed while it was read")
         watch = replace(watch, read=seen, versions=versions)

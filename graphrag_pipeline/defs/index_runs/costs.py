@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from graphrag_pipeline.defs.index_runs.first_requests import MODEL_CHECKS, check_models
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
-from graphrag_pipeline.inspection.estimates import StageEstimate, asks_any_model, estimate_index
+from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stage_code import asks_any_model
 from graphrag_pipeline.pipeline.staleness import StalePartition
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
@@ -10,9 +10,9 @@ from graphrag_pipeline.defs.runs.names import SHOWN_STATE
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inspection.index_state import find_state
+from graphrag_pipeline.inspection.index_state import AssetState, find_state
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
-from graphrag_pipeline.pipeline.detected_input import input_version
+from graphrag_pipeline.pipeline.detected_input import input_versions
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 
@@ -30,17 +30,17 @@ def report_changed_state(root: Root, manifests: Mapping[str, pa.Table]) -> None:
         manifests: the present input folder, from `detect_input`.
     """
     marker = dagster_home(root) / full_name(root, _REPORTED)
-    if marker.exists() and marker.read_text(encoding="utf-8") == _hash_state(root, manifests):
+    found = list(find_state(root, input_versions(manifests), manifests))
+    if marker.exists() and marker.read_text(encoding="utf-8") == _hash_state(root, found):
         return
-    from graphrag_pipeline.defs.assets.state_checks import report_state
+    from graphrag_pipeline.defs.assets.state_checks import report_found
 
     with open_instance(root) as instance:
-        report_state(instance, root, manifests)
-    files.replace(marker, _hash_state(root, manifests).encode())
+        report_found(instance, root, found)
+    files.replace(marker, _hash_state(root, found).encode())
 
 
-def _hash_state(root: Root, manifests: Mapping[str, pa.Table]) -> str:
-    found = find_state(root, {bucket: input_version(manifest) for bucket, manifest in manifests.items()}, manifests)
+def _hash_state(root: Root, found: Sequence[AssetState]) -> str:
     made = [
         stage_data_version(root, stage, key) or ""
         for stage in ALL_STAGES.values()

@@ -21,10 +21,10 @@ from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REIND
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
-from graphrag_pipeline.inspection.estimates import asks_any_model
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stage_code import asks_any_model
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 
 Body = Callable[[dg.OpExecutionContext, Root], dict[str, Any]]
