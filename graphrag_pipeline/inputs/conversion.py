@@ -7,11 +7,13 @@ not reword them. Keep out: text and structured files (`formats.py`).
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import re
 import zipfile
 from itertools import islice
+from typing import Any
 
 from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, decode_text, normalize_text
 from graphrag_pipeline.settings.settings import InputSettings
@@ -41,8 +43,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         MemoryError: the process may not have the memory that the file needs.
     """
     try:
-        markitdown = importlib.import_module("markitdown")
-        converters = importlib.import_module("markitdown.converters")
+        converter, markitdown = load_converter(format), importlib.import_module("markitdown")
     except ImportError:
         raise DamagedInput(f"{format} {_NEEDS_CONVERTER}") from None
     if data.startswith(_OLD_OFFICE):
@@ -51,15 +52,27 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
     if format == "html":
         declared = _HTML_CHARSET.search(data[:4096])
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
-    # Use only the converter of this format: others would read a damaged file as another format.
-    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
-    converter.register_converter(getattr(converters, CONVERTED[format])())
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
         result = converter.convert_stream(io.BytesIO(data), stream_info=info)
     except markitdown.MarkItDownException as error:
         raise _conversion_problem(error, format) from None
     return result.title or "", normalize_text(result.markdown).replace("\x00", "")
+
+
+@functools.cache
+def load_converter(format: str) -> Any:
+    """Return the converter of a format, with all that it loads, which a limit of memory should not meet half-way.
+
+    It has the converter of this format only: others would read a damaged file as another format.
+
+    Raises:
+        ImportError: the extra is not installed.
+    """
+    markitdown = importlib.import_module("markitdown")
+    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
+    converter.register_converter(getattr(importlib.import_module("markitdown.converters"), CONVERTED[format])())
+    return converter
 
 
 def _check_size(data: bytes, format: str, settings: InputSettings) -> None:

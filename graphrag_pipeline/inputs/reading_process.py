@@ -19,7 +19,7 @@ import time
 
 from graphrag_pipeline.inputs.documents import format_of, problem_record
 from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
-from graphrag_pipeline.inputs.reading_worker import memory_problem
+from graphrag_pipeline.inputs.reading_worker import OUT_OF_MEMORY, memory_problem
 from graphrag_pipeline.inputs.record_files import ReadFile, load_records
 from graphrag_pipeline.settings.settings import InputSettings
 
@@ -28,6 +28,8 @@ _SMALL_BYTES = 1_000_000
 """Largest structured file that is read in the calling process; JSON takes about 30 times its size in memory."""
 _START_S = 60.0
 """Added to the time of the first file of a process, which has to start."""
+_MEMORY_STATUSES = frozenset({OUT_OF_MEMORY, 127, -6, -9, -11})
+"""Statuses of a process without memory; 127 is that of the loader of libraries."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -142,8 +144,8 @@ class _ReadingProcess:
     def _why_it_ended(self, settings: InputSettings) -> str:
         """Return the problem of the file; a library in C ends the process if it gets no memory."""
         status = self._process.wait()
-        if status in (-6, -9, -11):
-            return memory_problem(settings.max_memory_mb) + f" (its reader ended with signal {-status})"
+        if status in _MEMORY_STATUSES:  # which of them, is chance
+            return memory_problem(settings.max_memory_mb)
         return f"its reader ended with status {status}; open the file and save it again, or exclude it"
 
     def stop(self) -> None:

@@ -7,16 +7,27 @@ the limit of time, which the other process holds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from graphrag_pipeline.inputs.documents import access_problem, problem_record, read_records
+from graphrag_pipeline.inputs.conversion import load_converter
+from graphrag_pipeline.inputs.documents import access_problem, format_of, problem_record, read_records
+from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.record_files import ReadFile, dump_records
 from graphrag_pipeline.settings.settings import InputSettings
+
+try:
+    import resource
+except ImportError:  # other systems
+    resource = None  # type: ignore[assignment]
+_NO_LIMIT = (-1, -1)
+OUT_OF_MEMORY = 77
+"""Status of the process when it ends because it cannot reply."""
 
 _MEGABYTE = 1_000_000
 
@@ -33,46 +44,52 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until there are no more."""
     for line in requests:
         request = json.loads(line)
-        settings = InputSettings.model_validate(request["settings"])
-        _limit_memory(settings.max_memory_mb)
-        found = _read(request, settings)
-        _limit_memory(None)
+        found = _read(request["path"], request["location"], InputSettings.model_validate(request["settings"]))
         data = dump_records(found.records)
         replies.write(json.dumps({"n_bytes": len(data), "digest": found.digest}).encode() + b"\n")
         replies.write(data)
         replies.flush()
 
 
-def _read(request: dict[str, Any], settings: InputSettings) -> ReadFile:
-    path, digest = request["path"], ""
+def _read(path: str, location: str, settings: InputSettings) -> ReadFile:
+    format, digest = format_of(path), ""
+    if format in CONVERTED:
+        with contextlib.suppress(ImportError):  # a problem of the file
+            load_converter(format)
+    _limit_memory(settings.max_memory_mb)
     try:
-        data = Path(request["location"]).read_bytes()
+        data = Path(location).read_bytes()
         digest = hashlib.sha256(data).hexdigest()
         return ReadFile(read_records(path, data, settings), digest)
     except MemoryError:
-        return ReadFile([problem_record(path, memory_problem(settings.max_memory_mb), is_unknown=True)], digest)
+        problem = memory_problem(settings.max_memory_mb)
     except OSError as error:
-        return ReadFile([problem_record(path, access_problem(error), is_unknown=True)], "")
+        problem, digest = access_problem(error), ""
+    finally:
+        if resource:  # a single call, since there may be no memory for another one
+            resource.setrlimit(resource.RLIMIT_DATA, _NO_LIMIT)
+    # Outside of the handlers: as long as one runs, its error keeps the memory of all that was being read.
+    return ReadFile([problem_record(path, problem, is_unknown=True)], digest)
 
 
-def _limit_memory(max_memory_mb: int | None) -> None:
-    """Limit the memory that this process may take in addition to what it has; None lifts the limit."""
+def _limit_memory(max_memory_mb: int) -> None:
+    """Limit the memory that this process may take in addition to what it has."""
     try:
-        import resource
-
         status = Path("/proc/self/status").read_text()
-    except (ImportError, OSError):  # other systems have no such limit
+    except OSError:  # systems that do not hold the limit
         return
     used = int(status.partition("VmData:")[2].split()[0]) * 1_024
-    limit = resource.RLIM_INFINITY if max_memory_mb is None else used + max_memory_mb * _MEGABYTE
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_DATA, (used + max_memory_mb * _MEGABYTE, resource.RLIM_INFINITY))
 
 
 def main() -> None:
     """Serve the process that started this one; what a library prints does not get between the replies."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, replies)
+    try:
+        serve(sys.stdin.buffer, replies)
+    except MemoryError:  # there was not even the memory to reply
+        os._exit(OUT_OF_MEMORY)
 
 
 if __name__ == "__main__":
