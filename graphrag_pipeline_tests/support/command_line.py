@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import graphrag_pipeline
 
-TIMEOUT_S = 240
+TIMEOUT_S = 900
 """Much more than any command takes, even on a loaded machine."""
 
 ONE_BUCKET = "storage:\n  n_buckets: 1\n"
