@@ -162,6 +162,9 @@ def try_set(
     project.pull()
     tuned, corpus = need_set(project.path, name), Corpus(project)
     units = choose_compared(project, corpus, tuned, sample)
+    if units.num_rows < sample:
+        found_units = f"{units.num_rows:,} of the {sample:,} text units asked for"
+        echo(f"warning: compares {found_units}: the model saw the texts of all others for `{name}`", err=True)
     if excess := _explain_excess(project, tuned):
         echo(f"warning: the set `{name}` does not fit, and `tune adopt` refuses it: {excess}", err=True)
     estimates = estimate_comparison(project, tuned, units)

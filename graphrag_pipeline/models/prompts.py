@@ -67,6 +67,8 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "tune_example": ({"input_text", "entity_types"}, {"persona"}),
 }
 PROMPT_NAMES = tuple(PLACEHOLDERS)
+TO_DEFAULT = "delete the file to return to the default"
+TO_FORMER = "write another set; `graphrag-pipeline tune revert` takes an adopted one back"
 _OTHER_FILES = {  # names of the files in Microsoft GraphRAG
     "community_report": ("community_report_graph.txt",),
     "local_search_answer": ("local_search_system_prompt.txt",),
@@ -142,8 +144,11 @@ def default_prompts() -> dict[str, str]:
     return {file: (DEFAULTS_FOLDER / file).read_text(encoding="utf-8") for file in files}
 
 
-def load_prompt(folder: Path | None, name: str) -> Prompt:
+def load_prompt(folder: Path | None, name: str, way_back: str = TO_DEFAULT) -> Prompt:
     """Read a prompt: the user's file in `folder` (the root's `prompts/`) if it exists, else the default.
+
+    Args:
+        way_back: what to do to be rid of the file, for error messages.
 
     Raises:
         PipelineError: the file is not UTF-8 text, lacks a required placeholder, or has an unknown one.
@@ -154,11 +159,9 @@ def load_prompt(folder: Path | None, name: str) -> Prompt:
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise PipelineError(
-            f"{path}: cannot be read as UTF-8 text ({error}); repair the file or delete it to return to the default"
-        ) from None
+        raise PipelineError(f"{path}: cannot be read as UTF-8 text ({error}); repair the file, or {way_back}") from None
     prompt = Prompt(name, text.replace("\r\n", "\n"), hashlib.sha256(data).hexdigest(), str(path))
-    _check(prompt)
+    _check(prompt, way_back)
     return prompt
 
 
@@ -202,18 +205,18 @@ def instruct_language(language: str) -> str:
     return f"Write everything but names in {language.strip()}, whatever the language of the text."
 
 
-def _check(prompt: Prompt) -> None:
+def _check(prompt: Prompt, way_back: str) -> None:
     required, optional = PLACEHOLDERS[prompt.name]
     missing = sorted(required - prompt.placeholders)
     if missing:
         raise PipelineError(
             f"{prompt.path}: the placeholder {_braced(missing)} is missing, so the model would not get the text; "
-            "add it where the text belongs, or delete the file to return to the default"
+            f"add it where the text belongs, or {way_back}"
         )
     known = required | optional | {"language"} | DELIMITERS.keys()
     unknown = sorted(prompt.placeholders - known) if prompt.is_escaped else []
     if unknown:
-        raise PipelineError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}")
+        raise PipelineError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}, or {way_back}")
 
 
 def _explain_missing(missing: list[str], known: list[str]) -> str:

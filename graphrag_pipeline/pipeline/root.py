@@ -21,7 +21,7 @@ from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.models.prompts import Prompt, default_prompts, load_prompt
+from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts, load_prompt
 from graphrag_pipeline.pipeline.stage_code import code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
@@ -281,7 +281,7 @@ class Root:
     def prompt(self, name: str) -> Prompt:
         """Return a prompt: the file of the adopted tuned set, else the file in `prompts/`, else the default."""
         tuned = find_prompt_folder(self.path, self.settings.tuning.adopted, name)
-        return load_prompt(tuned or self.path / PROMPTS_FOLDER, name)
+        return load_prompt(tuned, name, TO_FORMER) if tuned else load_prompt(self.path / PROMPTS_FOLDER, name)
 
     def code_of(self, stage: Stage) -> dict[str, Any]:
         """Return everything but its inputs that the result of a stage depends on, read from disk."""

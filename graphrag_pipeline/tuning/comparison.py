@@ -86,13 +86,12 @@ class PromptComparison:
 
 
 def choose_compared(root: Root, corpus: Corpus, tuned: TunedSet, size: int) -> pa.Table:
-    """Return text units that the model did not see when it wrote the set; all others only if there are too few.
+    """Return at most `size` text units that the model did not see when it wrote the set, nor another of their text.
 
     Raises:
-        PipelineError: the corpus has no text unit outside the sample.
+        PipelineError: the model saw the text of every text unit.
     """
     settings = root.settings.tuning
-    seen = {unit_id for unit_id, _ in tuned.sample}
     chosen = choose_units(
         corpus.units,
         settings.sample,
@@ -100,16 +99,22 @@ def choose_compared(root: Root, corpus: Corpus, tuned: TunedSet, size: int) -> p
         settings.seed,
         root.settings.storage.n_buckets,
         lambda: root.static_embedder,
-        excluded=seen,
+        excluded=_find_seen(corpus.units, tuned),
     )
     if not chosen:
-        quoted = {example.text_unit_id for example in tuned.examples}
-        chosen = choose_units(corpus.units, "random", size, settings.seed, 1, lambda: root.static_embedder, quoted)
-    if not chosen:
         raise PipelineError(
-            "every text unit of the corpus is in an example of the set; add documents, or tune with fewer examples"
+            f"the model saw all {corpus.units.num_rows:,} text units when it wrote the set `{tuned.name}`, so none is "
+            "left to compare on; add documents, or write another set with a smaller --size"
         )
     return corpus.rows_of([unit.id for unit in chosen])
+
+
+def _find_seen(units: pa.Table, tuned: TunedSet) -> set[str]:
+    """Return the ids of text units whose text is in the sample or in an example of the set."""
+    ids = {unit_id for unit_id, _ in tuned.sample} | {example.text_unit_id for example in tuned.examples}
+    rows = list(zip(units["id"].to_pylist(), units["text"].to_pylist(), strict=True))
+    texts = {text for unit_id, text in rows if unit_id in ids}
+    return {unit_id for unit_id, text in rows if text in texts}
 
 
 def estimate_comparison(root: Root, tuned: TunedSet, units: pa.Table) -> list[StageEstimate]:

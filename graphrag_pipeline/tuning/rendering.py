@@ -51,7 +51,7 @@ _LABELS = {
 def render_comparison(found: PromptComparison) -> Iterator[str]:
     """Render a comparison as a table, then the names that only one side found."""
     old, new = found.old, found.new
-    yield f"{len(found.units):,} of {found.n_units:,} text units, none of them in the examples of the set"
+    yield f"{len(found.units):,} of {found.n_units:,} text units, none of them seen by the model for the set"
     yield f"{'':42}{'present':>12}{new.name[-14:]:>16}   difference [95 % interval]"
     differences = {difference.figure: difference.difference for difference in found.differences}
     for figure, (label, form) in _LABELS.items():

@@ -17,6 +17,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set, need_set, write_set
 from graphrag_pipeline.settings.edit import set_options
 from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.tuning.corpus import Corpus
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, make_model_root
@@ -121,6 +122,23 @@ def test_try_compares_both_on_text_units_that_the_model_did_not_see(tuned: Tuned
     shown = call("--root", tuned.root, "tune", "try", tuned.name, "--sample", "2").out
     assert "entities a text unit" in shown and "agreement with the embedded engine" in shown
     assert files_of(tuned.root) == before
+
+
+def test_try_never_compares_on_texts_that_the_model_saw(model_index: ModelIndex, call: Call) -> None:
+    root = model_index.root.path
+    n_units = Corpus(Root(root)).units.num_rows
+    copied = sorted((root / "input").iterdir())[0]
+    (root / "input" / "copy.txt").write_bytes(copied.read_bytes())
+    call("--root", root, "tune", "--size", str(n_units - 1), "--name", "most", "--yes")
+    tried = call("--root", root, "tune", "try", "most", "--sample", "5", "--yes", "--json")
+    assert "warning: compares 1 of the 5 text units asked for: the model saw" in tried.err
+    [unit] = json.loads(tried.out)["units"]
+    assert unit["id"] not in {seen for seen, _ in need_set(root, "most").sample}
+    call("--root", root, "tune", "--size", str(n_units), "--name", "all", "--yes")
+    model_index.server.reset()
+    tried = call("--root", root, "tune", "try", "all", "--yes")
+    assert_one_line_error(tried, f"the model saw all {n_units + 1} text units", "`all`", "a smaller --size")
+    assert not model_index.server.calls
 
 
 def test_adopting_makes_exactly_the_users_of_the_prompts_stale_and_can_be_taken_back(tuned: Tuned, call: Call) -> None:
@@ -275,7 +293,9 @@ def test_an_adopted_set_with_a_broken_prompt_can_be_taken_back(model_index: Mode
     folder = write_set(root, EMPTY_SET, {"extract_graph": load_prompt(None, "extract_graph").text})
     call("--root", root, "tune", "adopt", "empty")
     (folder / "extract_graph.txt").write_text("No placeholder.", encoding="utf-8")
-    assert_one_line_error(call("--root", root, "status"), "extract_graph.txt", "input_text")
+    broken = call("--root", root, "status")
+    assert_one_line_error(broken, "extract_graph.txt", "input_text", "`graphrag-pipeline tune revert`")
+    assert "return to the default" not in broken.err
     assert call("--root", root, "tune", "revert").status == 0
     assert call("--root", root, "status").status == 0
 

@@ -57,7 +57,7 @@ def test_a_set_for_a_small_window_fits_it(tmp_path: Path, call: Call, window: in
 def test_a_set_that_does_not_fit_is_shown_tried_with_a_warning_and_never_adopted(tmp_path: Path, call: Call) -> None:
     with running_model_server() as server:
         root = make_root(tmp_path / "root", server, None)
-        call("--root", root, "tune", "--yes", "--name", "large")
+        call("--root", root, "tune", "--yes", "--size", "7", "--name", "large")
         assert "does not fit" not in call("--root", root, "tune", "show", "large").out
         set_option(root, "chat_model", "context_window", 3000)
         assert "take " in call("--root", root, "tune", "show", "large").out.partition("does not fit")[2]
