@@ -31,13 +31,9 @@ def complete_choice(*choices: str) -> Complete:
     return complete
 
 
-def complete_name(kind: str) -> Complete:
-    """Return a completion among the names of entities, reports, documents or communities, in any case."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        return _of_root(ctx, lambda root: list_record_names(root, kind, incomplete))
-
-    return complete
+def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of records that begin like this in any case; their kind is the argument before."""
+    return _of_root(ctx, lambda root: list_record_names(root, str(ctx.params.get("kind", "")), incomplete))
 
 
 def complete_snapshot(ctx: typer.Context, incomplete: str) -> list[str]:

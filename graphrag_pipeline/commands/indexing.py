@@ -1,4 +1,4 @@
-"""Commands that make and maintain an index: `index`, `status`, `costs` and `merges`."""
+"""Commands that make and maintain an index: `index`, `costs` and `merges`; it mounts `status` between them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from graphrag_pipeline.commands.completion import complete_choice
 from graphrag_pipeline.commands.snapshots import render_pin
+from graphrag_pipeline.commands.state import render_lag, status
 from graphrag_pipeline.commands.terminal import (
     INDEX_GROUP,
     READ_GROUP,
@@ -104,7 +105,7 @@ def index(
     if failed:
         shown = ", ".join(f"{n:,} of {stage}" for stage, n in failed.items())
         echo(f"records without a usable reply: {shown}; `graphrag-pipeline status` shows the reasons", err=True)
-    for line in _lag_lines(measure_lag(project).to_dict()):
+    for line in render_lag(measure_lag(project).to_dict()):
         echo(line)
     for line in [*render_pin(project.snapshots.pinned(), report.waiting), *_paid_lines(project, account)]:
         echo(line)
@@ -227,127 +228,3 @@ def costs(
         return
     for number, line in enumerate(render_costs(logged) if has_estimates else render_ledger(report)):
         echo(line, style="" if number else "heading")
-
-
-def status(
-    root: RootOption = None,
-    has_estimate: Annotated[
-        bool,
-        typer.Option(
-            "--estimate/--no-estimate", help="Whether to estimate model calls, and to count those that chunks save."
-        ),
-    ] = True,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what is stale and why, what running it would cost, and which snapshot is published."""
-    from dataclasses import asdict
-
-    from graphrag_pipeline.inspection.costs import list_last_problems
-    from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
-    from graphrag_pipeline.inspection.estimates import estimate_index
-    from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
-    from graphrag_pipeline.pipeline.open_work import (
-        find_unpublished_candidate,
-        list_failures,
-        list_unread_prompts,
-        list_unused_overrides,
-        measure_lag,
-    )
-    from graphrag_pipeline.pipeline.stage_code import asks_any_model
-    from graphrag_pipeline.pipeline.staleness import find_stale
-
-    project = open_root(root)
-    project.pull()
-    manifests = detect_input(project)
-    is_imported = project.is_imported  # then the index does not use the input folder
-    layout_problem = project.tables.find_layout_problem(project.settings.storage.n_buckets)
-    stale = [] if is_imported or layout_problem else find_stale(project, manifests)
-    is_estimated = has_estimate and bool(stale) and asks_any_model(project.settings)
-    estimates = estimate_index(project, stale) if is_estimated else []
-    figures = read_embedding_figures(project) if has_estimate and not is_imported else {}
-    problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
-    values = {
-        "root": str(project.path),
-        "snapshot": project.snapshots.current(),
-        "pinned": project.snapshots.pinned(),
-        "waiting": find_unpublished_candidate(project),
-        "is_imported": is_imported,
-        "layout_problem": layout_problem,
-        "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
-        "problems": problems,
-        "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
-        "failures": list_failures(project),
-        "reports": measure_lag(project).to_dict(),
-        "replies": list_last_problems(project),
-        "unused_overrides": [] if is_imported else list_unused_overrides(project),
-        "unread_prompts": list_unread_prompts(project),
-        "stale": [asdict(item) for item in stale],
-        "estimates": [asdict(estimate) for estimate in estimates],
-        **figures,
-    }
-    if as_json:
-        print_json(values)
-        return
-    origin = " (imported; it does not contain the documents of the input folder)" if is_imported else ""
-    echo(f"root {values['root']}\nsnapshot {values['snapshot'] or 'none published'}{origin}")
-    for line in render_pin(values["pinned"], values["waiting"]):
-        echo(line)
-    if layout_problem:
-        echo(layout_problem)
-    echo(f"{values['documents']:,} documents, {len(problems)} not readable")
-    for problem in problems:
-        echo(f"  {problem['path']}: {problem['problem']}")
-    for note in values["notes"]:
-        echo(f"note: {note['path']}: {note['note']}")
-    for line in [*_failure_lines(values["failures"]), *_lag_lines(values["reports"])]:
-        echo(line)
-    for line in [*values["unused_overrides"], *values["unread_prompts"]]:
-        echo(line)
-    for line in values["replies"]:
-        echo(f"last run, left out or repaired in {line}")
-    if not stale and not is_imported and not layout_problem:
-        echo("everything is fresh")
-    for line in [*_stale_lines(stale), *(_estimate_lines(estimates) if is_estimated else [])]:
-        echo(line)
-    has_model = project.settings.embeddings.engine == "model"
-    for line in render_embedding_figures(figures, has_model) if figures else []:
-        echo(line)
-
-
-def _estimate_lines(estimates: list[Any]) -> list[str]:
-    from graphrag_pipeline.inspection.costs import render_estimates
-
-    return ["model calls of `graphrag-pipeline index`, estimated:", *render_estimates(estimates)]
-
-
-_MAX_FAILURES_SHOWN = 20
-
-
-def _failure_lines(failures: list[dict[str, str]]) -> list[str]:
-    """Return one line per failure; `status --json` and the table `failures` of `sql` have all of them."""
-    lines = []
-    for failure in failures[:_MAX_FAILURES_SHOWN]:
-        reply = f"; the reply starts {failure['reply'][:80]!r}" if failure["reply"] else ""
-        lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
-    n_more = len(failures) - len(lines)
-    return [*lines, f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else lines
-
-
-def _lag_lines(reports: dict[str, Any]) -> list[str]:
-    if not reports["n_waiting"]:
-        return []
-    return [
-        f"deferred {reports['n_waiting']:,} of {reports['n_reports']:,} reports: at most "
-        f"{reports['largest_new_share']:.1%} of the evidence of a community is new (`reports.rewrite_share`; 0 defers "
-        "none)"
-    ]
-
-
-def _stale_lines(stale: list[Any]) -> list[str]:
-    """Return one line per stage and reason; buckets with the same reason share a line."""
-    from graphrag_pipeline.pipeline.staleness import group_stale
-
-    return [
-        f"stale {stage}{'' if keys == ['all'] else ' ' + ' '.join(keys)}: {why}"
-        for (stage, why), keys in group_stale(stale).items()
-    ]

@@ -1,4 +1,4 @@
-"""Commands `show entity|report|document|community`: one record of a snapshot in full.
+"""Command `show entity|report|document|community`: one record of a snapshot in full.
 
 Keep out: reading (`reading/`) and the text of pages (`page_text.py`).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,88 +32,67 @@ from graphrag_pipeline.commands.wrapping import text_width
 if TYPE_CHECKING:
     from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 
-showing = typer.Typer(help="Show an entity, report, document or community in full.", no_args_is_help=True)
-_MostOption = Annotated[int, typer.Option(min=1, help="Maximum of records in each list.")]
-_PagerOption = Annotated[
-    bool, typer.Option("--pager/--no-pager", help="Whether a long page is shown by $PAGER in a terminal.")
-]
 
+class RecordKind(StrEnum):
+    """What `show` shows."""
 
-def _name(kind: str, ways: str) -> Any:
-    return typer.Argument(help=f"{ways[0].upper()}{ways[1:]}.", autocompletion=complete_name(kind))
+    ENTITY = "entity"
+    REPORT = "report"
+    DOCUMENT = "document"
+    COMMUNITY = "community"
 
 
 def add_show_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.add_typer(showing, name="show", rich_help_panel=READ_GROUP)
+    """Mount the command of this module."""
+    app.command(rich_help_panel=READ_GROUP)(show)
 
 
-@showing.command("entity")
-def show_entity(
-    name: Annotated[str, _name("entity", "name in any case, alias, number or id")],
-    most: _MostOption = 10,
+def show(
+    kind: Annotated[RecordKind, typer.Argument(help="Kind of the record.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Number or id of the record; or the name or an alias of an entity, the title of a report or of the "
+            "report of a community, the path, file name or title of a document. In any case.",
+            autocompletion=complete_name,
+        ),
+    ],
+    most: Annotated[int, typer.Option(min=1, help="Maximum of records in each list.")] = 10,
     snapshot: SnapshotOption = None,
-    pager: _PagerOption = True,
+    pager: Annotated[
+        bool, typer.Option("--pager/--no-pager", help="Whether a long page is shown by $PAGER in a terminal.")
+    ] = True,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show an entity: description, aliases, strongest relationships, communities, and the sentences that name it."""
-    from graphrag_pipeline.commands.page_text import render_entity
+    """Show an entity, a report, a document or a community in full.
+
+    An entity: description, aliases, strongest relationships, communities, and the sentences that name it. A report: its
+    whole text, findings, rating and sources. A document: metadata, entities, text units and its whole text. A
+    community: its place in the hierarchy, leading entities and report.
+    """
+    read, render = _page_of(kind)
+    with _reading(root, snapshot) as reader:
+        _print_page(read(reader, name, most), render, as_json, pager)
+
+
+_Page = tuple[Callable[..., Any], Callable[..., Iterator[Line]]]
+
+
+def _page_of(kind: RecordKind) -> _Page:
+    """Return how a record of a kind is read and rendered."""
+    from graphrag_pipeline.commands import page_text
+    from graphrag_pipeline.reading.communities import read_community, read_report
+    from graphrag_pipeline.reading.documents import read_document
     from graphrag_pipeline.reading.entities import read_entity
 
-    with _reading(root, snapshot) as reader:
-        _print_page(read_entity(reader, name, most), render_entity, as_json, pager)
-
-
-@showing.command("report")
-def show_report(
-    name: Annotated[str, _name("report", "title in any case, number or id")],
-    most: _MostOption = 10,
-    snapshot: SnapshotOption = None,
-    pager: _PagerOption = True,
-    root: RootOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a community report: its whole text, findings, rating and sources."""
-    from graphrag_pipeline.commands.page_text import render_report
-    from graphrag_pipeline.reading.communities import read_report
-
-    with _reading(root, snapshot) as reader:
-        _print_page(read_report(reader, name, most), render_report, as_json, pager)
-
-
-@showing.command("document")
-def show_document(
-    name: Annotated[str, _name("document", "path, file name, title, number or id")],
-    most: _MostOption = 10,
-    snapshot: SnapshotOption = None,
-    pager: _PagerOption = True,
-    root: RootOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a document: metadata, entities, text units and its whole text."""
-    from graphrag_pipeline.commands.page_text import render_document
-    from graphrag_pipeline.reading.documents import read_document
-
-    with _reading(root, snapshot) as reader:
-        _print_page(read_document(reader, name, most), render_document, as_json, pager)
-
-
-@showing.command("community")
-def show_community(
-    name: Annotated[str, _name("community", "number, title of its report, or id")],
-    most: _MostOption = 10,
-    snapshot: SnapshotOption = None,
-    pager: _PagerOption = True,
-    root: RootOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a community: its place in the hierarchy, leading entities and report."""
-    from graphrag_pipeline.commands.page_text import render_community
-    from graphrag_pipeline.reading.communities import read_community
-
-    with _reading(root, snapshot) as reader:
-        _print_page(read_community(reader, name, most), render_community, as_json, pager)
+    pages: dict[RecordKind, _Page] = {
+        RecordKind.ENTITY: (read_entity, page_text.render_entity),
+        RecordKind.REPORT: (read_report, page_text.render_report),
+        RecordKind.DOCUMENT: (read_document, page_text.render_document),
+        RecordKind.COMMUNITY: (read_community, page_text.render_community),
+    }
+    return pages[kind]
 
 
 @contextmanager

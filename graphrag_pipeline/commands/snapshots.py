@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphrag_pipeline.commands.completion import complete_snapshot
-from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, JsonOption, RootOption, echo, open_root, print_json
+from graphrag_pipeline.commands.terminal import (
+    SNAPSHOT_GROUP,
+    JsonOption,
+    RootOption,
+    can_ask,
+    echo,
+    open_root,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.history import SnapshotFacts
@@ -170,15 +178,44 @@ def forget(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove all traces of a deleted document: old snapshots, files and model replies."""
+    """Remove all traces of a deleted document: old snapshots, files and model replies.
+
+    If no file names the document, nothing is removed. In a terminal you are asked which document you mean.
+    """
     from dataclasses import asdict
 
-    from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
+    from graphrag_pipeline.pipeline.forgetting import UnknownDocumentError, forget_document, render_forgotten
     from graphrag_pipeline.pipeline.retention import render_sweep
 
-    forgotten = forget_document(open_root(root), document, pruned)
+    project = open_root(root)
+    try:
+        forgotten = forget_document(project, document)
+    except UnknownDocumentError as error:
+        meant = _ask_which(document, error.nearest, pruned)
+        if meant is None and not pruned:
+            raise
+        forgotten = forget_document(project, meant or document, pruned)
     if as_json:
         print_json(asdict(forgotten))
         return
     for line in (*render_sweep(forgotten.swept, is_dry_run=False), *render_forgotten(forgotten)):
         echo(line)
+
+
+def _ask_which(document: str, nearest: Sequence[str], is_pruned: bool) -> str | None:
+    """Return the document that the user means, asked in a terminal; None without a terminal.
+
+    Raises:
+        typer.Abort: none of them, and it is not to be forgotten as a pruned one either.
+    """
+    if not can_ask():
+        return None
+    echo(f"no snapshot and no file of the index names {document!r}; nothing was removed", err=True)
+    for number, path in enumerate(nearest, 1):
+        echo(f"{number}  {path}", err=True)
+    number = typer.prompt("Which do you mean? (0: none)", type=int, err=True) if nearest else 0
+    if 0 < number <= len(nearest):
+        return nearest[number - 1]
+    if is_pruned and typer.confirm("Remove all replies that the present index does not need?", err=True):
+        return None
+    raise typer.Abort

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,10 +137,27 @@ def has_colours(err: bool = False) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def can_ask() -> bool:
+    """Return whether a user at a terminal can answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def echo_lines(lines: Iterable[Line | str]) -> None:
     """Print lines with their styles."""
     for line in lines:
         echo(line.text, style=line.style) if isinstance(line, Line) else echo(line)
+
+
+def diff_lines(differences: Mapping[str, str]) -> Iterator[Line]:
+    """Yield unified diffs, each under the name of what differs; unchanged parts are not shown."""
+    for name, text in differences.items():
+        yield Line(f"difference of {name}:", "heading")
+        for line in text.splitlines():
+            yield Line(f"  {line}", _DIFF_STYLES.get(line[:1], "") if line[:3] not in ("---", "+++") else "faint")
+
+
+_DIFF_STYLES = {"+": "added", "-": "removed", "@": "faint"}
+"""First character of a line of a unified diff -> its style."""
 
 
 def page_lines(lines: Iterable[Line | str]) -> None:

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.detected_input import INPUT, list_notes, list_problems
-from graphrag_pipeline.pipeline.prompt_texts import diff_prompt
+from graphrag_pipeline.pipeline.prompt_texts import diff_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale_versions, group_stale
@@ -104,7 +104,7 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     part = "" if n_partitions == 1 else f"{len(stale):,} of {n_partitions:,} buckets: "
     line = f"stale. {part}{'; '.join(dict.fromkeys(why for why, _ in reasons))}. Run `reindex_stale` or `index`."
     changes = {(c.name, str(c.old), str(c.new)): c for item in stale for c in item.changes}
-    diffs = {f"difference of prompt {c.name}": text for c in changes.values() if (text := diff_prompt(root, c))}
+    diffs = {f"difference of {name}": text for name, text in diff_prompts(root, changes.values()).items()}
     tables: dict[str, Any] = {"reasons": (("why", "partitions"), reasons)}
     if changes:
         tables["changes of code and settings"] = (("name", "index was made with", "now"), list(changes))

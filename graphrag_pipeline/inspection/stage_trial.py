@@ -7,8 +7,8 @@ each stage (`trial_samples.py`), and rendering.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphrag_pipeline.errors import PipelineError
@@ -20,6 +20,7 @@ from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Fa
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes
 from graphrag_pipeline.pipeline.detected_input import INPUT
+from graphrag_pipeline.pipeline.prompt_texts import diff_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, Stage, all_upstream_of
@@ -68,6 +69,7 @@ class Trial:
         sample: model calls of the sample; None without a model.
         backfill: model calls of all records, scaled from the sample, including its replies.
         estimate: model calls that remain for a backfill (`estimates.py`), with the sample's replies stored.
+        prompt_differences: prompt -> unified diff of the changed prompts whose old text is known.
     """
 
     stage: str
@@ -79,6 +81,7 @@ class Trial:
     sample: StageEstimate | None = None
     backfill: StageEstimate | None = None
     estimate: StageEstimate | None = None
+    prompt_differences: Mapping[str, str] = field(default_factory=dict)
 
 
 class TrialModel:
@@ -159,6 +162,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         _paid(stage, account),
         _scale(root, stage, model, sample),
         _estimate(root, stage, changes),
+        diff_prompts(root, changes),
     )
 
 

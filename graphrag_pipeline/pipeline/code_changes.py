@@ -8,6 +8,7 @@ from typing import Any
 
 from graphrag_pipeline.pipeline.data_versions import owned_tables
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stage_code import UNUSABLE
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 
@@ -26,6 +27,8 @@ class CodeChange:
     new: Any
 
     def to_line(self) -> str:
+        if str(self.new).startswith(UNUSABLE):
+            return f"{self.name} {self.new}"
         return f"{self.name} changed" if self.name.startswith("schema") else f"{self.name}: {self.old} -> {self.new}"
 
 

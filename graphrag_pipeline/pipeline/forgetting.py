@@ -42,6 +42,9 @@ _SPARED_STAGES = ("resolution",)
 """Stages whose replies stay: verdicts on whether two names are one quote descriptions, but no row names them."""
 
 _KEY = ["id", "path", "record"]
+_N_NEAREST = 5
+_LOWEST_SCORE = 60.0
+"""Least similarity (rapidfuzz, 0 to 100) of a path that is suggested."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,24 @@ class Forgotten:
     rewritten: tuple[str, ...]
 
 
+class UnknownDocumentError(PipelineError):
+    """No file names the document that is to be forgotten. Nothing was removed.
+
+    Attributes:
+        nearest: paths of documents that were perhaps meant, the likeliest first.
+    """
+
+    def __init__(self, document: str, nearest: tuple[str, ...]) -> None:
+        meant = f"Perhaps you mean {' or '.join(map(repr, nearest))}. " if nearest else ""
+        super().__init__(
+            f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
+            f"is forgotten already, was pruned, or has another name. Nothing was removed. {meant}Names are in `path` "
+            "of `graphrag-pipeline sql 'SELECT id, path FROM documents'`. If it was pruned, replies of models may "
+            "still hold it: run this with --pruned, which removes all that the present index does not need"
+        )
+        self.nearest = nearest
+
+
 def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgotten:
     """Remove every trace of a document that was deleted.
 
@@ -70,7 +91,8 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
         is_pruned: the document may be unknown, since `snapshots prune` removed all files that name it.
 
     Raises:
-        PipelineError: the document is unknown, or it is still in the input folder, in the index or open in a reader.
+        UnknownDocumentError: the document is unknown. Nothing is removed.
+        PipelineError: it is still in the input folder, in the index or open in a reader.
             Nothing of it is removed then.
     """
     with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
@@ -79,12 +101,7 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
         check_readable(root.tables, root.snapshots)
         known = _find_documents(root, document)
         if not known and not is_pruned:
-            raise PipelineError(
-                f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
-                "is forgotten already, was pruned, or has another name. Nothing was removed. Names are in `path` of "
-                "`graphrag-pipeline sql 'SELECT id, path FROM documents'`. If it was pruned, replies of models may "
-                "still hold it: run this with --pruned, which removes all that the present index does not need"
-            )
+            raise UnknownDocumentError(document, _find_nearest(root, document))
         _refuse_input(root, document, known)
         _refuse_indexed(root, document, known)
         _refuse_tuned(root, document, known)
@@ -112,11 +129,25 @@ _Known = dict[str, tuple[str, str]]
 
 def _find_documents(root: Root, document: str) -> _Known:
     """Return documents of this id or path in any snapshot or stage file; `snapshots prune` may have removed them."""
+    rows = _list_documents(root)
+    return {row["id"]: (row["path"], row["record"]) for row in rows if document in (row["id"], row["path"])}
+
+
+def _list_documents(root: Root) -> list[dict[str, str]]:
     tables = [StageFiles.on_disk(root).read("documents", _KEY)]
     tables += [snapshot.table("documents").select(_KEY) for snapshot in _snapshots(root)]
-    rows = pa.concat_tables(tables).to_pylist()
-    known = {row["id"]: (row["path"], row["record"]) for row in rows if document in (row["id"], row["path"])}
-    return known
+    return pa.concat_tables(tables).to_pylist()
+
+
+def _find_nearest(root: Root, document: str) -> tuple[str, ...]:
+    """Return the paths that are the most like a name, the likeliest first."""
+    from rapidfuzz import fuzz, process
+
+    paths = sorted({row["path"] for row in _list_documents(root)})
+    found = process.extract(
+        document, paths, scorer=fuzz.WRatio, processor=str.casefold, limit=_N_NEAREST, score_cutoff=_LOWEST_SCORE
+    )
+    return tuple(path for path, _, _ in found)
 
 
 def _snapshots(root: Root) -> Iterator[Snapshot]:

@@ -22,7 +22,7 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts, load_prompt
-from graphrag_pipeline.pipeline.stage_code import code_of, embeds, prompts_of
+from graphrag_pipeline.pipeline.stage_code import UNUSABLE, code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
@@ -284,14 +284,23 @@ class Root:
         return load_prompt(tuned, name, TO_FORMER) if tuned else load_prompt(self.path / PROMPTS_FOLDER, name)
 
     def code_of(self, stage: Stage) -> dict[str, Any]:
-        """Return everything but its inputs that the result of a stage depends on, read from disk."""
+        """Return everything but its inputs that the result of a stage depends on, read from disk.
+
+        The version of a prompt that cannot be used is the reason; `prompt_texts.check_prompts` raises it as an error.
+        """
         return code_of(
             stage,
             self.settings,
             self._embedding_identity() if embeds(stage, self.settings) else None,
             self.static_embedder.fingerprint if stage.embeds_statically else "",
-            {name: self.prompt(name).sha256[:_SHOWN_DIGITS] for name in prompts_of(stage, self.settings)},
+            {name: self._version_of(name) for name in prompts_of(stage, self.settings)},
         )
+
+    def _version_of(self, prompt: str) -> str:
+        try:
+            return self.prompt(prompt).sha256[:_SHOWN_DIGITS]
+        except PipelineError as error:
+            return f"{UNUSABLE}: {error}"
 
     def _embedding_identity(self) -> dict[str, Any]:
         """Return what vectors depend on, by name, without opening the cache."""

@@ -14,6 +14,9 @@ from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
+UNUSABLE = "cannot be used"
+"""How the version of a prompt begins that cannot be used; the reason follows."""
+
 
 def code_of(
     stage: Stage,

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import struct
-import subprocess
-import termios
 from collections.abc import Callable
-from fcntl import ioctl
 from pathlib import Path
 
 import pytest
@@ -18,7 +11,7 @@ import pytest
 from graphrag_pipeline.commands.sql import fit_widths
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
-from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, environment, program
+from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, in_terminal
 from graphrag_pipeline_tests.support.corpora import small_index
 
 Complete = Callable[[str], set[str]]
@@ -31,24 +24,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "settings.yaml").write_text(render_settings(), encoding="utf-8")
     SnapshotStore(root).point_at(small_index.freeze(root).id)
     return root
-
-
-def in_terminal(columns: int, *arguments: str | Path, **changes: str) -> str:
-    """What a terminal of 50 rows shows."""
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    variables = environment(TERM="xterm", PAGER="cat", **changes)
-    with subprocess.Popen(program(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
-        os.close(theirs)
-        shown = b""
-        while select.select([ours], [], [], 60)[0]:
-            try:
-                shown += os.read(ours, 65_536)
-            except OSError:  # the other end is closed
-                break
-        process.wait(60)
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(

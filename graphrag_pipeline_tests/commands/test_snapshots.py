@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
+from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error, in_terminal
 from graphrag_pipeline_tests.support.documentation.doc_pages import find_sequence
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
@@ -142,3 +142,17 @@ def test_without_any_snapshot_the_next_step_is_shown(tmp_path: Path, call: Call)
     assert (
         "run `graphrag-pipeline index` to make one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out
     )
+
+
+def test_forget_offers_the_nearest_names_and_removes_nothing_until_it_knows_which(root: Root, call: Call) -> None:
+    snapshots = root.snapshots.ids()
+    assert_one_line_error(call("--root", root.path, "forget", "thre.md"), "Nothing was removed. Perhaps", "'three.md'")
+    words = ("--root", root.path, "forget", "thre.md")
+    none = in_terminal(200, *words, typed="0\n")
+    assert "1  three.md" in none and "Which do you mean?" in none and "Aborted" in none
+    assert root.snapshots.ids() == snapshots
+    none = in_terminal(200, *words, "--pruned", typed="0\nn\n")
+    assert "Remove all replies that the present index does not need?" in none and "Aborted" in none
+    assert root.snapshots.ids() == snapshots
+    assert "forgot three.md" in in_terminal(200, *words, typed="1\n")
+    assert root.snapshots.ids() != snapshots

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.commands.trials import render_trial
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.stage_trial import EMBEDDED, find_tried_stage, spread, try_stage
+from graphrag_pipeline.inspection.stage_trial import (
+    EMBEDDED,
+    Trial,
+    TriedRecord,
+    find_tried_stage,
+    spread,
+    try_stage,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.model_server import ReceivedRequest
@@ -106,7 +114,7 @@ def test_the_embedded_engine_can_be_tried_too(built: Root, stage: str, setting: 
 
 def test_stale_stages_above_are_shown_and_the_sample_reads_their_present_results(built: Root, call: Call) -> None:
     (built.path / "settings.yaml").write_text("storage: {n_buckets: 2}\ntext_units: {size: 200}\n")
-    shown = call("--root", built.path, "try", "extraction", "--sample", "1").out
+    shown = call("--root", built.path, "try", "extraction", "--sample", "1", "--all").out
     assert "  stale above it: text_units: text_units.size: 1200 -> 200\n  the sample reads the present results" in shown
     assert "its prompts, model, settings and code are those" not in shown and "\nunchanged:\n" in shown
     assert try_stage(Root(built.path), STAGES["community_reports"], 1).stale_above[:2] == (
@@ -134,12 +142,28 @@ def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: 
     model_index.change_prompt("summarize_descriptions")
     model_index.script = lambda request: "A new summary." if request.kind == "summary" else None
     shown = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
+    assert "difference of prompt summarize_descriptions:\n" in shown and "\n  +Be brief.\n" in shown
     assert "  prompt summarize_descriptions: " in shown and " | NEW\n" in shown and " | A new summary.\n" in shown
     assert "2 of 2 changed" in shown and "does not pay for them again" in shown
     again = json.loads(call("--root", model_index.root.path, "try", "descriptions", "--sample", "2", "--json").out)
     assert [record["new"] for record in again["records"]] == ["A new summary."] * 2
     assert again["sample"]["n_calls"] == 0 and again["sample"]["n_cached"] == 2
     assert again["backfill"]["n_calls"] >= again["n_records"] > 2
+
+
+def test_records_and_lines_that_did_not_change_are_counted_and_shown_on_request(
+    model_index: ModelIndex, call: Call
+) -> None:
+    words = ("--root", model_index.root.path, "try", "descriptions", "--sample", "2")
+    shown, everything = call(*words).out, call(*words, "--all").out
+    assert "0 of 2 changed; 2 that did not change are not shown (`--all` shows them)" in shown
+    assert "unchanged:" not in shown and everything.count("unchanged:\n") == 2
+
+    both = TriedRecord("1", "A", "one\ntwo\nthree", "one\ntwo\nthird")
+    trial = Trial("descriptions", "model", (), (), 1, (both,))
+    lines = [str(line) for line in render_trial(trial, 60)]
+    assert "(2 lines the same in both)" in lines and any("three" in line and "| third" in line for line in lines)
+    assert any("one" in str(line) and "| one" in str(line) for line in render_trial(trial, 60, shows_all=True))
 
 
 def test_a_stage_that_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:

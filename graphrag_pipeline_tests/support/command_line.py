@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Mapping, Sequence
+from fcntl import ioctl
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +58,29 @@ def run(
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+def in_terminal(columns: int, *arguments: str | Path, typed: str = "", **changes: str) -> str:
+    """Return what a terminal of 50 rows shows.
+
+    Args:
+        typed: by the user; the terminal shows it, too.
+    """
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    variables = environment(TERM="xterm", PAGER="cat", **changes)
+    with subprocess.Popen(program(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                shown += os.read(ours, 65_536)
+            except OSError:  # the other end is closed
+                break
+        process.wait(60)
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
 
 
 def mount_namespace() -> tuple[str, ...]:

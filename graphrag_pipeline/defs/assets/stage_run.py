@@ -26,6 +26,7 @@ from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.pipeline.data_versions import file_versions
 from graphrag_pipeline.pipeline.progress import PoolProgress
+from graphrag_pipeline.pipeline.prompt_texts import check_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import Stage, input_partitions
@@ -63,6 +64,7 @@ class StageRun:
         self.stage = stage
         self.partition = partition
         self.settings = root.settings
+        check_prompts(root, [stage])
         self.code = root.code_of(stage)
         self.details: dict[str, Any] = {}
         self.log = log

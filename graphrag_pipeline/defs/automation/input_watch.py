@@ -17,6 +17,7 @@ from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.inputs.files import fingerprint_input
 from graphrag_pipeline.pipeline.code_changes import find_changed_code, find_version_changes
 from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
+from graphrag_pipeline.pipeline.prompt_texts import find_prompt_problem
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale_versions
@@ -83,6 +84,8 @@ def why_not_unattended(root: Root) -> str | None:
     """Return why only the user should index this root now; None if the daemon may."""
     if root.is_imported:
         return "the published index was imported; the input folder has no part in it"
+    if problem := find_prompt_problem(root):
+        return problem
     changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_work(root)
     if changed:
         return (

@@ -33,8 +33,9 @@ from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, 
 from graphrag_pipeline.pipeline.file_repairs import DamagedFile
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
+from graphrag_pipeline.pipeline.prompt_texts import check_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline.pipeline.verification import repair_before_index
 from graphrag_pipeline.storage.locks import one_index_run
@@ -138,6 +139,7 @@ def run_stages(
         refuse_import(root)
         root.tables.check_layout(root.settings.storage.n_buckets)
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
+        check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
         _materialize(root, wanted, observer or SilentObserver(), tags or {})
         report_missing_events(root)
@@ -160,6 +162,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
             refuse_removal(root, manifests)
         stale = find_stale(root, manifests, ["communities"] if RECLUSTER_TAG in tags else [])
         if stale:
+            check_prompts(root, STAGES.values())
             refuse_unreadable_gold(root)
         recorder.plan(stale)
         try:

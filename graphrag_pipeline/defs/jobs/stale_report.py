@@ -20,6 +20,7 @@ from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_problems
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
+from graphrag_pipeline.pipeline.prompt_texts import find_prompt_problem
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
 
@@ -48,13 +49,16 @@ def describe_stale(root: Root, manifests: Mapping[str, pa.Table]) -> dict[str, A
     if root.is_imported:
         return {"stale partitions": 0, "stale": "the published index was imported; the input folder is not used"}
     stale = find_stale(root, manifests)
-    estimates = estimate_index(root, stale)
+    problem = find_prompt_problem(root)
+    estimates = [] if problem else estimate_index(root, stale)
     costs = [estimate.cost for estimate in estimates]
     shown: dict[str, Any] = {
         "stale partitions": len(stale),
         "stale": dg.MetadataValue.md(_stale_table(stale)),
         "estimated calls": sum(estimate.n_calls for estimate in estimates),
-        "estimate": dg.MetadataValue.md("\n".join(["```", *render_estimates(estimates), "```"])),
+        "estimate": f"not made: {problem}"
+        if problem
+        else dg.MetadataValue.md("\n".join(["```", *render_estimates(estimates), "```"])),
         "documents not readable": len(list_problems(manifests)),
         "snapshot": root.snapshots.current() or "none published",
     }

@@ -9,9 +9,11 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.assets.state_checks import report_state
+from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.index_state import find_state, list_checks, read_versions
 from graphrag_pipeline.pipeline.code_changes import find_code_changes
 from graphrag_pipeline.pipeline.detected_input import detect_input
@@ -19,6 +21,7 @@ from graphrag_pipeline.pipeline.prompt_texts import diff_prompt, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -125,6 +128,26 @@ def test_the_difference_of_a_prompt_is_shown_line_by_line(tmp_path: Path) -> Non
     text = diff_prompt(Root(tmp_path), change)
     assert "\n-Write for sailors.\n+Write for pilots." in text
     assert find_code_changes(root, stage, "all", old) == []
+
+
+@pytest.mark.slow
+def test_a_prompt_that_cannot_be_used_warns_with_the_reason_and_stops_the_index_run(model_index: ModelIndex) -> None:
+    prompt = model_index.root.path / "prompts" / "community_report.txt"
+    prompt.write_text(prompt.read_text().replace("{input_text}", ""))
+    root = Root(model_index.root.path)
+    assert run_job(root, "stale_report").success
+    found = last(root, "community_reports", "up_to_date")
+    assert not found.passed and found.metadata["stale partitions"].value == 1
+    assert "prompt community_report cannot be used: " in found.description
+    assert "the placeholder" in found.description and "is missing" in found.description
+    assert last(root, "graph", "up_to_date").passed and not last(root, "report_embeddings", "up_to_date").passed
+    with pytest.raises(PipelineError, match=r"the placeholder \{input_text\} is missing"):
+        run_index(root)
+    assert not model_index.server.calls
+    assert "is missing" in (why_not_unattended(root) or "")
+    with open_instance(root) as instance:
+        run = build_definitions(root).resolve_job_def("reports_only")
+        assert not run.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False).success
 
 
 def test_text_units_without_entities_and_entities_without_descriptions_are_counted(indexed_root: Root) -> None:
