@@ -28,6 +28,14 @@ def verify(
             help="Repair damaged files: download them, make them again, or remove them so that `index` makes them.",
         ),
     ] = False,
+    has_store: Annotated[
+        bool,
+        typer.Option(
+            "--store",
+            help="Check also every object of the shared store (`storage.url`): all are downloaded, and not kept. With "
+            "--repair, this root uploads again what it has whole.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare every file of the index with its hash; exit with 1 if one is damaged and not repaired."""
@@ -35,7 +43,7 @@ def verify(
 
     from graphrag_pipeline.pipeline.verification import verify_root
 
-    found = verify_root(open_root(root), is_repairing)
+    found = verify_root(open_root(root), is_repairing, has_store)
     if as_json:
         print_json({**asdict(found), "is_whole": found.is_whole})
     else:

@@ -162,14 +162,14 @@ def write_error(path: Path, error: OSError | RuntimeError) -> PipelineError:
     return PipelineError(f"`{path}` cannot be written ({reason}); {WRITE_REMEDY}")
 
 
-def read_error(path: Path, folder: Path, error: Exception) -> NoSnapshotError:
+def read_error(path: Path, error: Exception) -> NoSnapshotError:
     """Return the error for a file of a snapshot that cannot be read: what, why, what to do.
 
     Args:
-        folder: the part of the snapshot to remove, so that `index` rebuilds it.
+        error: why it cannot be read.
     """
     reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0])[:_MAX_REASON_CHARS]
     return NoSnapshotError(
-        f"`{path}` is missing or damaged ({reason}); remove `{folder}` and run `graphrag-pipeline index` (or `import` "
-        "again)"
+        f"`{path}` is missing or damaged ({reason}); run `graphrag-pipeline verify --repair` or `graphrag-pipeline "
+        "index`, which make it again; an imported index may need `graphrag-pipeline import` again"
     )

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.file_repairs import (
@@ -24,8 +25,13 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.check_times import CheckTimes
 from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
 from graphrag_pipeline.storage.locks import one_index_run, one_writer
+from graphrag_pipeline.storage.shared.transfer import UPLOAD_AGAIN
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.storage.shared.shared_store import SharedStore
 
 _WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
+_NOT_HERE = f"this root has no whole copy of it; {UPLOAD_AGAIN}"
 _log = logging.getLogger(__name__)
 
 
@@ -53,12 +59,47 @@ class Verification:
         return all(finding.is_repaired for finding in self.findings)
 
 
-def verify_root(root: Root, is_repairing: bool = False) -> Verification:
+def verify_root(root: Root, is_repairing: bool = False, has_store: bool = False) -> Verification:
     """Read every immutable file of a root and compare it with its hash.
 
     Args:
         is_repairing: repair what is damaged, and add the hashes that an older release did not write.
+        has_store: check also every object of the shared store; it is downloaded and not kept.
+
+    Raises:
+        PipelineError: `has_store` is set, and the root has no shared store.
     """
+    if not has_store:
+        return _verify_files(root, is_repairing)
+    objects = _verify_store(root, is_repairing)  # first: what is uploaded again can be downloaded
+    found = _verify_files(root, is_repairing)
+    return replace(found, findings=(*objects, *found.findings))
+
+
+def _verify_store(root: Root, is_repairing: bool) -> list[DamagedFile]:
+    """Return the missing and damaged objects of the store, uploaded again if asked for and whole here."""
+    if not root.shared:
+        raise PipelineError("--store checks the shared store, but the root has none (`storage.url`)")
+    if not is_repairing:
+        return _describe_objects(root.shared, *root.shared.find_damaged_objects(), uploaded=None)
+    with one_index_run(root.path), root.writing():
+        missing, damaged = root.shared.find_damaged_objects()
+        return _describe_objects(root.shared, missing, damaged, root.shared.upload_whole([*missing, *damaged]))
+
+
+def _describe_objects(
+    shared: SharedStore, missing: Sequence[str], damaged: Sequence[str], uploaded: Sequence[str] | None
+) -> list[DamagedFile]:
+    found = []
+    for name in (*missing, *damaged):
+        is_uploaded = uploaded is not None and name in uploaded
+        outcome = "uploaded again" if is_uploaded else _NOT_HERE if uploaded is not None else UPLOAD_AGAIN
+        kind = "object, which is missing" if name in missing else "object"
+        found.append(DamagedFile(f"{shared.shown_url}/{name}", kind, outcome, is_uploaded))
+    return found
+
+
+def _verify_files(root: Root, is_repairing: bool) -> Verification:
     if not is_repairing:
         return _verify(root, is_repairing=False)
     # The shared store is followed before the repair, which downloads damaged files of snapshots.

@@ -103,8 +103,10 @@ class ArrayFolder:
             try:
                 mapped = np.load(path, mmap_mode="r", allow_pickle=False)
                 self._arrays[name] = mapped.view(np.ndarray)  # a plain array is indexed faster than a `memmap`
-            except (OSError, EOFError, ValueError) as error:
-                raise files.read_error(path, self._folder, error) from None
+            except ValueError:  # its text advises to load objects that the file may hold
+                raise files.read_error(path, ValueError("it is no array")) from None
+            except (OSError, EOFError) as error:
+                raise files.read_error(path, error) from None
         return self._arrays[name]
 
     def has(self, name: str) -> bool:

@@ -145,11 +145,11 @@ class Snapshot:
         except (OSError, pa.ArrowException):
             pass
         if find_changed_file(path):
-            raise files.read_error(path, path, ValueError("its content is not the one that its name promises"))
+            raise files.read_error(path, ValueError("its content is not the one that its name promises"))
         try:
             return read_contract_file(path, name)
         except (OSError, pa.ArrowException) as error:
-            raise files.read_error(path, path, error) from None
+            raise files.read_error(path, error) from None
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
         """Return the row number of each of `values` in a key column, -1 for an unknown value: int64."""

@@ -63,6 +63,8 @@ class Oracle:
             return self._judge_answers(ran)
         if ran.arguments[0] == "verify" and "damaged " in ran.out:
             return None if DAMAGED_FILE in ran.causes else "it reports damage where there is none"
+        if ran.arguments[0] == "batch" and ran.out:
+            return self._judge_answers(ran)
         messages = [line for line in ran.err.splitlines() if line.startswith("error: ")]
         if not messages:
             return f"exit status {ran.status} without a line that starts with 'error: '"
@@ -77,8 +79,17 @@ class Oracle:
             answers = [json.loads(ran.out)] if is_query else [json.loads(line) for line in ran.out.splitlines()]
         except ValueError:
             return "an answer that is not JSON"
-        found = (self._judge_answer(answer, options.get("--strategy", "")) for answer in answers)
+        strategy = options.get("--strategy", "")
+        found = (
+            self._judge_failure(answer["error"], ran) if "error" in answer else self._judge_answer(answer, strategy)
+            for answer in answers
+        )
         return next(filter(None, found), None)
+
+    def _judge_failure(self, message: str, ran: Ran) -> str | None:
+        """Judge the record of a question of a batch that failed."""
+        is_known = is_documented(message, ran.causes, self._known_errors)
+        return None if is_known else f"a question without an answer and without a cause: {message}"
 
     def _judge_answer(self, answer: dict[str, Any], strategy: str) -> str | None:
         for citation in answer["citations"]:

@@ -23,6 +23,9 @@ from graphrag_pipeline_tests.torture.oracle import Oracle, Ran
 
 QUERY = ("query", "--json", "--method", "basic", "Who?")
 DAMAGED = "error: snapshot x: y is missing or not whole"
+BATCH = ("batch", "questions.txt")
+FAILED = json.dumps({"question": "Who?", "error": DAMAGED})
+MADE_UP = "a quotation that no document contained: 'made up'"
 DURING_DAMAGE = frozenset({DAMAGED_FILE})
 
 
@@ -46,6 +49,10 @@ def answer(*quotes: str, snapshot: str = "a", text: str = "") -> str:
         (Ran(("index",), -11, "", "", causes=DURING_DAMAGE), "ended by signal 11"),
         (Ran(("index",), -9, "", "", was_killed=True), None),
         (Ran(("index",), 1, "", "Traceback (most recent call last):", causes=DURING_DAMAGE), "a traceback"),
+        (Ran(BATCH, 1, FAILED, "1 questions: 0 answered, 1 failed", causes=DURING_DAMAGE), None),
+        (Ran(BATCH, 1, FAILED, ""), f"a question without an answer and without a cause: {DAMAGED}"),
+        (Ran(BATCH, 1, "", "1 failed"), "exit status 1 without a line that starts with 'error: '"),
+        (Ran(BATCH, 1, answer("made up") + "\n" + FAILED, "", causes=DURING_DAMAGE), MADE_UP),
         (Ran(("verify",), 1, "damaged table: x: y", "", causes=DURING_DAMAGE), None),
         (Ran(("verify",), 1, "damaged table: x: y", ""), "it reports damage where there is none"),
     ],

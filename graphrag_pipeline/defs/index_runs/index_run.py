@@ -154,7 +154,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
         refuse_import(root)
         if not n_documents and not allow_empty:
             refuse_empty(root, problems)
-        if root.shared and not root.shared.is_joined:
+        if root.shared and root.shared.has_index and not root.shared.is_joined:
             refuse_other_corpus(root, root.shared, manifests)
             root.shared.join()
         root.tables.check_layout(root.settings.storage.n_buckets)

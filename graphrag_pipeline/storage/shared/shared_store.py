@@ -20,7 +20,14 @@ from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.notes import StoreNotes
 from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState, vectors_name
+from graphrag_pipeline.storage.shared.state import (
+    StoreState,
+    is_manifest_name,
+    manifest_name,
+    named_objects,
+    needed_objects,
+    vectors_name,
+)
 from graphrag_pipeline.storage.shared.transfer import MissingObjectError, MissingObjects, Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.shared.write_session import WriteSession
@@ -115,6 +122,39 @@ class SharedStore:
             except NoSnapshotError as error:
                 _log.warning("%s", error)
 
+    def find_damaged_objects(self) -> tuple[list[str], list[str]]:
+        """Download every object that the store names, and compare it with its name.
+
+        Returns:
+            Names of the missing objects without which a search or an `index` fails, and of all damaged ones; a
+            manifest that cannot be read counts as damaged, and the objects that only it names are not looked at.
+
+        Raises:
+            StoreError: the store fails.
+        """
+        there: StoreState | None = None
+        found: tuple[list[str], list[str]] = ([], [])
+        while there != (current := self._read()):  # else another machine may have removed what was not found
+            there, found = current, self._find_damaged(current)
+            if not any(found):
+                break
+        return found
+
+    def _find_damaged(self, there: StoreState) -> tuple[list[str], list[str]]:
+        manifests = self._transfer.read_manifests(there.snapshots)
+        unread = {manifest_name(i) for i in there.snapshots.keys() - manifests.keys()}
+        names = {name for name in named_objects(there, manifests) if not is_manifest_name(name)}
+        missing, damaged = self._transfer.find_damaged(names)
+        return sorted(missing & needed_objects(there, manifests)), sorted(damaged | unread)
+
+    def upload_whole(self, names: Collection[str]) -> list[str]:
+        """Upload objects again that are whole in this root, inside `writing`; return their names."""
+        manifests = {manifest_name(i) for i in self._copy.manifests(self._writer.there.snapshots)}
+        whole = [n for n in names if (n in manifests if is_manifest_name(n) else self._transfer.is_whole(n))]
+        self._writer.lease.check()
+        self._transfer.put(whole)
+        return whole
+
     @property
     def _session(self) -> WriteSession | None:
         return _sessions.get((self._root, self.url))
@@ -136,6 +176,7 @@ class SharedStore:
             with one_store_sync(self._root):
                 there = self._read()
                 if there.is_empty:
+                    self._note_beginning()
                     return there
                 try:
                     self._notes.write_state(take(there))
@@ -145,9 +186,18 @@ class SharedStore:
                         raise
                     tried = there
 
+    def _note_beginning(self) -> None:
+        """Record that a writer without an index began at an empty store: what it makes belongs to that store.
+
+        The store may only seem empty, as one that is not mounted. When its index is there again, this machine takes
+        it, as it does whenever both sides changed.
+        """
+        if self._session and self._notes.state() is None and self._copy.is_empty():
+            self._notes.write_state(StoreState())
+
     def _read(self) -> StoreState:
-        there = NumberedStates(self._objects).latest()
-        if there is None and self._notes.state():
+        there, note = NumberedStates(self._objects).latest(), self._notes.state()
+        if there is None and note and not note.is_empty:
             raise StoreError(
                 f"{self.shown_url}: the index that this root used there is missing; check the URL and that the place "
                 f"is mounted. If it was emptied on purpose, remove `{self._folder}` and run `graphrag-pipeline index`, "
@@ -244,6 +294,11 @@ class SharedStore:
     def join(self) -> None:
         """Record that the documents of this root are those of the store."""
         self._notes.join()
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the store had an index when this writer began; only allowed inside `writing`."""
+        return not self._writer.there.is_empty
 
     # ---------------------------------------------------------------------------------------------------------- writing
 

@@ -26,8 +26,13 @@ from graphrag_pipeline.storage.shared.state import OWNED, archive_names, manifes
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 _log = logging.getLogger(__name__)
-UPLOAD_AGAIN = "run `graphrag-pipeline snapshots prune` on the machine that made the index, to upload it again"
-"""The way out of a missing object, for messages."""
+UPLOAD_AGAIN = (
+    "run `graphrag-pipeline verify --store --repair` on a machine that has the index, to upload it again, or "
+    "`graphrag-pipeline index` where the documents are, to make it again"
+)
+"""The way out of a missing or damaged object, for messages."""
+_N_READ = 16
+"""Objects that are checked at once, as files of this machine."""
 MissingObjects = set[str] | None
 """Collects the names of objects that the store lacks, for a writer that uploads them again; None: raise an error."""
 
@@ -36,9 +41,24 @@ class MissingObjectError(NoSnapshotError):
     """The store lacks an object that its last state names: it was pruned since, or it is lost."""
 
 
-def _is_changed(folder: Path) -> bool:
-    is_arrays = folder.parent.name in ("adjacency", "sentences")
-    return bool(find_changed_arrays(folder) if is_arrays else find_changed_files(folder))
+def _is_changed(folder: Path, is_fresh: bool = False) -> bool:
+    find = find_changed_arrays if folder.parent.name in ("adjacency", "sentences") else find_changed_files
+    return bool(find(folder, is_fresh))
+
+
+def _is_whole(packed: Path, place: Path) -> bool:
+    """Return whether a downloaded file or archive has the content that its name promises.
+
+    Args:
+        place: of the file, or of the folder to unpack.
+    """
+    if packed == place:
+        return not find_changed_file(place, is_fresh=True)
+    try:
+        unpack(packed, place)
+    except NoSnapshotError:
+        return False
+    return not _is_changed(place, is_fresh=True)
 
 
 def _warn_of_damage(places: Iterable[Path]) -> None:
@@ -113,13 +133,18 @@ class Transfer:
 
     def _put_manifest(self, snapshot_id: str, folder: Path) -> bool:
         """Put a downloaded manifest in its place if it is whole; return whether it is."""
-        data, name = (folder / snapshot_id).read_bytes(), manifest_name(snapshot_id)
-        try:
-            Manifest.from_json(data, snapshot_id, f"{self._objects.shown_url}/{name}")
-        except (ValueError, TypeError, KeyError, AttributeError):
+        data = (folder / snapshot_id).read_bytes()
+        if self._parse_manifest(snapshot_id, data) is None:
             return False
-        files.replace(self.place(name), data)
+        files.replace(self.place(manifest_name(snapshot_id)), data)
         return True
+
+    def _parse_manifest(self, snapshot_id: str, data: bytes) -> Manifest | None:
+        """Return a manifest; None if it is damaged."""
+        try:
+            return Manifest.from_json(data, snapshot_id, f"{self._objects.shown_url}/{manifest_name(snapshot_id)}")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
 
     def fetch_snapshot(self, manifest: Manifest, snapshots: SnapshotStore, missing: MissingObjects) -> None:
         """Download the missing and damaged files of a snapshot, and make its mapped tables.
@@ -174,6 +199,30 @@ class Transfer:
             )
             targets[name].unlink()
         return [*absent, *changed]
+
+    def read_manifests(self, ids: Iterable[str]) -> dict[str, Manifest]:
+        """Return those manifests of the store that are whole, by id."""
+        with self._working_folder() as working:
+            self._objects.download({manifest_name(i): working / i for i in ids})
+            read = {path.name: self._parse_manifest(path.name, path.read_bytes()) for path in working.iterdir()}
+        return {snapshot_id: manifest for snapshot_id, manifest in read.items() if manifest}
+
+    def find_damaged(self, names: Collection[str]) -> tuple[set[str], set[str]]:
+        """Download files and archives and compare them with their names; nothing of them is kept.
+
+        Returns:
+            Names of the missing objects, and of the damaged ones.
+        """
+        missing, damaged = set[str](), set[str]()
+        ordered = sorted(names)
+        for start in range(0, len(ordered), _N_READ):
+            with self._working_folder() as working:
+                places = {n: working / self.place(n).relative_to(self._root) for n in ordered[start : start + _N_READ]}
+                files_of = {name: working / name for name in places}
+                absent = self._objects.download(files_of)
+                missing.update(absent)
+                damaged.update(n for n in places.keys() - set(absent) if not _is_whole(files_of[n], places[n]))
+        return missing, damaged
 
     def put(self, names: Collection[str]) -> None:
         """Upload objects.

@@ -83,6 +83,8 @@ class WriteSession:
                 raise self.lease.lost_error()
             held = {i: marks for i, marks in base.snapshots.items() if i not in self.there.snapshots}
             self.notes.write_state(replace(here, snapshots={**held, **here.snapshots}))
+            if self.there.is_empty:
+                self.notes.join()
             if again:
                 self.notes.write_pending_uploads(())
             self.there = here

@@ -31,8 +31,8 @@ def reporting_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:
-        raise files.read_error(path, path, error) from error
+        raise files.read_error(path, error) from error
     except BaseException as error:
         if type(error).__name__ not in _PANICS:
             raise
-        raise files.read_error(path, path, RuntimeError(str(error))) from error
+        raise files.read_error(path, RuntimeError(str(error))) from error

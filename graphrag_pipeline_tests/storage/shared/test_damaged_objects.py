@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import verify_root
@@ -84,6 +84,46 @@ def test_writers_other_than_index_go_on_beside_an_object_that_no_copy_has(
     third = reader(tmp_path / "three", f"file://{tmp_path / 'store'}")
     third.pull()
     assert verify_root(third).findings == ()
+
+
+OBJECTS = (
+    "snapshots/tables/entities/*",
+    "snapshots/adjacency/*.tar",
+    "snapshots/vectors/*/*.tar",
+    "tables/documents/*/*",
+    "snapshots/*.json",
+)
+
+
+@pytest.mark.parametrize("pattern", OBJECTS)
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_verify_names_damaged_objects_and_uploads_them_again(
+    _indexed: Path, tmp_path: Path, pattern: str, is_lost: bool
+) -> None:
+    shutil.copytree(_indexed / "store", tmp_path / "store")
+    url = f"file://{tmp_path / 'store'}"
+    one = machine(tmp_path / "one", url)
+    one.pull()
+    assert verify_root(one, has_store=True).is_whole
+    path = sorted((tmp_path / "store").glob(pattern))[0]
+    whole, name = path.read_bytes(), path.relative_to(tmp_path / "store").as_posix()
+    path.unlink() if is_lost else flip_bit(path, 8 * path.stat().st_size // 3)
+    named = [finding.path for finding in verify_root(again(one), has_store=True).findings]
+    assert named == [f"{url}/{name}"]
+    assert verify_root(again(one)).findings == (), "the copy is whole"
+    empty = verify_root(reader(tmp_path / "two", url), has_store=True)
+    assert not empty.is_whole and named[0] in {finding.path for finding in empty.findings}
+    repaired = verify_root(again(one), is_repairing=True, has_store=True)
+    assert repaired.is_whole and [finding.outcome for finding in repaired.findings] == ["uploaded again"]
+    assert path.read_bytes() == whole
+    assert verify_root(reader(tmp_path / "three", url), has_store=True).findings == ()
+
+
+def test_verify_store_needs_a_store(_indexed: Path, tmp_path: Path) -> None:
+    shutil.copytree(_indexed / "one", tmp_path / "one")
+    (tmp_path / "one" / "settings.yaml").write_text("storage:\n  n_buckets: 2\n")
+    with pytest.raises(PipelineError, match="has none"):
+        verify_root(Root(tmp_path / "one"), has_store=True)
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
