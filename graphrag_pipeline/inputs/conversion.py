@@ -1,6 +1,6 @@
 """Conversion of html, pdf, docx, pptx and xlsx files to Markdown by markitdown, within limits.
 
-The declared size of an archive and the number of pages are checked before anything is parsed. Limits of time and memory
+The size after unzipping and the number of pages are checked before anything is parsed. Limits of time and memory
 are those of the process that reads the file (`reading_process.py`). Problems are stored in the corpus manifest, so do
 not reword them. Keep out: text and structured files (`formats.py`).
 """
@@ -12,6 +12,8 @@ import importlib
 import io
 import re
 import zipfile
+import zlib
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -27,9 +29,15 @@ _PAGES = {
     "xlsx": ("sheets", re.compile(r"xl/worksheets/sheet\d+\.xml")),
 }
 """Parts of an archive that are pages, by format."""
+_PDF_STREAM = re.compile(rb"(?<!end)stream\r?\n")
+_PDF_PICTURE = re.compile(rb"/Subtype\s*/Image\b")
+_MAX_PDF_KEYS = 2_000
+"""Bytes before a stream that are searched for what it is."""
+_PIECE = 1 << 24
+"""Bytes that are unzipped at once, to count them."""
 _MEGABYTE = 1_000_000
 _MIN_BOMB_MB = 10
-"""Archives below this size are unzipped whatever their ratio."""
+"""Files that unzip to less are read whatever their ratio."""
 
 
 def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tuple[str, str]:
@@ -77,15 +85,24 @@ def load_converter(format: str) -> Any:
 
 def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
     """Refuse an archive that unzips to too much, and a file with too many pages."""
-    if format == "pdf":
+    if format == "html":
+        return
+    if format == "pdf":  # first the size, since pages may be in a stream
+        _check_unzipped(_count_pdf_bytes(data, settings.max_unzipped_mb * _MEGABYTE), data, settings)
         _check_pages(_count_pdf_pages(data, settings.max_pages), "pages", settings)
-    if format in ("html", "pdf"):
         return
     try:
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
         return  # the converter says what is damaged
-    n_bytes = sum(part.file_size for part in parts)  # no part unzips to more than it declares
+    # No part unzips to more than it declares.
+    _check_unzipped(sum(part.file_size for part in parts), data, settings)
+    if format in _PAGES:
+        name, pattern = _PAGES[format]
+        _check_pages(sum(bool(pattern.fullmatch(part.filename)) for part in parts), name, settings)
+
+
+def _check_unzipped(n_bytes: int, data: bytes, settings: InputSettings) -> None:
     if n_bytes > settings.max_unzipped_mb * _MEGABYTE:
         raise DamagedInput(
             f"unzips to {n_bytes / _MEGABYTE:,.0f} MB, over input.max_unzipped_mb = {settings.max_unzipped_mb:,}; "
@@ -97,9 +114,6 @@ def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
             f"input.max_unzipped_ratio = {settings.max_unzipped_ratio:,}; raise it if you trust the file, or exclude "
             "the file"
         )
-    if format in _PAGES:
-        name, pattern = _PAGES[format]
-        _check_pages(sum(bool(pattern.fullmatch(part.filename)) for part in parts), name, settings)
 
 
 def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
@@ -107,6 +121,32 @@ def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
         raise DamagedInput(
             f"has more than input.max_pages = {settings.max_pages:,} {name}; raise it, or split the file"
         )
+
+
+def _count_pdf_bytes(data: bytes, most: int) -> int:
+    """Return the size of the unzipped streams of a pdf without its pictures, which are not read; stop above `most`."""
+    n_bytes = 0
+    for match in _PDF_STREAM.finditer(data):
+        described = data[max(match.start() - _MAX_PDF_KEYS, 0) : match.start()].rpartition(b"obj")[2]
+        end = data.find(b"endstream", match.end())
+        if _PDF_PICTURE.search(described) or end < 0:
+            continue
+        for size in _unzip(data[match.end() : end]):
+            n_bytes += size
+            if n_bytes > most:
+                return n_bytes
+    return n_bytes
+
+
+def _unzip(packed: bytes) -> Iterator[int]:
+    """Yield the sizes of the pieces that some bytes unzip to; nothing if they are not zipped."""
+    reader = zlib.decompressobj()
+    try:
+        while packed and not reader.eof:
+            yield len(reader.decompress(packed, _PIECE))
+            packed = reader.unconsumed_tail
+    except zlib.error:  # locked, damaged, or packed in another way
+        return
 
 
 def _count_pdf_pages(data: bytes, max_pages: int) -> int:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,6 +104,19 @@ class TestLimits:
         assert time.monotonic() - started < 60  # it took 240 s and 6.9 GB
         assert record.problem and " times its size (60 MB), over input.max_unzipped_ratio = 100; " in record.problem
 
+    def test_a_pdf_that_unzips_to_60_megabytes_is_refused_at_once(self, tmp_path: Path) -> None:
+        pytest.importorskip("markitdown")
+        bomb = _pdf(b"BT /F1 12 Tf 72 720 Td (Marley was dead.) Tj ET\n" * 1_276_600)
+        assert len(bomb) < 300_000
+        (record,) = _read(tmp_path, {"bomb.pdf": bomb})
+        assert record.problem and " MB), over input.max_unzipped_ratio = 100; " in record.problem
+
+    def test_pictures_of_a_pdf_do_not_count(self, tmp_path: Path) -> None:
+        pytest.importorskip("markitdown")
+        page, keys = b"BT /F1 12 Tf 72 720 Td (Marley was dead.) Tj ET\n", b"/Type/XObject/Subtype /Image"
+        (record,) = _read(tmp_path, {"scan.pdf": _pdf(page, (keys, bytes(30_000_000)))})
+        assert (record.problem, record.text.strip()) == (None, "Marley was dead.")
+
     @pytest.mark.parametrize(
         ("name", "option", "value", "problem"),
         [
@@ -111,6 +125,7 @@ class TestLimits:
             ("a.docx", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
             ("a.docx", "max_file_mb", 1, "has 2 MB, over input.max_file_mb = 1; "),
             ("a.parquet", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
+            ("text.pdf", "max_unzipped_mb", 1, "unzips to 2 MB, over input.max_unzipped_mb = 1; "),
             ("a.pdf", "max_pages", 2, "has more than input.max_pages = 2 pages; "),
             ("a.pptx", "max_pages", 2, "has more than input.max_pages = 2 slides; "),
             ("a.xlsx", "max_pages", 2, "has more than input.max_pages = 2 sheets; "),
@@ -154,7 +169,26 @@ class TestLimits:
         assert record.problem == "its reader ended with status 1; open the file and save it again, or exclude it"
 
 
+def _pdf(page: bytes, *others: tuple[bytes, bytes]) -> bytes:
+    """A pdf of one page with zipped streams: that of the page, and others with their keys."""
+    streams = [(keys, zlib.compress(data)) for keys, data in ((b"", page), *others)]
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 5 0 R/Resources<</Font<</F1 4 0 R>>>>>>",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        *(
+            b"<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream" % (keys, len(packed), packed)
+            for keys, packed in streams
+        ),
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, content) for number, content in enumerate(objects, start=1))
+    return b"%PDF-1.4\n" + body + b"trailer<</Size %d/Root 1 0 R>>\n%%%%EOF" % (len(objects) + 1)
+
+
 def _large(name: str, is_stored: bool) -> bytes:
+    if name == "text.pdf":
+        return _pdf(b"BT /F1 12 Tf 72 720 Td (Marley was dead.) Tj ET\n" * 40_000)
     if name.endswith("docx"):
         import random
 

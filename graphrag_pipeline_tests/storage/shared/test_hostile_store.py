@@ -115,7 +115,9 @@ def test_a_manifest_that_is_not_that_of_its_id_counts_as_missing(
     whole = objects.read(name) or b""
     objects.write(name, whole.replace(b'"n_rows": ', b'"n_rows": 1', 1))
     other = reader(tmp_path / "two", folder_url)
-    with pytest.raises(NoSnapshotError, match=r"snapshots/[0-9a-f]{16}\.json is damaged; run `graphrag-pipeline verify"):
+    with pytest.raises(
+        NoSnapshotError, match=r"snapshots/[0-9a-f]{16}\.json is damaged; run `graphrag-pipeline verify"
+    ):
         GraphIndex.open(other.path)
     assert not (other.path / "snapshots").exists()
     with one.writing():
