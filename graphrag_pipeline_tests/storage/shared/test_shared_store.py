@@ -297,7 +297,7 @@ def test_pruning_uploads_lost_objects_again(indexed: MakeMachine, folder_url: st
     one = indexed(tmp_path / "one", folder_url)
     objects = open_object_store(folder_url)
     objects.remove(objects.names("snapshots/adjacency"))
-    with pytest.raises(NoSnapshotError, match=r"adjacency/.* is missing .*run `graphrag-pipeline snapshots prune`"):
+    with pytest.raises(NoSnapshotError, match=r"adjacency/.* is missing .*run `graphrag-pipeline verify --store"):
         ask(reader(tmp_path / "two", folder_url))
     prune(again(one), 3, 0)
     assert ask(reader(tmp_path / "three", folder_url)) == ask(one)
