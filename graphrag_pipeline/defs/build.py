@@ -7,6 +7,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.checks import build_checks
 from graphrag_pipeline.defs.assets.definitions import build_assets
+from graphrag_pipeline.defs.assets.ledger import build_costs_asset
 from graphrag_pipeline.defs.assets.quality import build_quality_checks
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.assets.state_checks import build_state_checks
@@ -26,7 +27,7 @@ def build_definitions(root: Root, is_alone: bool = True) -> dg.Definitions:
         is_alone: whether the deployment has nothing else; else its executor runs the assets, outside of our jobs.
     """
     return dg.Definitions(
-        assets=[*build_sources(root), *build_assets(root), build_answers_asset(root)],
+        assets=[*build_sources(root), *build_assets(root), build_answers_asset(root), build_costs_asset(root)],
         asset_checks=[*build_checks(root), build_quality_checks(root), build_state_checks(root)],
         jobs=build_jobs(root),
         sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],

@@ -11,10 +11,11 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
-from graphrag_pipeline.defs.assets.conditions import condition_of, freshness_policy_of
+from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
@@ -82,7 +83,11 @@ def _materialization(
     is_retried = calls_endpoint and session is None
 
     def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
-        with retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext():
+        with contextlib.ExitStack() as held:
+            if session is None:  # an index run reports its costs itself
+                held.callback(lambda: report_costs(context.instance, index_root.open()))
+            if is_retried:
+                held.enter_context(retrying(context, RETRY_POLICY))
             result = _run_stage(context, index_root, stage, session or IndexSession())
         if result:
             yield result

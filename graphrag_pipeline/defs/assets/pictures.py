@@ -161,13 +161,13 @@ def show_png(title: str, png: bytes) -> str:
     return f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})"
 
 
-def plot_bars(title: str, bars: list[tuple[str, int]]) -> dg.MarkdownMetadataValue:
+def plot_bars(title: str, bars: list[tuple[str, int]] | list[tuple[str, float]]) -> dg.MarkdownMetadataValue:
     """Return a bar chart as an SVG picture inside markdown."""
     height, width = 22, 520
     most = max(count for _, count in bars)
     rows = []
     for row, (label, count) in enumerate(bars):
-        y, length = 30 + row * height, max(1, round(360 * count / most))
+        y, length = 30 + row * height, max(1, round(360 * count / (most or 1)))
         rows.append(f'<text x="70" y="{y + 14}" text-anchor="end">{label}</text>')
         rows.append(f'<rect x="78" y="{y + 2}" width="{length}" height="{height - 6}" fill="#4f43dd"/>')
         rows.append(f'<text x="{84 + length}" y="{y + 14}">{count:,}</text>')

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.published import confirm_periodically
 from graphrag_pipeline.defs.assets.state_checks import report_versions
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
@@ -47,6 +48,7 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         cursor = look.watch.to_json()
         if look.watch.versions:
             report_versions(context.instance, opened, look.watch.versions)
+        report_costs(context.instance, opened)
         if look.reason == NOTHING_CHANGED:
             confirm_periodically(context.instance, opened, time.time())
         if look.run_key is None:

@@ -17,10 +17,15 @@ from graphrag_pipeline.pipeline.staleness import StalePartition
 
 
 @contextmanager
-def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[StalePartition]], None]]:
+def log_costs(
+    root: Root, session: IndexSession, started_by: str = ""
+) -> Iterator[Callable[[list[StalePartition]], None]]:
     """Give a function that estimates stale partitions and checks the models that they need.
 
     At the end, also on errors, the estimate and the cost are logged.
+
+    Args:
+        started_by: id of the run in Dagster that began the index run; "": a command.
     """
     if not asks_any_model(root.settings):
         yield lambda stale: None
@@ -38,7 +43,7 @@ def log_costs(root: Root, session: IndexSession) -> Iterator[Callable[[list[Stal
             session.costs.book(MODEL_CHECKS, account)
 
     try:
-        with paid_run("index"):
+        with paid_run("index", started_by and f"dagster {started_by}"):
             yield prepare
     finally:
         append_costs(root, estimates, session.costs.by_stage, session.costs.problems)

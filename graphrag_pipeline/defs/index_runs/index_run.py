@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,10 @@ from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.records import prune_runs
-from graphrag_pipeline.errors import DamagedFileError, InputChangedError
+from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.file_repairs import DamagedFile
@@ -175,6 +176,9 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
             if attempt == _MAX_ATTEMPTS:
                 raise
             repairs += repair_before_index(root, is_all=True).findings
+        except PipelineError:
+            report_changed_state(root, manifests)
+            raise
     report_missing_events(root)
     report_changed_state(root, manifests)
     prune_runs(root)
@@ -194,6 +198,7 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
     """
     if not stale:
         return
+    from graphrag_pipeline.defs.assets.ledger import report_costs
     from graphrag_pipeline.defs.index_runs.call_pool import call_ahead, pooled_stages
     from graphrag_pipeline.defs.index_runs.costs import log_costs
     from graphrag_pipeline.defs.runs.session import IndexSession
@@ -205,7 +210,9 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
     buckets = [item for item in stale if item.partition != WHOLE]
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
-    with open_instance(root) as instance, log_costs(root, session) as prepare:
+    with open_instance(root) as instance, ExitStack() as held:
+        held.callback(report_costs, instance, root)
+        prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
         materialize = _materializer(root, session, instance, {**tags, **host_tags()})
         materialize(first)

@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.metadata import COST, as_markdown
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
@@ -82,3 +83,4 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         metadata["filters"] = " and ".join(filters)
     shown = neutralize_markdown(answer.question[:200])
     context.log_event(dg.AssetMaterialization(asset_key(root, ANSWERS), description=shown, metadata=metadata))
+    report_costs(context.instance, root)

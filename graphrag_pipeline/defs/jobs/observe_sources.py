@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.sources import observe_sources_now
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
@@ -22,6 +23,7 @@ def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -
         if is_changed:
             changed.append(f"{observation.asset_key.to_user_string()} {observation.partition or ''}".strip())
     report_state(context.instance, root, manifests)
+    report_costs(context.instance, root)
     prune_runs(root)  # an index run does this, but under `schedule.follow_data` there may be no index run
     context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
 

@@ -85,7 +85,7 @@ def build_step_op(step: SearchStep) -> dg.OpDefinition:
 
     @dg.op(name=step.name, description=step.description)
     def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> SearchState:
-        after = _run(index_root, step, state)
+        after = _run(context, index_root, step, state)
         context.add_output_metadata(step.show(after) | _models(after))
         return after
 
@@ -97,7 +97,7 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
 
     @dg.op(name=step.name, description=step.description)
     def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> dict[str, Any]:
-        after = _run(index_root, step, state)
+        after = _run(context, index_root, step, state)
         query, answer = after.query, after.noted_answer
         markdown = render_answer(answer.text, answer.citations)
         output = {"question": query.user_question, "snapshot": query.snapshot}
@@ -138,7 +138,7 @@ def build_choosing_op(step: SearchStep) -> dg.OpDefinition:
     def run(
         context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState
     ) -> Iterator[dg.Output[SearchState]]:
-        after = _run(index_root, step, state)
+        after = _run(context, index_root, step, state)
         yield dg.Output(after, output_name=method_output(after.query.method), metadata=step.show(after))
 
     return run
@@ -149,9 +149,9 @@ def method_output(method: str) -> str:
     return f"{method}_search"
 
 
-def _run(root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
+def _run(context: dg.OpExecutionContext, root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
     index = GraphIndex.open(root.path, snapshot=state.query.snapshot).where(state.query.filters)
-    with paid_run("query", "dagster"):
+    with paid_run("query", f"dagster {context.run_id}", context.run_id):
         return run_step(index, step, state)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
@@ -37,6 +38,7 @@ def report_stale(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
     context.add_output_metadata(describe_stale(root, manifests) | describe_definitions(context, root))
     if not root.is_imported:
         report_state(context.instance, root, manifests)
+    report_costs(context.instance, root)
 
 
 def describe_definitions(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class EndpointProbe:
         settings = self._settings
         limit = {} if "max_completion_tokens" in settings.parameters else {"max_tokens": max_tokens}
         capped = settings.model_copy(update={"parameters": {**settings.parameters, **limit}})
-        endpoint = Endpoint("doctor", capped, self._spending)
+        endpoint = Endpoint("model_checks", capped, self._spending)
         turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
         body = {"messages": turns, **(more or {})}
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), max_tokens)
@@ -149,7 +149,7 @@ class EndpointProbe:
         """
         dimensions = getattr(self._settings, "dimensions", None)
         defaults = {"dimensions": dimensions} if dimensions else {}
-        endpoint = Endpoint("doctor", self._settings, self._spending, {"encoding_format": "base64", **defaults})
+        endpoint = Endpoint("model_checks", self._settings, self._spending, {"encoding_format": "base64", **defaults})
         expected = TokenUsage(sum(map(estimate_tokens, texts)))
         key = stable_hash("doctor", *texts)
 
@@ -173,7 +173,7 @@ class EndpointProbe:
             PipelineError: the request fails.
         """
         path = getattr(self._settings, "path", "/rerank")
-        endpoint = Endpoint("doctor", self._settings, self._spending)
+        endpoint = Endpoint("model_checks", self._settings, self._spending)
         expected = TokenUsage(sum(map(estimate_tokens, texts)) + len(texts) * estimate_tokens(question))
         key = stable_hash("doctor", question, *texts)
         body = rerank_body(path, question, texts)

@@ -21,6 +21,7 @@ from graphrag_pipeline.pipeline.prompt_texts import diff_prompt, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
@@ -157,3 +158,20 @@ def test_text_units_without_entities_and_entities_without_descriptions_are_count
     assert found["summarized_descriptions", "coverage"].numbers["entities without a description"] == 0
     assert found["corpus_manifest", "documents_readable"].numbers["documents in the folder"] == 3
     assert all(finding.is_good and finding.numbers for finding in found.values())
+
+
+@pytest.mark.slow
+def test_replies_that_cannot_be_used_warn_on_their_stages_although_the_run_fails(model_index: ModelIndex) -> None:
+    def answer(request: ReceivedRequest) -> str | None:
+        empty = {"extraction": "<|COMPLETE|>", "gleaning": "<|COMPLETE|>", "report": "No."}
+        return empty.get(request.kind) if "article_00003" in request.prompt or request.kind == "report" else None
+
+    for prompt in ("extract_graph", "community_report"):
+        model_index.change_prompt(prompt)
+    model_index.script = answer
+    with pytest.raises(PipelineError):
+        run_index(model_index.root)
+    found = last(model_index.root, "community_reports", "failures")
+    n_failed = found.metadata["records that the model failed at"].value
+    assert not found.passed and n_failed > 0 and f"failed at {n_failed:,} records" in found.description
+    assert found.severity is dg.AssetCheckSeverity.WARN and "failures by reason" in found.metadata

@@ -1,6 +1,7 @@
 """Freshness policy of the snapshot, and the automation condition that follows changed data.
 
-Both are off unless `schedule` in the settings turns them on. Keep out: the files that the user edits (`sources.py`).
+Both are off unless `schedule` in the settings turns them on. Keep out: the files that the user edits
+(`assets/sources.py`).
 """
 
 from datetime import timedelta
