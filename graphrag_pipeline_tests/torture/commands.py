@@ -19,17 +19,19 @@ from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIE
 from graphrag_pipeline_tests.support.command_line import environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
 from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
-from graphrag_pipeline_tests.torture.machines import LEASE_S, Machine
+from graphrag_pipeline_tests.torture.machines import LEASE_S, SNAPSHOT_ID, Machine
 from graphrag_pipeline_tests.torture.oracle import Ran
 from graphrag_pipeline_tests.torture.stores import TorturedStore
 
-TIMEOUT_S = 600
+TIMEOUT_S, ABORT_S = 600, 20
 KILLED_SHARE, STOPPED_SHARE = 0.12, 0.08
 LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 2.5 * LEASE_S
 QUESTIONS = (*(f"Who lives in {place}?" for place in PLACES), *(f"What did {person} do?" for person in PEOPLE))
 SQL = "SELECT count(*), max(length(text)) FROM text_units"
 MENDING = ("index", "import")
 """Commands that mend damage to the files of their machine, so damage before them is no reason for their errors."""
+READ_PUBLISHED = ("query", "batch", "sql", "trace", "export", "status", "costs", "merges", "evaluate")
+"""Commands that read the published snapshot alone, unless they name another one."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ _Maker = Callable[[Machine, random.Random, Desk], list[str]]
 
 def _weights(machine: Machine, desk: Desk) -> Iterator[tuple[_Maker, int]]:
     has_snapshots = bool(machine.snapshot_ids())
-    yield from ((_query, 12), (_fixed, 9), (_prune, 2), (_export, 2))
+    yield from ((_query, 12), (_fixed, 11), (_prune, 2), (_export, 2), (_verify_store, 1 * machine.has_store))
     yield from ((_rollback, 2 * has_snapshots), (_show, 1 * has_snapshots), (_diff, 1 * has_snapshots))
     if machine.is_importer:
         yield _import, 6
@@ -95,7 +97,11 @@ def _import(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
 
 
 def _forget(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
-    return ["forget", chance.choice(list(desk.deleted))]
+    return ["forget", *chance.choice(([], [], ["--pruned"])), chance.choice(list(desk.deleted))]
+
+
+def _verify_store(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
+    return ["verify", "--store", *chance.choice(([], ["--repair"]))]
 
 
 def _rollback(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
@@ -131,6 +137,9 @@ def _fixed(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
             ["costs"],
             ["merges"],
             ["index", "--dry-run"],
+            ["evaluate", "--index"],
+            ["try", "descriptions", "--sample", "2"],
+            ["tune", "list"],
         )
     )
 
@@ -161,9 +170,10 @@ def _snapshot(machine: Machine, chance: random.Random) -> str:
 def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore, chance: random.Random) -> Ran:
     """Run a command on a machine, perhaps kill or stop it in between."""
     began, n_damages, damage = time.monotonic(), machine.n_damages, list(machine.damage)
+    older_damage = list(machine.older_damage)
     process = subprocess.Popen(
         program("--root", machine.root, *arguments),
-        env=environment(**machine.environment),
+        env=environment(PYTHONFAULTHANDLER="1", **machine.environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,12 +184,17 @@ def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore
     try:
         out, err = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGABRT)  # it prints what each thread does
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(ABORT_S)
         _signal(process, signal.SIGKILL)
         out, err = process.communicate()
         err += f"\n(the torture ended it after {TIMEOUT_S} s)"
     is_mending = arguments[0] in MENDING and "--dry-run" not in arguments
     if is_mending and process.returncode == 0:
-        machine.forget_damage(n_damages)
+        machine.forget_damage(n_damages, is_import=arguments[0] == "import")
+    reads_older = arguments[0] not in READ_PUBLISHED or any(map(SNAPSHOT_ID.fullmatch, arguments))
+    damage += older_damage if reads_older else []
     is_damaged = machine.n_damages > n_damages or (bool(damage) and not is_mending)
     causes = {
         DAMAGED_FILE: is_damaged,

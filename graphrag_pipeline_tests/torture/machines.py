@@ -27,13 +27,17 @@ class Machine:
 
     Attributes:
         is_importer: it imports exports of the others, and has an index of its own.
+        has_store: it is a working copy of a shared store.
         damage: what was done to files, while it may still show.
+        older_damage: damage that an import left, since it mends only what it publishes.
     """
 
     root: Path
     environment: Mapping[str, str]
     is_importer: bool = False
+    has_store: bool = False
     damage: list[str] = field(default_factory=list)
+    older_damage: list[str] = field(default_factory=list)
     n_damages: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -43,10 +47,12 @@ class Machine:
             self.n_damages += 1
             self.damage.append(what)
 
-    def forget_damage(self, before: int) -> None:
-        """An index that began after `before` damages has mended them."""
+    def forget_damage(self, before: int, is_import: bool = False) -> None:
+        """An index, or an import, that began after `before` damages has mended them."""
         with self.lock:
-            del self.damage[: max(len(self.damage) - (self.n_damages - before), 0)]
+            n_mended = max(len(self.damage) - (self.n_damages - before), 0)
+            self.older_damage = [*self.older_damage, *self.damage[:n_mended]] if is_import else []
+            del self.damage[:n_mended]
 
     def snapshot_ids(self) -> list[str]:
         """Return the ids of the snapshots that have a manifest here."""
@@ -62,4 +68,4 @@ def make_machine(
     store = f"  url: {url}\n  lease_s: {LEASE_S}\n" if url else ""
     root.mkdir(parents=True)
     (root / "settings.yaml").write_text(SETTINGS.format(input=input_folder, store=store), encoding="utf-8")
-    return Machine(root, more, is_importer)
+    return Machine(root, more, is_importer, has_store=bool(url))

@@ -12,7 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, is_documented, read_documented_errors
+from graphrag_pipeline_tests.torture.documented import (
+    DAMAGED_FILE,
+    DAMAGED_OBJECT,
+    is_documented,
+    read_documented_errors,
+)
 
 TRACEBACK = "Traceback (most recent call last)"
 _SAME = ("answer", "citations", "context", "method", "selection")
@@ -62,7 +67,8 @@ class Oracle:
         if ran.status == 0:
             return self._judge_answers(ran)
         if ran.arguments[0] == "verify" and "damaged " in ran.out:
-            return None if DAMAGED_FILE in ran.causes else "it reports damage where there is none"
+            is_explained = {DAMAGED_FILE, DAMAGED_OBJECT if "--store" in ran.arguments else DAMAGED_FILE} & ran.causes
+            return None if is_explained else "it reports damage where there is none"
         if ran.arguments[0] == "batch" and ran.out:
             return self._judge_answers(ran)
         messages = [line for line in ran.err.splitlines() if line.startswith("error: ")]

@@ -22,7 +22,7 @@ from graphrag_pipeline_tests.torture.stores import TorturedStore, open_store
 
 KINDS = ("local", "file", "s3")
 N_MACHINES = 3
-INTERFERENCES = {"edit": 6, "damage": 2, "damage store": 1, "store fault": 2}
+INTERFERENCES = {"edit": 6, "damage": 2, "damage store": 1, "store fault": 2, "damage state": 1}
 """What is done between commands -> how often, in relation to the others."""
 _REPORT_S = 60.0
 _N_RECENT = 25
@@ -109,6 +109,8 @@ class Torture:
             return self.store.begin_fault(self.chance.uniform(0.5, 6))
         if kind == "damage store":
             return self.store.damage(self.chance)
+        if kind == "damage state":
+            return self.store.damage_state(self.chance, self.chance.uniform(0.5, 6))
         machine = self.chance.choice(self.machines)
         what = damage_file(machine.root, self.chance)
         if what:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,8 @@ from graphrag_pipeline_tests.torture.damage import FOLDERS, KINDS, damage_bytes,
 FAULTY_SHARE = 0.5
 """Share of requests that fail during a fault of an S3 server."""
 SLOWEST_S = 1.0
+STATES = "states"
+CHANGING = ("flip", "cut", "zero")
 
 
 class TorturedStore(Protocol):
@@ -46,6 +48,13 @@ class TorturedStore(Protocol):
     def damage(self, chance: random.Random) -> str | None:
         """Damage an object; return what was done, or None without an object."""
 
+    def damage_state(self, chance: random.Random, seconds: float) -> str | None:
+        """Damage the newest state for some seconds, as until its restoration from a backup."""
+
+
+def _do_nothing() -> None:
+    """Restore nothing."""
+
 
 class FolderStore:
     """A folder as a store; while it fails it seems empty, as a file system that is not mounted.
@@ -61,12 +70,13 @@ class FolderStore:
         self._folder = folder
         self._until, self._ended = 0.0, 0.0
         self._n_faults = 0
+        self._restore: Callable[[], object] = _do_nothing
         if folder:
             self._mounted().mkdir()
             folder.symlink_to(self._mounted())
 
     def begin_fault(self, seconds: float) -> str | None:
-        if not self._folder:
+        if not self._folder or self._until:
             return None
         self._n_faults += 1
         empty = self._folder.with_name(f"empty_{self._n_faults}")
@@ -77,8 +87,9 @@ class FolderStore:
 
     def end_fault(self, is_now: bool = False) -> None:
         if self._folder and self._until and (is_now or time.monotonic() > self._until):
+            self._restore()
             self._point_at(self._mounted())
-            self._until = 0.0
+            self._until, self._restore = 0.0, _do_nothing
             self._ended = time.monotonic()
 
     def failed_since(self, moment: float) -> bool:
@@ -88,6 +99,16 @@ class FolderStore:
         what = damage_file(self._mounted(), chance, FOLDERS) if self._folder else None
         self.is_damaged |= what is not None
         return what
+
+    def damage_state(self, chance: random.Random, seconds: float) -> str | None:
+        states = sorted((self._mounted() / STATES).glob("*.gz")) if self._folder else []
+        if not states or self._until:
+            return None
+        whole = states[-1].read_bytes()
+        states[-1].write_bytes(damage_bytes(whole, chance.choice(CHANGING), chance) or b"")
+        self.is_damaged, self._until = True, time.monotonic() + seconds
+        self._restore = lambda: states[-1].write_bytes(whole) if states[-1].exists() else None
+        return f"the state {states[-1].name} is damaged for {seconds:.1f} s"
 
     def _mounted(self) -> Path:
         assert self._folder
@@ -108,6 +129,8 @@ class ServerStore:
         self.environment: Mapping[str, str] = server.environment
         self.is_damaged = False
         self._until = 0.0
+        self._state_until = 0.0
+        self._damaged_state: tuple[str, bytes] | None = None
         self._is_damaging = False
         self._server = server
         self._chance = chance
@@ -119,16 +142,39 @@ class ServerStore:
 
     def end_fault(self, is_now: bool = False) -> None:
         self._until = min(self._until, time.monotonic()) if is_now else self._until
+        if self._damaged_state and (is_now or time.monotonic() > self._state_until):
+            name, whole = self._damaged_state
+            with self._undisturbed():
+                if self._connect().exists(name):
+                    self._connect().pipe_file(name, whole)
+            self._damaged_state = None
 
-    def failed_since(self, moment: float) -> bool:
-        return self._until >= moment
+    def damage_state(self, chance: random.Random, seconds: float) -> str | None:
+        with self._undisturbed():
+            names = sorted(self._connect().find(f"{self.url}/{STATES}"))
+            if not names or self._damaged_state:
+                return None
+            try:
+                whole = self._connect().cat_file(names[-1])
+            except FileNotFoundError:  # a command removed it
+                return None
+            self._connect().pipe_file(names[-1], damage_bytes(whole, chance.choice(CHANGING), chance) or b"")
+        self._damaged_state, self.is_damaged = (names[-1], whole), True
+        self._state_until = time.monotonic() + seconds
+        return f"the state {names[-1]} is damaged for {seconds:.1f} s"
 
-    def damage(self, chance: random.Random) -> str | None:
-        self._is_damaging = True  # its own requests meet no fault
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Let requests of the torture itself meet no fault."""
+        self._is_damaging = True
         try:
-            return self._damage(chance)
+            yield
         finally:
             self._is_damaging = False
+
+    def damage(self, chance: random.Random) -> str | None:
+        with self._undisturbed():
+            return self._damage(chance)
 
     def _damage(self, chance: random.Random) -> str | None:
         store = self._connect()

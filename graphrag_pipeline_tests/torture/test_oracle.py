@@ -7,6 +7,7 @@ import random
 import re
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from graphrag_pipeline_tests.support.paths import REPOSITORY
@@ -19,13 +20,16 @@ from graphrag_pipeline_tests.torture.documented import (
     STORE_FAULT,
     read_documented_errors,
 )
+from graphrag_pipeline_tests.torture.machines import make_machine
 from graphrag_pipeline_tests.torture.oracle import Oracle, Ran
+from graphrag_pipeline_tests.torture.stores import open_store
 
 QUERY = ("query", "--json", "--method", "basic", "Who?")
 DAMAGED = "error: snapshot x: y is missing or not whole"
 BATCH = ("batch", "questions.txt")
 FAILED = json.dumps({"question": "Who?", "error": DAMAGED})
 MADE_UP = "a quotation that no document contained: 'made up'"
+NO_DAMAGE = "it reports damage where there is none"
 DURING_DAMAGE = frozenset({DAMAGED_FILE})
 
 
@@ -54,7 +58,9 @@ def answer(*quotes: str, snapshot: str = "a", text: str = "") -> str:
         (Ran(BATCH, 1, "", "1 failed"), "exit status 1 without a line that starts with 'error: '"),
         (Ran(BATCH, 1, answer("made up") + "\n" + FAILED, "", causes=DURING_DAMAGE), MADE_UP),
         (Ran(("verify",), 1, "damaged table: x: y", "", causes=DURING_DAMAGE), None),
-        (Ran(("verify",), 1, "damaged table: x: y", ""), "it reports damage where there is none"),
+        (Ran(("verify",), 1, "damaged object: x: y", "", causes=frozenset({DAMAGED_OBJECT})), NO_DAMAGE),
+        (Ran(("verify", "--store"), 1, "damaged object: x: y", "", causes=frozenset({DAMAGED_OBJECT})), None),
+        (Ran(("verify",), 1, "damaged table: x: y", ""), NO_DAMAGE),
     ],
 )
 def test_what_counts_as_a_violation(ran: Ran, violation: str | None) -> None:
@@ -100,3 +106,28 @@ def test_damage_changes_one_file_and_names_it(tmp_path: Path) -> None:
         assert what is not None and [path.name for path in changed] == [what.split("/")[1]]
         kinds.add(what.split()[0])
     assert kinds == set(KINDS)
+
+
+def test_an_import_mends_only_what_it_publishes(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path / "one", tmp_path, "", {}, is_importer=True)
+    for what in ("a", "b"):
+        machine.note_damage(what)
+    machine.forget_damage(1, is_import=True)
+    assert (machine.damage, machine.older_damage) == (["b"], ["a"])
+    machine.forget_damage(2)
+    assert (machine.damage, machine.older_damage) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_a_damaged_state_is_put_back(tmp_path: Path, kind: str) -> None:
+    with open_store(kind, tmp_path, random.Random(1)) as store:
+        assert store.damage_state(random.Random(1), 60) is None, "there is no state yet"
+        options = {} if kind == "file" else json.loads(store.environment["FSSPEC_S3"])
+        name = f"{store.url}/states/000000001.json.gz"
+        files, path = fsspec.core.url_to_fs(name, auto_mkdir=True) if kind == "file" else (None, name)
+        files = files or fsspec.filesystem("s3", **options)
+        files.pipe_file(path, b"whole")
+        assert store.damage_state(random.Random(1), 60)
+        assert files.cat_file(path) != b"whole" and store.is_damaged
+        store.end_fault(is_now=True)
+        assert files.cat_file(path) == b"whole"
