@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs import reading_process
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.support.command_line import ONE_BUCKET
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put
 
 FIRST_STAGES = ("corpus_manifest", "documents")
 ROWS = (
     '{"id": 1, "text": "Belle met Fezziwig."}\n{"id": 2, "text": "Fred met Belle."}\n{"id": 3, "text": "Dick sang."}\n'
 )
 NOTE = "not readable now, the text of the last index stays: "
+NO_CONVERTER = "html files need a converter: run pip install 'graphrag-pipeline[documents]'"
 
 
 @pytest.fixture
@@ -103,20 +108,35 @@ def test_a_new_file_that_cannot_be_read_is_a_problem(root: Root) -> None:
     assert path == "new.json" and problem.startswith("not valid JSON")
 
 
+@pytest.fixture
+def take_converter_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Return a function after which the extra for html and office files counts as not installed."""
+    pytest.importorskip("markitdown")
+
+    def take() -> None:
+        (tmp_path / "without" / "markitdown").mkdir(parents=True)
+        (tmp_path / "without" / "markitdown" / "__init__.py").write_text("raise ImportError('not installed')")
+        monkeypatch.syspath_prepend(tmp_path / "without")
+        _stop_readers()
+
+    yield take
+    _stop_readers()  # that of the tests after this one finds the converter again
+
+
+def _stop_readers() -> None:
+    for running in reading_process._running:
+        running.stop()
+
+
 @pytest.mark.slow
 def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, take_converter_away: Callable[[], None]
 ) -> None:
     """Another machine may lack the extra: nothing is lost there, new files are listed, and all others are indexed."""
-    pytest.importorskip("markitdown")
     root = make_root(tmp_path / "root", CAROL | {"page.html": "<p>Topper laughed.</p>"})
     build_tables(root, FIRST_STAGES)
     before = _documents(root)
-    (tmp_path / "without" / "markitdown").mkdir(parents=True)
-    (tmp_path / "without" / "markitdown" / "__init__.py").write_text("raise ImportError('not installed')")
-    monkeypatch.syspath_prepend(tmp_path / "without")
-    for running in reading_process._running:
-        running.stop()
+    take_converter_away()
     put(root.path, "new.txt", "Scrooge changed.")
     put(root.path, "second.html", "<p>Belle sang.</p>")
     shutil.rmtree(root.path / "cache")  # of files that were read with the converter
@@ -124,9 +144,28 @@ def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     after = _documents(root)
     assert set(before["id"].to_pylist()) < set(after["id"].to_pylist())
     assert set(after["path"].to_pylist()) == {*before["path"].to_pylist(), "new.txt"}
-    problem = "html files need a converter: run pip install 'graphrag-pipeline[documents]'"
     manifests = detect_input(root)
-    assert list_problems(manifests) == [("second.html", problem)]
-    assert list_notes(manifests) == [("page.html", NOTE + problem)]
-    for running in reading_process._running:
-        running.stop()  # that of the tests after this one finds the converter again
+    assert list_problems(manifests) == [("second.html", NO_CONVERTER)]
+    assert list_notes(manifests) == [("page.html", NOTE + NO_CONVERTER)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_index", [False, True])
+def test_if_all_files_need_the_missing_converter_nothing_is_lost(
+    tmp_path: Path, take_converter_away: Callable[[], None], has_index: bool
+) -> None:
+    pages = {f"{name}.html": f"<p>{text}</p>" for name, text in CAROL.items()}
+    root = make_root(tmp_path / "root", pages, ONE_BUCKET)
+    before = contract_bytes(root) if has_index and run_index(root) else {}
+    take_converter_away()
+    shutil.rmtree(root.path / "cache", ignore_errors=True)
+    if has_index:
+        report = run_index(Root(root.path))
+        assert (report.n_documents, report.problems) == (3, [])
+        assert contract_bytes(Root(root.path)) == before
+        assert report.notes == [(path, NOTE + NO_CONVERTER) for path in sorted(pages)]
+        return
+    with pytest.raises(PipelineError, match=r"no readable documents[^\n]*") as error:
+        run_index(root)
+    assert all(f"\n  {path}: {NO_CONVERTER}" in str(error.value) for path in pages)
+    assert root.snapshots.current() is None
