@@ -40,6 +40,10 @@ class ReplyFormatError(PipelineError):
     """A reply cannot be parsed. The `parse` of a request raises it; the model and the user get its message."""
 
 
+class PaidReplyError(ReplyFormatError):
+    """A whole reply holds nothing of use; an equal request would be paid for an equal reply."""
+
+
 NOT_ASKED_AGAIN = "it is not asked again until the prompt, the model or its parameters change"
 """Part of the reason of a failure that another run does not change."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
@@ -23,21 +24,30 @@ from graphrag_pipeline.settings.presets import is_loopback
 LONGEST_PROMPT, LONGEST_REPLY = 8000, 1500
 """Tokens of a large call of an index: a report over its context."""
 N_WRITTEN = 64  # tokens of the reply that shows the speed
+N_SHORTEST = 3  # measurements of the shortest request; the fastest one counts
+WITHOUT_JSON = (
+    "reports, ratings and the answers of global and DRIFT search need JSON: leave `reports`, `rating` and `answers` to "
+    "the embedded engine, or use another model; extraction, claims and descriptions need none"
+)
 MOST_AT_ONCE = 4
 MEASURABLE_S = 0.3  # of requests at once: below it, a server is too fast to tell whether they wait for each other
 SHARED = 1.3  # times one request's speed: from here on a server works on requests side by side
-_CITY = 'Which city is the capital of France, and how many letters has its name? Keys: "city", "letters". JSON.'
+_RATE = (
+    'Rate from 0 to 5 how well the text answers the question. Write JSON with the keys "reason", a few words, and '
+    '"rating".\nText: Paris is the capital of France.\nQuestion: Which city is the capital of France?'
+)
+"""Worded like the requests of an index: the prompt names the keys, whatever the form."""
 _SHORT = "Reply with one word: yes."
 _COUNT = "Count from one to twenty in English words, separated by commas."
 _LINES = "\n".join(f"Line {n}: station {n * 37 % 101} counted {n * 53 % 97} boats." for n in range(1, 41))
 _LONG = f"{_LINES}\nWrite one sentence about each of the first ten lines."
 
 
-class _City(BaseModel):
+class _Rating(BaseModel):
     """The shape of the structured reply that is asked for."""
 
-    city: str
-    letters: int
+    reason: str
+    rating: int = Field(ge=0, le=5)
 
 
 def examine_chat_model(
@@ -104,9 +114,9 @@ def _check_stream(probe: EndpointProbe) -> Finding:
 
 def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownForms) -> Finding:
     """Find the form of structured outputs that the endpoint takes and whose reply fits; the first one, as in a run."""
-    messages: list[Message] = [{"role": "user", "content": _CITY}]
-    parse, schema = partial(parse_reply, model=_City), json_schema_format(_City)
-    request = ChatRequest("doctor", messages, parse, schema, limits={"city": {"maxLength": 40}})
+    messages: list[Message] = [{"role": "user", "content": _RATE}]
+    parse, schema = partial(parse_reply, model=_Rating), json_schema_format(_Rating)
+    request = ChatRequest("doctor", messages, parse, schema, limits={"reason": {"maxLength": 80}})
     problems: list[str] = []
     taken: list[str] = []
     for form in possible_forms(settings.structured_output):
@@ -140,21 +150,22 @@ def _judge_structure(problems: Sequence[str], taken: Sequence[str]) -> Finding:
     """
     misfits = [problem for problem in problems if "does not fit" in problem]
     if len(taken) == len(misfits):
-        return Finding(
-            "JSON", "note", "; ".join([*problems, "leave extraction, reports and ratings to the embedded engine"])
-        )
+        return Finding("JSON", "note", "; ".join([*problems, WITHOUT_JSON]))
     setting = {"structured_output": taken[-1]} if misfits else {}
     return Finding("JSON", "note" if problems else "ok", "; ".join([*problems, f"{taken[-1]} works"]), setting)
 
 
 def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:
-    """Measure reading by a long prompt with the shortest reply, and writing by a short prompt; see `_unseen`."""
+    """Measure latency by the shortest request, reading by a long prompt, and writing by a reply; see `_unseen`."""
+    shortest = min((probe.chat(_unseen(_SHORT), 1)[0] for _ in range(N_SHORTEST)), key=lambda reply: reply.seconds)
     [read] = probe.chat(_unseen(_LONG), 1)
     [written] = probe.chat(_unseen(_COUNT), N_WRITTEN)
-    read_per_s = _per_second(read.usage.prompt_tokens, read.seconds)
-    writing_s = written.seconds - written.usage.prompt_tokens / read_per_s
+    n_more = read.usage.prompt_tokens - shortest.usage.prompt_tokens
+    read_per_s = _per_second(n_more, read.seconds - shortest.seconds)
+    latency_s = max(0.0, shortest.seconds - shortest.usage.prompt_tokens / read_per_s)
+    writing_s = written.seconds - latency_s - written.usage.prompt_tokens / read_per_s
     written_per_s = _per_second(written.usage.completion_tokens, writing_s)
-    return Speed(read_per_s, written_per_s, _measure_at_once(settings, probe))
+    return Speed(read_per_s, written_per_s, _measure_at_once(settings, probe), latency_s)
 
 
 def _unseen(prompt: str) -> str:
@@ -178,7 +189,8 @@ def _per_second(n_tokens: int, seconds: float) -> float:
 
 
 def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]:
-    yield Finding("speed", "ok", f"reads {speed.read_per_s:,.0f} and writes {speed.written_per_s:,.0f} tokens a second")
+    tokens = f"reads {speed.read_per_s:,.0f} and writes {speed.written_per_s:,.0f} tokens a second"
+    yield Finding("speed", "ok", f"{tokens}, after {speed.latency_s:.2f} s for each request")
     n = settings.max_concurrency
     if n > 1 and is_loopback(settings.base_url):
         if speed.n_parallel < SHARED:
@@ -186,7 +198,7 @@ def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]
             yield Finding("requests at once", "note", text, {"max_concurrency": 1})
         else:
             yield Finding("requests at once", "ok", f"{speed.n_parallel:.1f} times the speed of one")
-    longest = Speed(speed.read_per_s, speed.written_per_s).seconds(LONGEST_PROMPT, LONGEST_REPLY)
+    longest = replace(speed, n_parallel=1.0).seconds(LONGEST_PROMPT, LONGEST_REPLY)
     if 2 * longest > settings.timeout_s:
         text = f"a large report takes about {longest:,.0f} s, and timeout_s is {settings.timeout_s:g}"
         yield Finding("time-out", "note", text, {"timeout_s": float(-(-2 * longest // 60) * 60)})

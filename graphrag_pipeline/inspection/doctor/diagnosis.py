@@ -143,7 +143,8 @@ def _forecast(root: Root, speeds: Mapping[str, Speed]) -> tuple[tuple[StageForec
         speed = speeds.get(_model_of(estimate))
         if speed is None and estimate.n_calls:
             return None, f"the speed of the model of {estimate.stage} is not known"
-        seconds = speed.seconds(estimate.prompt_tokens, estimate.completion_tokens) if speed else 0.0
+        tokens = estimate.prompt_tokens, estimate.completion_tokens
+        seconds = speed.seconds(*tokens, estimate.n_calls) if speed else 0.0
         found.append(StageForecast(estimate.stage, estimate.n_calls, seconds, estimate.cost, estimate.is_scaled))
     return tuple(found), "" if estimates else "no step of the index is stale, or none uses a model"
 

@@ -33,15 +33,18 @@ class Speed:
         read_per_s, written_per_s: tokens of a prompt and of a reply per second, for one request; inf if too fast to
             measure.
         n_parallel: requests that the server works on at once, as far as measured.
+        latency_s: seconds of a request apart from its tokens.
     """
 
     read_per_s: float
     written_per_s: float = float("inf")
     n_parallel: float = 1.0
+    latency_s: float = 0.0
 
-    def seconds(self, prompt_tokens: int, completion_tokens: int = 0) -> float:
-        """Return how long that many tokens take."""
-        return (prompt_tokens / self.read_per_s + completion_tokens / self.written_per_s) / self.n_parallel
+    def seconds(self, prompt_tokens: int, completion_tokens: int = 0, n_calls: int = 1) -> float:
+        """Return how long that many tokens take in that many requests."""
+        tokens_s = prompt_tokens / self.read_per_s + completion_tokens / self.written_per_s
+        return (n_calls * self.latency_s + tokens_s) / self.n_parallel
 
 
 @dataclass(frozen=True)

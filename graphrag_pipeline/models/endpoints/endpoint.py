@@ -2,7 +2,8 @@
 
 Every request goes through `Endpoint.post`. It waits for the concurrency limit and the rate limit, reserves money, sends
 the request and settles the cost. It retries what may succeed later: status 408, 409, 425, 429 and 5xx, time-outs, lost
-connections, and bodies that cannot be read. A failure of every request (no access, unknown model, no quota) is a
+connections, and bodies that cannot be read. A whole reply without use is paid, so it is not requested unchanged again
+(`ports.PaidReplyError`). A failure of every request (no access, unknown model, no quota) is a
 PipelineError. A failure of one request is a CallFailedError.
 
 The key is read from the environment at the first request. It appears in no message or log: texts of the endpoint are
@@ -157,6 +158,8 @@ class Endpoint:
                 n_adapted += 1
                 continue
             self._raise_if_final(outcome, key)
+            if outcome.is_paid_in_vain:
+                raise CallFailedError(str(outcome), key)
             if outcome.status == 429:
                 n_limited += 1
             else:

@@ -16,7 +16,7 @@ from typing import Any
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
 from graphrag_pipeline.models.endpoints.sdk_client import NO_KEY
 from graphrag_pipeline.models.endpoints.windows import read_refusal
-from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.ports import PaidReplyError, ReplyFormatError
 
 MAX_MESSAGE = 300
 LEAST_KEY = 8
@@ -63,6 +63,7 @@ class Problem:
         is_timeout: whether no complete response arrived in time.
         window: tokens of the model's window, if the endpoint names it.
         n_prompt: tokens of the prompt as the endpoint counted, if it names them.
+        is_paid_in_vain: whether the reply was whole and without use, so that an equal request is, too.
     """
 
     message: str
@@ -75,6 +76,7 @@ class Problem:
     is_timeout: bool = False
     window: int | None = None
     n_prompt: int | None = None
+    is_paid_in_vain: bool = False
 
     @property
     def kind(self) -> str:
@@ -148,7 +150,8 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     if isinstance(error, _transport_errors()):
         return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
     if isinstance(error, ReplyFormatError):
-        return Problem(_clean(str(error), key), may_be_paid=True)
+        is_whole = isinstance(error, PaidReplyError)
+        return Problem(_clean(str(error), key), may_be_paid=True, is_paid_in_vain=is_whole)
     return Problem(_clean(f"the answer is not JSON ({type(error).__name__})", key), may_be_paid=True)
 
 

@@ -29,7 +29,7 @@ from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import Failure, ReplyFormatError
+from graphrag_pipeline.models.ports import Failure, PaidReplyError, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import RerankModelSettings
@@ -175,7 +175,7 @@ def read_scores(body: object, n: int) -> Scores:
     """Return the score of each text that a reply names; entries that cannot be read are left out.
 
     Raises:
-        ReplyFormatError: there is no list of results, or none of them can be read.
+        ReplyFormatError: there is no list of results; a `PaidReplyError` if none of them can be read.
     """
     values = body if isinstance(body, Mapping) else {}
     listed = next((values[name] for name in ("results", "data") if isinstance(values.get(name), list)), body)
@@ -191,7 +191,7 @@ def read_scores(body: object, n: int) -> Scores:
         if is_index and is_score:
             scores.setdefault(index, float(score))
     if not scores and n:
-        raise ReplyFormatError(f"no result has an index below {n} and a score; the reply starts {_show(body)}")
+        raise PaidReplyError(f"no result has an index below {n} and a score; the reply starts {_show(body)}")
     return scores
 
 

@@ -145,12 +145,39 @@ def test_limits_that_an_endpoint_refuses_are_a_note_of_doctor(tmp_path: Path) ->
 
 
 def test_a_form_of_json_that_is_taken_and_not_followed_is_replaced(tmp_path: Path) -> None:
-    city = Reply("Paris has five letters.")
-    with running_model_server([(lambda request: "json_schema" in str(request.body), city)]) as server:
+    prose = Reply("Very well.")
+    with running_model_server([(lambda request: "json_schema" in str(request.body), prose)]) as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
     assert "does not fit" in found(diagnosis, "chat_model", "JSON")[1]
-    # for json_object, the test server writes prose
-    assert diagnosis.settings["chat_model"]["structured_output"] == "tool"
+    assert diagnosis.settings["chat_model"]["structured_output"] == "json_object"
+
+
+@pytest.mark.parametrize(("n_refused", "works"), [(1, "json_object"), (2, "tool"), (3, "plain")])
+def test_each_form_of_json_is_found_to_work_as_in_an_index(tmp_path: Path, n_refused: int, works: str) -> None:
+    refused = ("json_schema", "json_object", "tools")[:n_refused]
+    with running_model_server(refused_formats=refused) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
+    status, text = found(diagnosis, "chat_model", "JSON")
+    assert status == "note" and text.endswith(f"{works} works") and "does not fit" not in text
+
+
+def test_a_model_without_json_may_still_extract(tmp_path: Path) -> None:
+    with running_model_server([(lambda request: "rating" in str(request.body), Reply("Very well."))]) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
+    status, text = found(diagnosis, "chat_model", "JSON")
+    assert status == "note" and "leave `reports`, `rating` and `answers` to the embedded engine" in text
+    assert text.endswith("extraction, claims and descriptions need none")
+
+
+def test_latency_counts_once_for_each_request_and_not_for_each_token(tmp_path: Path) -> None:
+    with running_model_server(n_slots=1, latency_s=0.4, tokens_per_s=400.0) as server:
+        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"max_concurrency": 1}))
+    [speed] = [one.speed for one in diagnosis.examinations if one.section == "chat_model"]
+    assert speed and 0.35 < speed.latency_s < 1 and speed.written_per_s > 60
+    assert speed.seconds(0, 0, n_calls=10) == pytest.approx(10 * speed.latency_s)
+    assert "for each request" in found(diagnosis, "chat_model", "speed")[1]
+    [extraction] = [one for one in diagnosis.forecast or () if one.stage == "extracted_graph"]
+    assert extraction.seconds >= extraction.n_calls * speed.latency_s
 
 
 def test_a_server_with_one_slot_gets_one_request_at_a_time(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from graphrag_pipeline.models.endpoints.reranker import Reranker, read_scores
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import BudgetSettings, RerankModelSettings
-from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import QUICK, open_cache
 
 QUESTION = "Who carried Tiny Tim home?"
@@ -45,6 +45,16 @@ def test_scores_come_in_the_order_of_the_texts_from_either_path(path: str, sent:
     assert [score is not None for score in found.scores] == [True] * 3 and not found.failure
     assert max(range(3), key=lambda i: found.scores[i] or 0) == 1
     assert bodies(server) == [{"model": "test-rerank", **sent}]
+
+
+@pytest.mark.parametrize("scores", [[float("nan")] * 3, []])
+def test_a_paid_reply_without_scores_is_not_requested_again(scores: list[float], tmp_path: Path) -> None:
+    stats = CallStats()
+    with running_model_server([("rerank", Reply(scores=scores))]) as server:
+        model = reranker(server.base_url, tmp_path, max_attempts=3).for_caller(Caller((stats,)))
+        found = model.rerank(QUESTION, TEXTS)
+    assert found.scores == (None, None, None) and "no result has an index below 3 and a score" in found.failure
+    assert server.count("rerank") == 1 and "attempts" not in found.failure
 
 
 def test_an_equal_question_is_not_paid_twice_and_calls_are_counted(tmp_path: Path) -> None:
