@@ -195,10 +195,9 @@ class SharedDatabase:
     def _enqueue(self, write: _Write) -> Future[Any]:
         future: Future[Any] = Future()
         with self._lock:
+            if not self._queue:  # before the write is queued: the writer may be shut down, and nothing would drain it
+                self._writer.submit(self._drain)
             self._queue.append((write, future))
-            is_first = len(self._queue) == 1
-        if is_first:
-            self._writer.submit(self._drain)
         return future
 
     def _drain(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from pathlib import Path
 
@@ -47,3 +48,13 @@ def test_settings_that_are_refused_show_no_secret(tmp_path: Path, text: str) -> 
         with pytest.raises(SettingsError) as error:
             load_settings(tmp_path, environment)
         assert "s3cret" not in str(error.value)
+
+
+def test_a_closed_database_never_waits_for_writes(tmp_path: Path) -> None:
+    database = SharedDatabase(tmp_path / "responses.sqlite")
+    database.close()
+    flushing = [threading.Thread(target=database.flush, daemon=True) for _ in range(2)]
+    for thread in flushing:
+        thread.start()
+        thread.join(timeout=30)
+    assert not any(thread.is_alive() for thread in flushing)
