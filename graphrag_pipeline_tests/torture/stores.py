@@ -149,6 +149,9 @@ class ServerStore:
                     self._connect().pipe_file(name, whole)
             self._damaged_state = None
 
+    def failed_since(self, moment: float) -> bool:
+        return self._until >= moment
+
     def damage_state(self, chance: random.Random, seconds: float) -> str | None:
         with self._undisturbed():
             names = sorted(self._connect().find(f"{self.url}/{STATES}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from pathlib import Path
 
 import fsspec
@@ -131,3 +132,13 @@ def test_a_damaged_state_is_put_back(tmp_path: Path, kind: str) -> None:
         assert files.cat_file(path) != b"whole" and store.is_damaged
         store.end_fault(is_now=True)
         assert files.cat_file(path) == b"whole"
+
+
+@pytest.mark.parametrize("kind", ["local", "file", "s3"])
+def test_a_store_knows_when_it_failed(tmp_path: Path, kind: str) -> None:
+    with open_store(kind, tmp_path, random.Random(1)) as store:
+        assert not store.failed_since(time.monotonic())
+        began = time.monotonic()
+        assert bool(store.begin_fault(60)) == store.failed_since(began) == (kind != "local")
+        store.end_fault(is_now=True)
+        assert not store.failed_since(time.monotonic())
