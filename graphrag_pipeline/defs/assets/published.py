@@ -5,6 +5,7 @@ Also the event that confirms the snapshot as up to date. Keep out: publishing.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -50,7 +51,7 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
     counts = {_SUBJECTS[name]: facts.rows[name] for name in _SUBJECTS if facts.rows.get(name)}
     made = dg.MetadataValue.timestamp(datetime.fromisoformat(facts.created))
     with closing(root.snapshots.open(snapshot_id)) as snapshot:
-        changes = _of_changes(before, snapshot) if before and before.id != snapshot_id else {}
+        changes = _of_changes(root, before, snapshot) if before and before.id != snapshot_id else {}
         listed = _list_documents(snapshot)
     return {
         "snapshot": snapshot_id,
@@ -62,7 +63,7 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
     }
 
 
-def _of_changes(before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
+def _of_changes(root: Root, before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
     """Return the documents that were added, edited and removed, and their counts, which plot over time."""
     import dagster as dg
 
@@ -70,7 +71,13 @@ def _of_changes(before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
     counts = {f"documents {kind}": sum(item.change == kind for item in changes) for kind in _CHANGES}
     rows = [(item.change, item.path, item.record) for item in changes]
     table = _first_rows(("change", "path", "record"), rows) if rows else "no document; settings or code changed"
-    return {"published before": before.id, **counts, "documents changed": dg.MetadataValue.md(table)}
+    command = f"graphrag-pipeline --root {shlex.quote(str(root.path))} snapshots diff {before.id} {snapshot.id}"
+    return {
+        "published before": before.id,
+        **counts,
+        "documents changed": dg.MetadataValue.md(table),
+        "full difference, by the command": dg.MetadataValue.md(f"`{command}`"),
+    }
 
 
 def _list_documents(snapshot: Snapshot) -> str:

@@ -44,11 +44,16 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
 
     index_root = IndexRoot.of(root)
 
-    def input_folder() -> dg.DataVersionsByPartition:
-        return dg.DataVersionsByPartition(_folder_versions(index_root.open()))
+    def input_folder(context: dg.OpExecutionContext) -> dg.DataVersionsByPartition:
+        opened = index_root.open()
+        for observation in _observe_folder(opened, detect_input(opened)):
+            context.log_event(observation)
+        return dg.DataVersionsByPartition({})  # Dagster would record the versions again, and without metadata
 
-    def entity_overrides() -> dg.DataVersion:
-        return dg.DataVersion(_overrides_version(index_root.open()))
+    def entity_overrides() -> dg.ObserveResult:
+        opened = index_root.open()
+        version = dg.DataVersion(_overrides_version(opened))
+        return dg.ObserveResult(data_version=version, metadata=_of_overrides(opened))
 
     shown = mask_url(root.settings.input.folder)
     with warnings.catch_warnings():
@@ -66,14 +71,26 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
                 name=ENTITY_OVERRIDES,
                 key_prefix=root.key_prefix or None,
                 group_name=group_of(root, "sources"),
-                metadata={"path of the file": dg.MetadataValue.path(str((root.path / OVERRIDES_FILE).resolve()))},
+                metadata={"path of the file": _path_of_overrides(root)},
                 description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
         ]
 
 
-def _folder_versions(root: Root) -> dict[str, str]:
-    return input_versions(detect_input(root))
+def _observe_folder(root: Root, manifests: Mapping[str, pa.Table]) -> Iterator[dg.AssetObservation]:
+    whole = _of_folder(root, manifests)
+    for bucket, version in input_versions(manifests).items():
+        yield _observation(root, INPUT_FOLDER, bucket, version, _of_bucket(root, bucket, manifests[bucket]) | whole)
+
+
+def _of_overrides(root: Root) -> dict[str, Any]:
+    """Return metadata of entity_overrides.csv."""
+    n_bytes = len(root.read_file(OVERRIDES_FILE))
+    return {"path of the file": _path_of_overrides(root), "bytes of the file (0: no file)": n_bytes}
+
+
+def _path_of_overrides(root: Root) -> dg.MetadataValue:
+    return dg.MetadataValue.path(str((root.path / OVERRIDES_FILE).resolve()))
 
 
 def _overrides_version(root: Root) -> str:
@@ -88,12 +105,11 @@ def observe_sources_now(
     Args:
         manifests: the present input folder, from `detect_input`.
     """
-    seen: list[tuple[str, str | None, str]] = [(INPUT_FOLDER, *item) for item in input_versions(manifests).items()]
-    whole = _of_folder(root, manifests)
-    for name, bucket, version in [*seen, (ENTITY_OVERRIDES, None, _overrides_version(root))]:
-        is_changed = _observed_version(_last_observation(instance, root, name, bucket)) != version
-        shown = _of_bucket(root, bucket, manifests[bucket]) | whole if bucket else {}
-        yield _observation(root, name, bucket, version, shown), is_changed
+    overrides = _observation(root, ENTITY_OVERRIDES, None, _overrides_version(root), _of_overrides(root))
+    for observation in [*_observe_folder(root, manifests), overrides]:
+        name = observation.asset_key.path[-1]
+        before = _observed_version(_last_observation(instance, root, name, observation.partition))
+        yield observation, before != observation.tags["dagster/data_version"]
 
 
 def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:

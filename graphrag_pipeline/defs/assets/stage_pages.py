@@ -44,13 +44,16 @@ def show_preview(preview: Preview) -> dg.MarkdownMetadataValue:
 
 def _files(contents: StageContents) -> dict[str, Any]:
     """Return where the tables are: a file, or a folder if a table has several files."""
-    shown = {}
+    shown: dict[str, Any] = {}
     for name in contents.tables if contents.stage is not CANDIDATE else ():
         head = contents.root.tables.head(name, contents.partition)
         paths = contents.root.tables.paths(head) if head else []
         if paths:
             place = paths[0] if len(paths) == 1 else paths[0].parent
             shown[f"file of {name}"] = dg.MetadataValue.path(str(place.resolve()))
+            if shared := contents.root.shared:
+                in_store = place.relative_to(contents.root.path).as_posix()
+                shown[f"file of {name} in the shared store"] = dg.MetadataValue.text(f"{shared.shown_url}/{in_store}")
     return shown
 
 

@@ -76,6 +76,20 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
     assert changes == [f"input_folder {changed}, entity_overrides", "nothing"]
 
 
+def test_the_button_observe_shows_the_folder_as_the_job_does(indexed_root: Root) -> None:
+    put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
+    with open_instance(indexed_root) as instance:
+        assert observe(build_sources(indexed_root), instance=instance).success
+        [record] = instance.fetch_observations(dg.AssetKey("input_folder"), limit=1).records
+        [other] = instance.fetch_observations(dg.AssetKey("entity_overrides"), limit=1).records
+    assert record.asset_observation and other.asset_observation
+    folder = record.asset_observation.metadata
+    assert folder["path of the folder"].value == str(indexed_root.path / "input")
+    assert folder["documents in the folder"].value == 3 and folder["files in the folder not indexed yet"].value == 1
+    assert "| txt |" in folder["documents in the folder by format"].value
+    assert other.asset_observation.metadata["bytes of the file (0: no file)"].value == 0
+
+
 def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(indexed_root: Root) -> None:
     put(indexed_root.path, "one.txt", "They say that Scrooge slept.")
     (indexed_root.path / "input" / "three.md").unlink()

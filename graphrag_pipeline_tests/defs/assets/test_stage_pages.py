@@ -14,6 +14,7 @@ from PIL import Image
 from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.stage_pages import describe_contents
+from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
@@ -94,3 +95,15 @@ def test_names_in_any_script_and_a_lone_community_are_drawn() -> None:
     titles = ("\u5b54\u5b50", "$x^2$ & <b>", "A" * 90)
     png = draw_communities([DrawnCommunity(titles, (3, 0, 1))], [(titles[0], titles[1]), ("nobody", titles[2])])
     assert Image.open(io.BytesIO(png)).width > 500
+
+
+@pytest.mark.slow
+def test_a_file_of_a_shared_store_is_shown_by_its_address(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    root = make_root(tmp_path / "root", settings=f"storage: {{n_buckets: 1, url: 'file://{store}'}}\n")
+    run_index(root)
+    shown = describe_contents(StageContents(root, ALL_STAGES["graph"], "all"))
+    address = str(shown["file of entities in the shared store"].value)
+    assert Path(address.removeprefix("file://")).parent == store / "tables" / "entities" / "all"
+    assert Path(address.removeprefix("file://")).is_file()
