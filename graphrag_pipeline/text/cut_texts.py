@@ -17,6 +17,16 @@ LOOP_TAIL = 40
 LOOP_TIMES = 3
 """Occurrences of these characters from which a text is a loop."""
 
+CERTAIN_PART, CERTAIN_TIMES, CERTAIN_LENGTH = 12, 6, 240
+"""A text is in a loop for certain if it ends with so many copies of one part, of at least so many letters or digits,
+that take at least so many characters together."""
+CERTAIN_MARKS = 1_200
+"""Characters that copies of a shorter part must take: rules of tables and lines of dashes are no loops."""
+LOOKED_AT = 12_000
+"""Characters at the end of a text in which copies are looked for."""
+_PROBE = 24
+_MOST_PARTS = 8
+
 
 SAFE_SHARE = 0.95
 """Share of the characters that are kept when tokens are cut: places of tokens are guessed from places of characters."""
@@ -36,6 +46,29 @@ def is_loop(text: str) -> bool:
     """Return whether a text that was cut off ended in a loop: its last characters occur at least three times."""
     tail = text.rstrip()[-LOOP_TAIL:]
     return len(tail) == LOOP_TAIL and text.count(tail) >= LOOP_TIMES
+
+
+def ends_in_certain_loop(text: str) -> bool:
+    """Return whether a text that is still being written repeats one part, character by character, and nothing else.
+
+    A list whose numbers count on is no certain loop, since each of its items differs.
+    """
+    end = text[-LOOKED_AT:]
+    probe, place = end[-_PROBE:], max(len(end) - _PROBE, 0)
+    for _ in range(_MOST_PARTS):
+        place = end.rfind(probe, 0, place + _PROBE - 1)
+        if place < 0:
+            return False
+        if _repeats(end, len(end) - _PROBE - place):
+            return True
+    return False
+
+
+def _repeats(text: str, size: int) -> bool:
+    """Return whether a text ends with enough copies of its last `size` characters."""
+    is_long = sum(map(str.isalnum, text[-size:])) >= CERTAIN_PART
+    length = max(CERTAIN_TIMES * size, CERTAIN_LENGTH if is_long else CERTAIN_MARKS)
+    return length <= len(text) and text[-length + size :] == text[-length:-size]
 
 
 def keep_whole_sentences(text: str) -> str:

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import string
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.text.cut_texts import cut_tokens, drop_repeated_sentences, is_loop, keep_whole_sentences
+from graphrag_pipeline.text.cut_texts import (
+    cut_tokens,
+    drop_repeated_sentences,
+    ends_in_certain_loop,
+    is_loop,
+    keep_whole_sentences,
+)
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 
@@ -47,3 +55,27 @@ def test_a_loop_is_told_from_a_long_list() -> None:
     assert is_loop('("relationship"<|>Lund<|>Maas<|>They met.<|>9)\n##\n' * 3 + '("relationship"<|>Lu')
     assert not is_loop("".join(f'("entity"<|>Person {number}<|>PERSON<|>A guest.)\n##\n' for number in range(50)))
     assert not is_loop("It ran. " * 2)
+
+
+LONG_PART = " ".join(f"On day {n} the fog came at {n * 7 % 24} o'clock." for n in range(12)) + " "
+
+
+@pytest.mark.parametrize(
+    "part", [" The fog was thick.", '\n##\n("entity"<|>SCROOGE<|>PERSON<|>A miser)', "12, ", "\n", LONG_PART]
+)
+def test_copies_of_one_part_are_a_certain_loop(part: str) -> None:
+    begin = "Scrooge lived alone in old rooms. He kept a low fire there."
+    assert ends_in_certain_loop(begin + part * 1300)
+    assert ends_in_certain_loop(begin + part * 1300 + part[: len(part) // 2])
+    assert not ends_in_certain_loop(begin + part * 1300 + " At last he went home through the fog.")
+
+
+def test_a_few_copies_a_table_and_a_list_that_counts_on_are_no_certain_loop() -> None:
+    assert not ends_in_certain_loop("The fog was thick that day in the city. " * 5)
+    assert not ends_in_certain_loop("|---" * 100 + "|")
+    assert not ends_in_certain_loop("".join(f', {{"number": {n}, "rating": 3}}' for n in range(400)))
+
+
+@given(st.lists(st.text(string.ascii_letters + " .", min_size=8), unique=True, max_size=60))
+def test_a_text_of_different_lines_is_no_certain_loop(lines: list[str]) -> None:
+    assert not ends_in_certain_loop("\n".join(f"{n} {line}" for n, line in enumerate(lines)))

@@ -2,7 +2,8 @@
 
 A failure before the first piece is a failed attempt that may be retried. A failure after it is a `CallFailedError` with
 the text so far, because the caller has already received that text. The reply of an endpoint without streams is
-accepted in one piece.
+accepted in one piece. A text that repeats itself for certain is not read to its end: the stream is closed, and the text
+so far counts as cut off. Its tokens are then estimated, because the usage comes last.
 
 Keep out: the meaning of a reply, storage, cost.
 """
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.replies import THOUGHTS
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
-from graphrag_pipeline.models.ports import CallFailedError, ReplyFormatError
+from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError
 from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.text.cut_texts import ends_in_certain_loop
 
 if TYPE_CHECKING:
     import openai
@@ -34,6 +36,7 @@ STREAM_OPTIONS: dict[str, Any] = {"stream": True, "stream_options": {"include_us
 """Fields of the request body that only a streamed request has."""
 
 CLOSING_S = 5.0
+CHECKED_AFTER = 200  # characters after which a text is looked at for a loop
 _OPENING = "<think>"
 _END = object()
 
@@ -85,6 +88,8 @@ async def post_streamed(
                 async for chunk in stream:
                     silence.reschedule(loop.time() + timeout_s)
                     reply.add(chunk)
+                    if reply.is_in_loop():
+                        break
             if reply.is_empty:
                 return await _post_whole(client, path, body)
         if not reply.finish_reason:
@@ -119,6 +124,7 @@ class _StreamedReply:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._usage: Any = None
+        self._n_unchecked = 0
 
     def add(self, chunk: object) -> None:
         if not isinstance(chunk, Mapping):
@@ -140,6 +146,16 @@ class _StreamedReply:
     def text(self) -> str:
         return "".join(self._text)
 
+    def is_in_loop(self) -> bool:
+        """Return whether the text repeats itself for certain; it then counts as cut off. Looks at times only."""
+        if self._n_unchecked < CHECKED_AFTER:
+            return False
+        self._n_unchecked = 0
+        if not ends_in_certain_loop(self.text):
+            return False
+        self.finish_reason = CUT_OFF
+        return True
+
     def whole(self) -> dict[str, Any]:
         """Return the response body; first pass on text that was held back as an unclosed `<think>` block."""
         self._pass_on(self._thoughts.rest())
@@ -150,6 +166,7 @@ class _StreamedReply:
     def _add_text(self, content: object) -> None:
         if isinstance(content, str) and content:
             self._text.append(content)
+            self._n_unchecked += len(content)
             self._pass_on(self._thoughts.pass_on(sendable(content)))
 
     def _pass_on(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
-from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest
+from graphrag_pipeline.text.cut_texts import keep_whole_sentences
 from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
@@ -101,3 +103,20 @@ def test_a_reader_may_stop_early(tmp_path: Path) -> None:
         pieces = iterate_in_loop(chat_model(server.base_url, tmp_path).stream(ask("Who?")))
         assert FACT.startswith(next(pieces))
         pieces.close()  # type: ignore[attr-defined]
+
+
+def test_a_stream_in_a_loop_is_closed_and_what_was_whole_is_kept_as_cut_off(tmp_path: Path) -> None:
+    def read(name: str, **faults: float) -> str:
+        with running_model_server(lambda request: Reply(FACT), faults=faults) as server:
+            chat = chat_model(server.base_url, tmp_path / name, parameters={"max_tokens": 8000})
+            request = replace(ask("Who?"), keep_whole=keep_whole_sentences)
+            text = "".join(stream(chat, request))
+            assert server.count() == chat.stats.n_calls == 1 and chat.stats.completion_tokens >= len(text) // 5
+            again = complete(chat, request)
+            assert again.is_cached and again.is_cut == bool(faults)
+        return text
+
+    assert read("whole") == FACT
+    looping = read("loop", **{"endless-list": 1.0})
+    assert looping.startswith(FACT) and looping.endswith(CUT_NOTE)
+    assert 6 * len(FACT) < len(looping) < 12_000, "the server would have written 32,000 characters"
