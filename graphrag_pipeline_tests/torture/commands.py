@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
-from graphrag_pipeline_tests.support.command_line import environment, program
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
 from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
 from graphrag_pipeline_tests.torture.machines import LEASE_S, SNAPSHOT_ID, Machine
 from graphrag_pipeline_tests.torture.oracle import Ran
 from graphrag_pipeline_tests.torture.stores import TorturedStore
 
-TIMEOUT_S, ABORT_S = 600, 20
+ABORT_S = 20
 KILLED_SHARE, STOPPED_SHARE = 0.12, 0.08
 LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 2.5 * LEASE_S
 QUESTIONS = (*(f"Who lives in {place}?" for place in PLACES), *(f"What did {person} do?" for person in PEOPLE))
