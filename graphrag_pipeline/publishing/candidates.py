@@ -31,6 +31,7 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 _SLICE_ROWS = 16_384
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _FULL_TEXT = {"default-text_unit-text"}
 _ATTRIBUTES = {
     "default-text_unit-text": ("document_id",),
@@ -137,7 +138,8 @@ def _attributes(vector_table: str, rows: pa.Table) -> pa.ChunkedArray:
 
 def _encode_pairs(name: str, values: list[Any]) -> list[str]:
     """Return `"name": value` in JSON for values of one type; each distinct value is encoded once."""
-    encoded = {value: json.dumps({name: value}, ensure_ascii=False)[1:-1] for value in dict.fromkeys(values)}
+    key = _encode(name)
+    encoded = {value: f"{key}: {_encode(value)}" for value in dict.fromkeys(values)}
     return [encoded[value] for value in values]
 
 

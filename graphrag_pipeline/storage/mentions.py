@@ -97,8 +97,10 @@ def find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
         start = text.find(name) if name else -1
         while start >= 0:
             end = start + len(name)
-            if not (_joins(text[start - 1 : start], name[0]) or _joins(name[-1], text[end : end + 1])):
-                longest[start] = max(end, longest.get(start, 0))
+            before, after = text[start - 1 : start], text[end : end + 1]
+            is_part = (before.isalnum() and _joins(before, name[0])) or (after.isalnum() and _joins(name[-1], after))
+            if not is_part and end > longest.get(start, 0):
+                longest[start] = end
             start = text.find(name, end)
     return sorted(longest.items())
 

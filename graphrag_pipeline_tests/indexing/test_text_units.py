@@ -148,13 +148,13 @@ def test_a_single_long_line_takes_seconds(text):
     assert time.perf_counter() - start < 20
 
 
-def test_a_line_of_50_megabytes_is_split_in_a_minute_of_processor_time():
+def test_a_line_of_10_megabytes_is_split_in_seconds_of_processor_time():
     chance = random.Random(0)
     words = ["".join(chance.choices("abcdefghij", k=6)) for _ in range(5_000)]
-    text = " ".join(chance.choices(words, k=7_000_000))
+    text = " ".join(chance.choices(words, k=1_400_000))
     start = time.process_time()
-    assert _sum_of_lengths(text) >= 42_000_000
-    assert time.process_time() - start < 90
+    assert _sum_of_lengths(text) >= 8_400_000
+    assert time.process_time() - start < 18
 
 
 def _sum_of_lengths(text: str) -> int:

@@ -23,7 +23,7 @@ from graphrag_pipeline.defs.index_runs.refusals import (
 )
 from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.errors import failure_of
-from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.instance import keeping_instances, open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key
@@ -119,7 +119,7 @@ def run_index(
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
     tags |= {ALLOW_REMOVAL_TAG: "true"} if allow_removal or allow_empty else {}
-    with one_index_run(root.path), root.writing():
+    with one_index_run(root.path), root.writing(), keeping_instances():
         if allow_removal and root.shared:
             root.shared.join()
         return _run_index(root, _Recorder(observer or SilentObserver()), allow_empty, tags)
@@ -136,7 +136,7 @@ def run_stages(
     Raises:
         PipelineError: a stage or check failed, or an input of a stage was never made.
     """
-    with one_index_run(root.path), root.writing():
+    with one_index_run(root.path), root.writing(), keeping_instances():
         refuse_import(root)
         root.tables.check_layout(root.settings.storage.n_buckets)
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]

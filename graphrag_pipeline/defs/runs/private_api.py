@@ -2,8 +2,8 @@
 
 - The executor (`InProcessExecutor`, `RetryMode`, configuration, arguments): the public `in_process_executor`
   has no place for the lock that a run holds while it works, by which a run whose process died is known.
-- `SqliteEventLogStorage` and `InstanceRef`: Dagster's event log opens a connection for every event, and the public ways
-  to an instance take no other storage than that of its `dagster.yaml`.
+- `SqliteEventLogStorage`, `SqliteRunStorage` and `InstanceRef`: Dagster's storages open a connection for every event,
+  and the public ways to an instance take no other storage than that of its `dagster.yaml`.
 - `SerializableErrorInfo`, `UnresolvedAssetJobDefinition`: types of values that public functions return.
 
 A new release may move them. The range of `dagster` in pyproject.toml is bounded, and tests run every name.
@@ -23,6 +23,7 @@ from dagster._utils.error import SerializableErrorInfo
 if TYPE_CHECKING:
     from dagster._core.instance.ref import InstanceRef
     from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+    from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 
 __all__ = [
     "IN_PROC_CONFIG",
@@ -34,6 +35,7 @@ __all__ = [
     "RetryMode",
     "SerializableErrorInfo",
     "SqliteEventLogStorage",
+    "SqliteRunStorage",
     "UnresolvedAssetJobDefinition",
 ]
 
@@ -43,6 +45,7 @@ NO_COMPUTE_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "
 _LATE = {
     "InstanceRef": "dagster._core.instance.ref",
     "SqliteEventLogStorage": "dagster._core.storage.event_log.sqlite.sqlite_event_log",
+    "SqliteRunStorage": "dagster._core.storage.runs.sqlite.sqlite_run_storage",
 }
 """Imported at first use: they bring Alembic, which definitions do not need."""
 

@@ -19,7 +19,7 @@ for _name in (
     "lancedb",
     "openai",
     "graphrag_pipeline.defs.build",
-    "graphrag_pipeline.defs.runs.event_log",
+    "graphrag_pipeline.defs.runs.sqlite_storage",
     "graphrag_pipeline.evaluation.regression_gate",
     "graphrag_pipeline.indexing.communities.detection",
     "graphrag_pipeline.indexing.extraction.extracted_graph",
