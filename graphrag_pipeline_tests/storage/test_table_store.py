@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.errors import DamagedFileError, PipelineError
@@ -72,18 +71,6 @@ def test_an_empty_partition_is_a_file_with_its_schema(tmp_path: Path) -> None:
     assert len(head.files) == 1
     assert store.read(TABLE.name, "000").schema.equals(TABLE.schema)
     assert store.dataset([head]).to_table().schema.equals(TABLE.schema)
-
-
-def test_vectors_are_stored_as_they_are_and_all_else_compressed(tmp_path: Path) -> None:
-    table = STAGE_TABLES["entity_embeddings"]
-    made = pa.table({"text_hash": ["a", "b"], "vector": [[0.5, -1.0], [0.0, 3.5]]}, schema=table.schema)
-    store = TableStore(tmp_path)
-    store.write(table, "all", [made], {"algorithm": "1"}, {})
-    assert store.read(table.name).equals(made)
-    [path] = store.paths(store.need(table.name))
-    group = pq.ParquetFile(path).metadata.row_group(0)
-    stored = {group.column(n).path_in_schema: group.column(n).compression for n in range(group.num_columns)}
-    assert stored == {"text_hash": "ZSTD", "vector.list.element": "UNCOMPRESSED"}
 
 
 def test_a_missing_partition_or_file_is_named(tmp_path: Path) -> None:
