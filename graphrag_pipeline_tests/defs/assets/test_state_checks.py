@@ -175,3 +175,13 @@ def test_replies_that_cannot_be_used_warn_on_their_stages_although_the_run_fails
     n_failed = found.metadata["records that the model failed at"].value
     assert not found.passed and n_failed > 0 and f"failed at {n_failed:,} records" in found.description
     assert found.severity is dg.AssetCheckSeverity.WARN and "failures by reason" in found.metadata
+
+
+@pytest.mark.slow
+def test_a_changed_prompt_is_named_without_hashes_beside_its_difference(model_index: ModelIndex) -> None:
+    model_index.change_prompt("community_report")
+    root = model_index.root
+    found = {(f.stage, f.check): f for f in find_state(root, read_versions(root))}["community_reports", "up_to_date"]
+    assert found.line.startswith("stale. prompt community_report changed. Run")
+    assert "\n+Be brief." in found.texts["difference of prompt community_report"]
+    assert set(found.tables) == {"reasons"}
