@@ -127,6 +127,13 @@ class ChatModelSettings(_EndpointSettings):
         "does not refuse; it is remembered for later commands, until `doctor` tries all again.",
     )
 
+    stop_loops: bool = Field(
+        False,
+        description="Read every reply as a stream, and stop one that repeats the same text for certain, as small "
+        "models do. An endpoint that refuses streams gets whole requests. `init` sets it for Ollama, llama.cpp and "
+        "other local servers.",
+    )
+
     cache_name: str = Field(
         "",
         max_length=100,

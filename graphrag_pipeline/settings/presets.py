@@ -46,7 +46,7 @@ class Preset:
 
 def _local(name: str, base_url: str, concurrency: int, *notes: str) -> Preset:
     """A server on the user's own machine: free, slow, and with an embedder that reads 512 tokens."""
-    chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}}
+    chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}, "stop_loops": True}
     embedding = {**_LOCAL, "max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
     return Preset(name, base_url, chat, embedding, notes)
 

@@ -87,10 +87,12 @@ def stream_parts(
     """
     field, text = ("refusal", reply.refusal) if reply.text is None else ("content", reply.text)
     text = text or ""
+    if reply.tool is not None:
+        field = "arguments"
     step = max(1, -(-len(text) // _N_STREAM_PARTS))
     pieces = [text[i : i + step] for i in range(0, len(text), step)]
     first: list[Any] = [{"role": None, "content": None}, None] if has_null_deltas else _FIRST_DELTAS
-    deltas = [*first, *({field: piece} for piece in pieces)]
+    deltas = [*first, *(_delta(field, piece) for piece in pieces)]
     more: dict[str, Any] = {} if usage is None else {"usage": None}
     for delta in deltas:
         yield _event(_chunk(key, model, [{"index": 0, "delta": delta, "finish_reason": None}]) | more)
@@ -98,6 +100,10 @@ def stream_parts(
     if usage is not None:
         yield _event(_chunk(key, model, []) | {"usage": usage.as_json()})
     yield b"data: [DONE]\n\n"
+
+
+def _delta(field: str, piece: str) -> dict[str, Any]:
+    return {field: piece} if field != "arguments" else {"tool_calls": [{"index": 0, "function": {field: piece}}]}
 
 
 def embeddings(

@@ -32,7 +32,7 @@ from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError,
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, read_completion
 from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
-from graphrag_pipeline.models.endpoints.streaming import OnToken
+from graphrag_pipeline.models.endpoints.streaming import OnToken, read_silently
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import (
     LEAST_REPLY,
@@ -70,6 +70,7 @@ class LearnedModel:
     Attributes:
         thinks: whether it thinks before it writes, so that a cap must leave room for that.
         is_cutting: whether the endpoint seems to cut prompts without an error.
+        streams: whether it has not refused a stream.
     """
 
     forms: ReplyForms = field(default_factory=ReplyForms)
@@ -77,6 +78,7 @@ class LearnedModel:
     longest_completion: int = EXPECTED_COMPLETION
     thinks: bool = False
     is_cutting: bool = False
+    streams: bool = True
 
     @classmethod
     def of_settings(cls, settings: ChatModelSettings, known_forms: KnownForms | None = None) -> LearnedModel:
@@ -170,11 +172,34 @@ class ChatSender:
         n_reply = longest if cap is None else cap if self._has_ceiling else min(cap, longest)
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
         body = {"messages": list(turns), **more}
-        sent = await self._endpoint.post(_PATH, body, key, expected, read_completion, caller, on_token, cap)
+        sent = await self._post_watched(body, key, expected, caller, on_token, cap)
         self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
         self._note_silent_cut(turns, sent.usage.prompt_tokens, expected.prompt_tokens)
         self._learned.longest_completion = max(longest, sent.usage.completion_tokens)
         return sent
+
+    async def _post_watched(
+        self,
+        body: Mapping[str, Any],
+        key: str,
+        expected: TokenUsage,
+        caller: Caller,
+        on_token: OnToken | None,
+        cap: int | None,
+    ) -> Sent[Completion]:
+        """Send a request; as a stream, which can be stopped in a loop, if the settings say so and it is not refused."""
+        if on_token is None and self._settings.stop_loops and self._learned.streams:
+            try:
+                return await self._endpoint.post(
+                    _PATH, body, key, expected, read_completion, caller, read_silently, cap
+                )
+            except RejectedError as error:
+                if "stream" not in str(error.problem):
+                    raise
+                self._learned.streams = False
+                where = f"{self._settings.model} at {self._endpoint.host}"
+                _LOG.warning("%s refuses streams (%s): a reply in a loop is read to its cap", where, error.reason)
+        return await self._endpoint.post(_PATH, body, key, expected, read_completion, caller, on_token, cap)
 
     def _note_silent_cut(self, turns: Sequence[Message], n_counted: int, n_expected: int) -> None:
         """Warn once if the endpoint counts far fewer tokens than it was sent."""

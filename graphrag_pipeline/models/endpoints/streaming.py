@@ -41,6 +41,10 @@ _OPENING = "<think>"
 _END = object()
 
 
+def read_silently(_text: str) -> None:
+    """Receive the text of a stream that has no readers: it is read only to stop a loop, and may be sent again."""
+
+
 def make_post(path: str, key: str, timeout_s: float, on_token: OnToken | None) -> Post:
     """Return a function that sends a request body: as a stream if `on_token` is set, else for one response.
 
@@ -72,7 +76,7 @@ async def post_streamed(
         The body that the same completion has without a stream.
 
     Raises:
-        CallFailedError: the stream broke after text was passed on.
+        CallFailedError: the stream broke after text was passed on to readers.
         Exception: one of `problems.attempt_errors`, for an earlier failure.
     """
     import openai
@@ -95,7 +99,7 @@ async def post_streamed(
         if not reply.finish_reason:
             raise ReplyFormatError("the stream ended too early")
     except attempt_errors() as error:
-        if not reply.n_passed_on:
+        if not reply.n_passed_on or on_token is read_silently:
             raise
         reason = str(describe_problem(error, client.api_key, timeout_s))
         raise CallFailedError(f"the reply broke off: {reason}", key, reply.text) from None
@@ -123,6 +127,7 @@ class _StreamedReply:
         self._thoughts = _ThoughtFilter()
         self._text: list[str] = []
         self._refusal: list[str] = []
+        self._arguments: list[str] = []
         self._usage: Any = None
         self._n_unchecked = 0
 
@@ -139,6 +144,7 @@ class _StreamedReply:
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
             self._add_text(delta.get("content"))
+            self._add_arguments(delta.get("tool_calls"))
             if isinstance(refusal := delta.get("refusal"), str):
                 self._refusal.append(refusal)
 
@@ -151,7 +157,7 @@ class _StreamedReply:
         if self._n_unchecked < CHECKED_AFTER:
             return False
         self._n_unchecked = 0
-        if not ends_in_certain_loop(self.text):
+        if not ends_in_certain_loop("".join(self._arguments) or self.text):
             return False
         self.finish_reason = CUT_OFF
         return True
@@ -159,7 +165,9 @@ class _StreamedReply:
     def whole(self) -> dict[str, Any]:
         """Return the response body; first pass on text that was held back as an unclosed `<think>` block."""
         self._pass_on(self._thoughts.rest())
-        message = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
+        message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
+        if self._arguments:
+            message["tool_calls"] = [{"function": {"arguments": "".join(self._arguments)}}]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         return {"choices": [choice], "usage": self._usage}
 
@@ -168,6 +176,15 @@ class _StreamedReply:
             self._text.append(content)
             self._n_unchecked += len(content)
             self._pass_on(self._thoughts.pass_on(sendable(content)))
+
+    def _add_arguments(self, calls: object) -> None:
+        """Add a piece of the arguments of the first called tool."""
+        first = calls[0] if isinstance(calls, list) and calls else None
+        function = first.get("function") if isinstance(first, Mapping) and not first.get("index") else None
+        piece = function.get("arguments") if isinstance(function, Mapping) else None
+        if isinstance(piece, str):
+            self._arguments.append(piece)
+            self._n_unchecked += len(piece)
 
     def _pass_on(self, text: str) -> None:
         if text:

@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest
+from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.structured import json_schema_format
 from graphrag_pipeline.text.cut_texts import keep_whole_sentences
-from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
 FACT = "fact: Marley was dead, to begin with; there is no doubt whatever about that."
@@ -120,3 +122,42 @@ def test_a_stream_in_a_loop_is_closed_and_what_was_whole_is_kept_as_cut_off(tmp_
     looping = read("loop", **{"endless-list": 1.0})
     assert looping.startswith(FACT) and looping.endswith(CUT_NOTE)
     assert 6 * len(FACT) < len(looping) < 12_000, "the server would have written 32,000 characters"
+
+
+class Facts(BaseModel):
+    facts: list[str]
+
+
+FACTS = '{"facts": ["a fact about Jacob Marley", "another fact about Ebenezer Scrooge"]}'
+
+
+@pytest.mark.parametrize("refused", [(), ("json_schema", "json_object"), ("json_schema", "json_object", "tools")])
+def test_replies_of_an_index_are_watched_for_loops_in_each_form(tmp_path: Path, refused: tuple[str, ...]) -> None:
+    def read(name: str, **faults: float) -> ChatReply[str]:
+        def reply(request: ReceivedRequest) -> Reply:
+            return Reply(FACTS, tool=request.conversation.tool)
+
+        with running_model_server(reply, refused_formats=refused, faults=faults) as server:
+            chat = chat_model(server.base_url, tmp_path / name, stop_loops=True, parameters={"max_tokens": 8000})
+            found = complete(chat, ask("Who?", response_format=json_schema_format(Facts)))
+            assert server.calls[-1].body and server.calls[-1].body["stream"] is True
+        return found
+
+    whole, looping = read("whole"), read("loop", **{"endless-list": 1.0})
+    assert (whole.text, whole.is_cut) == (FACTS, False)
+    assert looping.is_cut
+    assert len(whole.text) < len(looping.text) < 12_000, "the server would have written 32,000 characters"
+
+
+def test_an_endpoint_that_refuses_streams_gets_whole_requests_and_is_asked_once(tmp_path: Path) -> None:
+    refusal = Fault("400", message="stream is not supported by this server")
+    with running_model_server(lambda request: refusal if request.body.get("stream") else FACT) as server:
+        chat = chat_model(server.base_url, tmp_path, stop_loops=True)
+        assert [complete(chat, ask(f"Who {n}?")).text for n in range(3)] == [FACT] * 3
+        assert [bool(call.body and call.body.get("stream")) for call in server.calls] == [True, False, False, False]
+
+
+def test_a_watched_stream_that_breaks_off_is_sent_again(tmp_path: Path) -> None:
+    with running_model_server(lambda request: [Fault("drop-midway"), FACT]) as server:
+        chat = chat_model(server.base_url, tmp_path, stop_loops=True)
+        assert complete(chat, ask("Who?")).text == FACT and server.count() == 2
