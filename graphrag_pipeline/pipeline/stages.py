@@ -103,7 +103,7 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
-            rules=7,
+            rules=8,
             is_partitioned=True,
         ),
         Stage(

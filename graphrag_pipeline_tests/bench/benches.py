@@ -143,6 +143,13 @@ def retrieval(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("retrieval"))
 
 
+def terms(workspace: Workspace) -> list[Figure]:
+    """Judge the entities of four kinds of text: see `terms.py`."""
+    from graphrag_pipeline_tests.bench.terms import run
+
+    return run()
+
+
 def selection(workspace: Workspace) -> list[Figure]:
     """Measure the four aims of text unit selection: see `selection.py`."""
     from graphrag_pipeline_tests.bench.selection import run
@@ -205,6 +212,7 @@ _FAST = (
     one_more_1400,
     retrieval,
     selection,
+    terms,
     global_tokens,
     stability,
     model_engine,

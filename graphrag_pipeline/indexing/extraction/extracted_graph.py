@@ -40,6 +40,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acron
 from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
+from graphrag_pipeline.indexing.extraction.names.forms.species import join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, include_articles, title_of
@@ -182,7 +183,7 @@ def _name_things(
         if language == "de":
             names = keep_german_names(names, text)
         if is_english:
-            names = drop_cited(names, text, headings)
+            names = join_species(drop_cited(names, text, headings), text, starts)
             names, acronyms = place_acronyms(names, text, starts)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))

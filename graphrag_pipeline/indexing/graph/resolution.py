@@ -47,6 +47,7 @@ MAX_FUZZY_BLOCK = 500  # titles compared with each other; the start or end of a 
 _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first and the last five
 _UNKNOWN, _PERSON, _ORGANIZATION, _CONCEPT = "UNKNOWN", "PERSON", "ORGANIZATION", "CONCEPT"
 
+_DEGREES = frozenset({"DR", "DOCTOR", "PROF", "PROFESSOR"})
 _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
 _PUNCTUATION = regex.compile(r"[^\p{L}\p{M}\p{N}&+#']+")
@@ -276,7 +277,8 @@ def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool
     is_female = given in FEMALE_GIVEN_NAMES
     if len(words) < 2 or last != surname or given not in GIVEN_NAMES or len(given) < 2:
         return False
-    return not keys & (MALE_HONORIFICS if is_female else FEMALE_HONORIFICS)
+    is_rank = not keys & (MALE_HONORIFICS | FEMALE_HONORIFICS | _DEGREES)  # a woman's namesake: "Captain Rosewarne"
+    return not (is_female and is_rank) and not keys & (MALE_HONORIFICS if is_female else FEMALE_HONORIFICS)
 
 
 def _full_names(records: Mapping[str, TitleRecord]) -> dict[str, set[str]]:

@@ -139,3 +139,8 @@ def test_an_acronym_that_another_document_defines_is_its_long_form(
     records = [TitleRecord(title, "CONCEPT", 1) for title in titles]
     merges = [m for m in propose_merges(records, ["acronym"], ties) if not m.needs_neighbour]
     assert [(m.title, m.into, m.rule) for m in merges] == expected
+
+
+def test_a_rank_without_a_common_neighbour_is_not_a_woman_of_that_surname() -> None:
+    records = [TitleRecord(title, "PERSON", 2) for title in ("CAPTAIN ROSEWARNE", "TAMSIN ROSEWARNE")]
+    assert all(merge.needs_neighbour for merge in propose_merges(records))

@@ -23,10 +23,12 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     EVENT_TAILS,
     GIVEN_NAMES,
     HONORIFICS,
+    JOINED_TAILS,
     LONERS,
     MONTHS,
     OPENER_SUFFIXES,
     OPENERS,
+    ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     PLACE_TAILS,
     STOPWORDS,
@@ -43,7 +45,7 @@ in of by since until till from to last this next early late mid during before af
 """)
 _ONE_OF_A_KIND = frozenset({"A", "AN", "ANY", "EVERY", "EACH", "WHAT", "SOME", "NO"})
 _NOT_COUNTED = GIVEN_NAMES | STOPWORDS | LONERS | ACRONYMS
-_TAILS = PLACE_TAILS | ORGANIZATION_TAILS | EVENT_TAILS | DAYS
+_TAILS = JOINED_TAILS | PLACE_TAILS | ORGANIZATION_TAILS | EVENT_TAILS | DAYS
 _MIN_ORNATE = 4  # common words with a capital inside sentences
 _MIN_ORNATE_SHARE = 0.12  # of all words that stand alone with a capital
 _COMMON_SHARE = 2  # times as often without a capital as with one
@@ -167,7 +169,8 @@ class CapitalizationEvidence:
         if not piece.text.isupper() or len(piece.text) < 2 or "." in piece.text or piece.key in ACRONYMS:
             return False
         n_lower = self.lower[piece.text.lower()]
-        return self.upper[piece.key] < _MOSTLY_UPPER * n_lower or len(piece.text) > 6
+        is_long_word = len(piece.text) > 6 and (n_lower > 0 or token_rank(piece.text.lower()) is not None)
+        return self.upper[piece.key] < _MOSTLY_UPPER * n_lower or is_long_word
 
     def is_name(self, key: str) -> bool:
         return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
@@ -181,8 +184,8 @@ class CapitalizationEvidence:
             return True
         if self.kinds[key] == self.capital[key] > 0 and not piece.text.isupper() and not is_proper_word(key):
             return True  # "an Idol": one of a kind
-        is_stressed = self.is_ornate and self.capital[key] == 1 and not is_proper_word(key)
-        if is_stressed and (self.after_the[key] or self._is_also_small(key)):
+        is_stressed = self.is_ornate and self.capital[key] == 1 and not piece.text.isupper()
+        if is_stressed and self._is_also_small(key):
             return True
         return self.alone[key] < _ENOUGH_CAPITALS and not piece.text.isupper() and is_common_word(key)
 
@@ -191,7 +194,9 @@ class CapitalizationEvidence:
         if pieces[0].key == "NEW" or pieces[-1].key in _TAILS:
             return False
         words = [piece for piece in pieces if not piece.is_connector]
-        if any(word.key in GIVEN_NAMES for word in words) or not any(is_common_word(word.key) for word in words):
+        is_known = any(word.key in GIVEN_NAMES for word in words) or (words[0].key in ORGANIZATION_HEADS and words[1:])
+        n_common = sum(is_common_word(word.key) for word in words)
+        if is_known or not n_common or (self.is_ornate and n_common < len(words) == len(pieces)):
             return False
         most = 2 if self.is_ornate else 1
         return all(self.capital[word.key] <= most and self._is_also_small(word.key) for word in words)

@@ -40,7 +40,12 @@ hail stop mind pray give go come take make look listen tell ask get keep leave t
 remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
 """)
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
-LONERS = COMMANDS | words("""
+# Of quantities ("8 MiB").
+UNITS = words("kib mib gib tib kb mb gb tb hz khz mhz ghz kw kwh mw")
+LONERS = (
+    COMMANDS
+    | UNITS
+    | words("""
 new old young great poor big small large early late later recent former little long last first second third next dear
 damn god gods goodness gracious mercy merry happy good bless welcome heaven heavens lord lords devil nonsense bravo
 quick sorry hooray gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty
@@ -57,6 +62,7 @@ iranian iraqi israeli palestinian egyptian syrian saudi arab arabic african asia
 hebrew gothic christian christians muslim islamic jewish catholic protestant buddhist hindu victorian soviet persian am
 pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
 """)
+)
 DAYS = words("""
 monday tuesday wednesday thursday friday saturday sunday saturdays sundays montag dienstag mittwoch donnerstag freitag
 samstag sonntag
@@ -201,8 +207,13 @@ airlines airways motors
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
 labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
-securities mutual library reserve brothers bros sons alliance coalition consortium
+securities mutual library reserve brothers bros sons alliance coalition consortium infirmary hospice inspectorate
+directorate secretariat shipping refrigeration haulage shipyard shipyards
 """)
+# Alone with a capital, an organization ("the Board agreed").
+BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")
+# Behind "X and Y": an organization ("Food and Drug Administration").
+JOINED_TAILS = words("administration executive inspectorate")
 ORGANIZATION_HEADS = words("""
 agency authority university bank ministry department bureau institute institution college academy association
 federation house board court church council committee society league union confederation organisation organization
@@ -234,10 +245,12 @@ PLACE_TAILS = words("""
 street road lane avenue square boulevard drive town city village county province state states district borough island
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
-beach canal churchyard
+beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
 cathedral abbey inn temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
 """)
-PLACE_HEADS = words("mount lake cape fort port gulf bay isle isles river strait republic kingdom city")
+PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
+# Behind a name: a building, or the body that has its seat there ("Trinity House").
+BUILDINGS = words("house manor cottage lodge tower")
 
 EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
@@ -292,6 +305,24 @@ horst ingeborg irina ismail jacopo jürgen kamala karim katarzyna kristalina krz
 luiz magdalena maja mariana mario marta matthias mehmet mette michał mustafa nadine niels noor olaf ola pavel petra
 pilar piotr rafael rania reinhard roberta rohan rosario sergio serena silvio simona sunita sven tamar teodoro thierry
 ulrich ursula vikram vittorio volodymyr woodrow yukio yoko yves
+adriana agata ahmad aksel alasdair alessia alfonso alistair amara ambrose amelie amit anatoly angus anika anil ansel
+antonella archibald arjun arturo arvid asif astrid augusta aurelia axel balthasar barnaby bartholomew beatrix benedikt
+bettina bronwyn caitlin callum carlotta casimir cedric chidi clarissa clemens cordelia cormac cornelia cosima cyril
+dafydd dagmar darius deepak deirdre desmond diarmuid dietrich dinesh dirk dmitriy eamon eberhard edvard edwina eileen
+einar eirik elias elspeth emeka enid ester esmeralda etienne eustace evangeline ewan ezra farah fergus filip finnegan
+franziska freya friederike fritz fyodor gerda gerhard germaine gilbert giorgos goran gottfried greta gretchen gudrun
+guido gwendolyn hamish hanna hannelore harald haruki hedwig heike hendrik henrietta henrike hermann hermione hildegard
+hortensia hortense humphrey ignatius ilse imelda imogen inga ingmar iqbal isidore isolde ivana ivar ivo jakob jamal
+jarek jasper jelena jens jocelyn joost jorgen josephine joao juergen kaspar kaveh kenji khalid kieran kirsten klara
+konrad konstantin kristin kristina kwame lakshmi leif lennart leonie leopold liesel linus livia lorna lothar lottie
+lucinda lucius ludovic magda magnus malcolm manfred manoj marcin margarethe margarita margit margot marguerite
+marianne mariusz marlies matteus mattias maud maximilian meera mehdi melchior mercedes mikael milena minna mirjam
+mohan monika morag mordecai myrtle nasreen natasja nehemiah niamh nikhil nikolaus nils obadiah octavia odette olivier
+olwen oskar ottilie padraig pascal patrice perdita petr piers pieter priya quentin rafaela raj rajesh ravi rebekka
+reinhold rhiannon roald rodrigo rosalind rosamund ruben rufus rupert sanjay saskia seamus severin shabana shirin
+sibyl siegfried sigrid silas sinead siobhan soren stanislav stefano sunil susanna svetlana tadeusz takeshi tamsin
+tariq thaddeus theodora theodor thorsten tobias torsten tristan tuomas ulrike umberto uwe vaclav valentina vasily
+viktor violetta walther wilhelmina wladyslaw wolfram yannick yevgeny yuki zainab zdenek zofia
 """)
 
 # Given names of women only, in all languages.
@@ -312,6 +343,14 @@ phoebe pilar priscilla rachel rania rebecca roberta rosa rose rosemary ruby ruth
 sarah serena sharon sheila silvia simona sofia sonia sophia sophie stella stephanie sunita susan suzanne sylvia tamara
 tania tanya tara tatiana teresa thelma theresa tina tracy ursula valerie vanessa vera veronica victoria viola violet
 virginia wanda wendy yasmin yoko yolanda yvonne zoe
+adriana agata alessia amara amelie anika antonella astrid augusta aurelia beatrix bettina bronwyn caitlin carlotta
+clarissa cordelia cornelia cosima dagmar deirdre edwina eileen elspeth enid ester esmeralda evangeline farah franziska
+freya friederike gerda germaine greta gretchen gudrun gwendolyn hanna hannelore hedwig heike henrietta henrike hermione
+hildegard hortensia hortense ilse imelda imogen inga isolde ivana jelena jocelyn josephine kirsten klara kristin
+kristina lakshmi leonie liesel livia lorna lottie lucinda magda margarethe margarita margit margot marguerite marianne
+marlies maud meera mercedes milena minna mirjam morag myrtle nasreen natasja niamh octavia odette olwen ottilie perdita
+priya rafaela rebekka rhiannon rosalind rosamund saskia shabana shirin sibyl sigrid sinead siobhan susanna svetlana
+tamsin theodora ulrike valentina violetta wilhelmina zainab zofia
 """)
 
 # Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.

@@ -43,6 +43,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_TAILS,
     SEASONS,
     STOPWORDS,
+    UNITS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -83,6 +84,8 @@ _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-
 _NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
 _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
+_WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
+_SAINTS = frozenset({"ST", "SAINT"})
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
@@ -102,7 +105,7 @@ def find_names(
     names: list[Name] = []
     for phrase in phrases:
         for pieces in _split_phrase(phrase, evidence, text):
-            name = _join_line_break(_name_of(_cut_label(pieces, phrase, text), phrase), text, evidence)
+            name = _join_line_break(_name_of(_cut_label(pieces, phrase, text), phrase, text), text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
             names.append(name)
@@ -223,7 +226,7 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     first = pieces[0]
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
         return True
-    if len(pieces) > 2 and first.key in OF_OPENERS and pieces[1].key == "OF":
+    if len(pieces) > 2 and first.key in OF_OPENERS | UNITS and pieces[1].key == "OF":
         return True
     if len(pieces) == 2 and first.key in GRADES and _CODE.fullmatch(pieces[1].text):  # "Stage G5" is "G5"
         return True
@@ -264,7 +267,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         return False
     if is_place(word.key):
         return True
-    is_small = evidence.lower[word.key.lower()] > 0 or is_also_a_word(word.key)
+    is_written_small = evidence.lower[word.key.lower()] > 0
+    is_small = is_written_small or is_also_a_word(word.key)
     if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and is_small:
         return False  # "2. Verbatim copying"
     if phrase.is_weak and word.start == 0:
@@ -273,7 +277,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_acronym = (
             _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
         )
-        is_known = is_acronym or evidence.is_name(word.key) or _is_person(word, phrase, evidence, text)
+        is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not is_written_small)
+        is_known = is_acronym or is_name or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
 
@@ -304,9 +309,20 @@ def _cut_label(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> list[Phr
     return pieces[:-1] if is_label and not pieces[-2].is_connector else pieces
 
 
-def _name_of(pieces: list[PhrasePiece], phrase: Phrase) -> Name:
-    form = " ".join(piece.text + ("'s" if piece.is_possessive and piece is not pieces[-1] else "") for piece in pieces)
-    return Name(_fold_form(form), phrase.start + pieces[0].start, phrase.start + pieces[-1].end, phrase.sentence)
+def _name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> Name:
+    is_church = _is_church(pieces, phrase, text)
+    owners = pieces if is_church else pieces[:-1]
+    form = " ".join(piece.text + ("'s" if piece.is_possessive and piece in owners else "") for piece in pieces)
+    end = phrase.start + pieces[-1].end + 2 * is_church
+    return Name(_fold_form(form), phrase.start + pieces[0].start, end, phrase.sentence)
+
+
+def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:
+    """Whether a saint's possessive is a name, because no noun follows: "the bells of St. Mary's were ringing"."""
+    if len(pieces) != 2 or pieces[0].key not in _SAINTS or not pieces[1].is_possessive:
+        return False
+    after = _WORD_AFTER.match(text, phrase.start + pieces[1].end + 2)
+    return after is None or after.group(1).upper() in _AFTER_PERSON or after.group(2) is not None
 
 
 def _fold_form(form: str) -> str:

@@ -30,6 +30,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 MAX_HEADING = 120  # characters
 MIN_SHOUTED = 4  # words in capitals in a row, which are emphasis and not a name
 
+_SHOUTED_SHARE = 0.7  # of the words of a sentence
+
 _ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
 _TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
 _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
@@ -41,7 +43,10 @@ _INSIDE = (
 _WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"
 _GAP = r"(?:[ \t\u00a0]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _OFFICES = "Department|Ministry|Minister|Secretary|Institute|Office|Committee|School|Faculty|Bureau|College|Agency"
-_BODIES = "Administration|Agency|Authority|Board|Bureau|Commission|Committee|Council|Institute|Office|Service|Tribunal"
+_BODIES = (
+    "Administration|Agency|Authority|Board|Bureau|Commission|Committee|Council|Department|Executive|Inspectorate|"
+    "Institute|Office|Service|Tribunal"
+)
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
     rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
@@ -111,7 +116,8 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
     for number, (start, end) in enumerate(sentences):
         for match in _PHRASE.finditer(text, start, end):
             first, last = match.span()
-            heading = headings[number] or _is_shouted(match.group()) or (bool(heads) and _is_inside(first, heads))
+            is_shouted = match.group().isupper() and _is_shouted(match.group(), text, start, end)
+            heading = headings[number] or is_shouted or (bool(heads) and _is_inside(first, heads))
             letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
@@ -131,8 +137,12 @@ def _is_inside(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start <= place < end for start, end in spans)
 
 
-def _is_shouted(written: str) -> bool:
-    return written.isupper() and len(written.split()) >= MIN_SHOUTED
+def _is_shouted(written: str, text: str, start: int, end: int) -> bool:
+    """Whether capitals are emphasis: four words and more, or any in a sentence that is nearly all in capitals."""
+    if len(written.split()) >= MIN_SHOUTED:
+        return True
+    words = text[start:end].split()
+    return sum(map(str.isupper, words)) >= max(2 * MIN_SHOUTED, _SHOUTED_SHARE * len(words))
 
 
 def splits_after_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:

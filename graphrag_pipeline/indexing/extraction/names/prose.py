@@ -37,6 +37,7 @@ _MARKUP = tuple(
         ("/", r"(?<![\w/.~-])(?:~|\.{1,2})?(?:/[\w.+@%{}$*-]+){2,}/?"),  # /usr/share/doc
         ("/", r"(?<![\w/.-])[\w.+-]+(?:/[\w.+-]+)*/[\w+-]*\.[a-z][a-z0-9]{0,4}\b"),  # Objects/classobject.c
         ("-", r"(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"),  # a graph of commits
+        ("`", r"(?<=`)[A-Z][A-Z\d]+\.[A-Z\d]+(?=`)"),  # the name of a file
         ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
         ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
         ("_", r"\b(?=[\w.\\]*[a-zA-Z\d]\\?_[a-zA-Z\d])[\w.\\]+\b"),  # also HIGH\_MARKS of Markdown

@@ -18,6 +18,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
+    BODIES,
     DESCRIBING_HONORIFICS,
     EPITHETS,
     FEMALE_GIVEN_NAMES,
@@ -33,7 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
     CONCEPT,
@@ -59,6 +60,7 @@ _ABOUT_TAILS = words(
 )
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MAX_INITIALS = 6
+_SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
@@ -88,6 +90,7 @@ def find_canonical_forms(
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
     links |= _link_owned(kept_types, links)
     links |= _link_initials(kept_types, links)
+    links |= _link_codes(kept_types, links)
     return {form: _link_held(_follow(spelling, links), links) for form, spelling in chosen.items()}
 
 
@@ -101,9 +104,17 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
         bracketed, after_or = match.groups()
         short = bracketed or after_or
         is_spelled = is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form))
+        is_spelled = is_spelled or bool(bracketed and _skips_one_word(short, name.form))
         if is_spelled or (bracketed and _is_institution(short, name.form)):
             found[short] = name.form
     return found
+
+
+def _skips_one_word(short: str, long: str) -> bool:
+    """Whether an acronym has the initials of a name but for one: "Volume Shadow Copy Service (VSS)"."""
+    initials = "".join(word[0] for word in long.split() if word[0].isupper())
+    shorter = {initials[:n] + initials[n + 1 :] for n in range(1, len(initials))}
+    return len(short) > 2 and short in shorter
 
 
 def _is_institution(short: str, long: str) -> bool:
@@ -267,6 +278,20 @@ def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[s
     return {short: long for short, long in found.items() if short != long}
 
 
+def _link_codes(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
+    """Link a short code to the only name that ends with it: "S3" to "Amazon S3"."""
+    longs: defaultdict[str, set[str]] = defaultdict(set)
+    for form, kind in types.items():
+        owner, _, code = form.rpartition(" ")
+        if owner.isalpha() and not is_also_a_word(owner) and kind in _TERM_TYPES and _SHORT_CODE.fullmatch(code):
+            longs[code].add(form)
+    return {
+        code: min(forms)
+        for code, forms in longs.items()
+        if len(forms) == 1 and types.get(code) in _TERM_TYPES and code not in links
+    }
+
+
 def _ends(rest: list[str]) -> tuple[str, str]:
     """Return first and last word; initials are one word, so "J. R. R. Tolkien" equals "J.R.R. Tolkien"."""
     initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
@@ -391,6 +416,10 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
             links[form] = " ".join(words[:-1])
         elif " of " not in form:
             starts[words[0]].add(form)
+    for short in counts:
+        bodies = [form for form in organizations if short in form.split()]
+        if short.upper() in BODIES and len(bodies) == 1 and bodies[0].startswith(f"{short} of "):
+            links[short] = bodies[0]  # "the Board" of "Board of Trustees"
     for short, longs in starts.items():
         is_other = short in surnames or title_of(short) in load_places()
         if len(longs) != 1 or is_other:

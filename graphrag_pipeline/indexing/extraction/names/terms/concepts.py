@@ -35,6 +35,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
     count_uses,
+    is_superlative,
     may_be_adjective,
     may_be_noun,
     may_be_verb,
@@ -54,6 +55,7 @@ _MIN_KEYNESS = 20.0
 _MIN_STORY_KEYNESS = 45.0  # in a document that tells a story
 _MIN_EVERYDAY_KEYNESS, _MIN_EVERYDAY_COUNT = 40.0, 12
 _MIN_NOUN_SHARE = 0.6  # of the uses of a word that its neighbours decide
+_MIN_ONLY_SO = 3  # occurrences of a phrase with one word before it
 _MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
 _MIN_NOUN_USES = 0.1  # of all occurrences of a word
 
@@ -202,13 +204,25 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses) -> bool:
         return False
     if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
         return False
-    if uses.noun_share(last) < _MIN_HEAD_SHARE or first.upper() in VAGUE_FIRST or _is_number(first):
+    is_vague = first.upper() in VAGUE_FIRST and not _is_only_so(phrase, uses)
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or is_superlative(first) or _is_number(first):
         return False
-    if any(word.upper() in VERBS or word.upper() in VAGUE_FIRST for word in phrase):
+    if any(word.upper() in VERBS for word in phrase) or any(word.upper() in VAGUE_FIRST for word in phrase[1:]):
         return False
     return not any(_is_plural(word, uses) for word in phrase[:-1]) and (
         may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]
     )
+
+
+def _is_only_so(phrase: tuple[str, ...], uses: WordUses) -> bool:
+    """Whether a document always writes a phrase of two words with the same word before: "total contact cast"."""
+    rest = phrase[1:]
+    runs = [(run, n) for run, n in uses.runs.items() if len(rest) == 2 and _contains(run, rest)]
+    return sum(n for _, n in runs) >= _MIN_ONLY_SO and all(_contains(run, phrase) for run, _ in runs)
+
+
+def _contains(run: tuple[str, ...], part: tuple[str, ...]) -> bool:
+    return any(run[place : place + len(part)] == part for place in range(len(run) - len(part) + 1))
 
 
 def _is_number(word: str) -> bool:

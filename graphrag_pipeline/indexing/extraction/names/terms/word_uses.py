@@ -76,7 +76,9 @@ _FINITE = frozenset(
 _BEFORE_SUBJECT = frozenset({"", ".", ";", ":", ",", "if", "when", "because", "while", "unless", "until"})
 _SINGULARS = frozenset(
     word.lower()
-    for word in words("news series species lens means goods alias canvas atlas bias always hers yours ours")
+    for word in words("""
+    news series species lens means goods alias canvas atlas bias always hers yours ours dues premises proceeds customs
+    """)
 )
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
 _ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ular", "most", "ic", "ant", "ent")
@@ -277,6 +279,11 @@ def may_be_verb(word: str) -> bool:
     ranks = load_ranks()
     stems = {word.removesuffix("e"), word + word[-1], f"{word[:-1]}i" if word.endswith("y") else word}
     return any(f"{stem}ed" in ranks for stem in stems) and any(f"{stem}ing" in ranks for stem in (*stems, word))
+
+
+def is_superlative(word: str) -> bool:
+    """Whether a word is a superlative: "newest", not "forest"."""
+    return len(word) > 5 and word.endswith("est") and (word[:-3] + "er") in load_ranks()
 
 
 def _is_comparative(word: str) -> bool:

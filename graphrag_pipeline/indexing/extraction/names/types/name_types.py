@@ -17,6 +17,8 @@ from itertools import pairwise
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    BODIES,
+    BUILDINGS,
     GIVEN_NAMES,
     ORGANIZATIONS_IN_CAPITALS,
     words,
@@ -44,9 +46,6 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
-_BODIES = words(  # "the Board agreed"
-    "agency authority board bureau commission committee company council ministry parliament senate tribunal"
-)
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
@@ -114,7 +113,7 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in names)
     is_technical = n_terms >= _MIN_TERM_SHARE * len(names)
     typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
-    return typed | {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in _BODIES}
+    return typed | {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in BODIES}
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -283,12 +282,16 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_story: bool) -
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
+    if cues["vessel"]:
+        return CONCEPT
     if cues["place role"]:
         return GEO
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
+    if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES:
+        return ORGANIZATION if cues[PERSON] + cues["agency"] else GEO
     if words[0] in GIVEN_NAMES and "OF" not in words:
-        return PERSON
+        return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
         return PERSON
     if cues["organization role"] > cues["person role"]:  # also one that "said" something

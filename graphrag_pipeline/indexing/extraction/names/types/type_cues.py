@@ -36,6 +36,9 @@ _LIFE = regex.compile(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
+_VESSEL = regex.compile(
+    r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger)(?:,?\s+the)?\s+$"
+)
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _AMONG = words("at for")
@@ -62,6 +65,10 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
             yield ORGANIZATION
         if following in AGENT_VERBS and _is_agency(text, name):
             yield "agency"
+    if _follows_the(text, name) and not (after and after.group(1)) and not describes_noun(text, name):
+        yield "named thing"
+    if _VESSEL.search(text, max(name.start - 24, 0), name.start):
+        yield "vessel"
     before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
     if before is None:
         return

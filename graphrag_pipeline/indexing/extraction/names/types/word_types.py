@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     EVENTS,
     HOLDINGS,
     HONORIFICS,
+    JOINED_TAILS,
     KIN,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
@@ -45,15 +46,18 @@ _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
-_WEAK_PLACES = words("port state states channel bridge drive province")  # "Client Port"
+_SAINTS = words("st saint")
+_WEAK_PLACES = words("point pier quay reef port state states channel bridge drive province")  # "Client Port"
 _INSTITUTIONS = ORGANIZATION_HEADS & ORGANIZATION_TAILS
 _SCOPES = words("international national european american african asian global world federal royal united")
 _WEAK_TAILS = words("""
 software systems networks records services service technologies forces groups chemical chemicals semiconductor
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
-library
+library shipping refrigeration haulage
 """)
-_JOINED_TAILS = words("administration")  # "Food and Drug Administration"
+_HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
+_OFFICE_HOLDERS = words("officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee")
+_MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
 _OFFICES = words("office assembly")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
@@ -78,8 +82,14 @@ def type_by_words(form: str) -> str | None:
     ):  # "Covered Software"
         return None
     head = next((words[n - 1] for n in range(1, len(words)) if words[n] in ("OF", "FOR")), "")
+    head = head or next(
+        (words[n - 1] for n in range(1, len(words)) if words[n] == "ON" and words[n - 1] in _HEADS_ON), ""
+    )
     is_office = head in _OFFICES and "FOR" in words  # "Office for National Statistics"
-    is_institution = first in ORGANIZATION_HEADS or head in _INSTITUTIONS  # "National Institute of Standards"
+    is_group = head == "GROUP" and "WORKING" in words
+    is_institution = (
+        is_group or first in ORGANIZATION_HEADS or head in _INSTITUTIONS
+    )  # "National Institute of Standards"
     if head and (is_institution or is_office):
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
@@ -93,8 +103,12 @@ def type_by_words(form: str) -> str | None:
         return None
     if len(words) == 1:
         return ORGANIZATION if first in ORGANIZATIONS else None
-    if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in _JOINED_TAILS):
+    if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
         return ORGANIZATION
+    if _is_office_holder(words):
+        return PERSON
+    if first in _SAINTS and form.endswith("'s"):  # the church, hospital or school of that name
+        return GEO
     if words[-2:] == ["OF", "STATE"]:
         return PERSON if head in _OFFICERS else None
     if last in PLACE_TAILS:
@@ -109,6 +123,13 @@ def type_by_words(form: str) -> str | None:
         (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form)) or _is_author(form)
     )
     return PERSON if is_person else None
+
+
+def _is_office_holder(words: list[str]) -> bool:
+    """Whether common words name an office: "Deputy Clerk", "Harbour Master"; not "Task Manager"."""
+    if words[-1] == "MASTER":
+        return len(words) == 2 and words[0] in _MASTERS
+    return words[-1] in _OFFICE_HOLDERS and all(map(is_common_word, words[:-1]))
 
 
 def _is_event(words: list[str]) -> bool:

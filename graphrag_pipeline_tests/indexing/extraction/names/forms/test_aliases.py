@@ -153,3 +153,21 @@ def test_a_title_goes_with_a_full_name_that_comes_first_or_has_it() -> None:
     assert link("Captain Crane", "Tamsin Crane", text=before)["Captain Crane"] == "Tamsin Crane"
     titled = "Captain Crane spoke. Captain Tamsin Crane wept."
     assert link("Captain Crane", "Captain Tamsin Crane", text=titled)["Captain Crane"] == "Tamsin Crane"
+
+
+def test_a_short_code_goes_with_the_only_name_that_ends_with_it() -> None:
+    kinds = {"Amazon_S3": "CONCEPT", "S3": "CONCEPT", "Task_T1": "CONCEPT", "T1": "CONCEPT"}
+    links = link("Amazon S3", "S3", "Task T1", "T1", **kinds)
+    assert links["S3"] == "Amazon S3" and links["T1"] == "T1"
+
+
+def test_a_body_goes_with_its_only_full_name() -> None:
+    kinds = dict.fromkeys(("Board", "Board_of_Trustees", "Board_of_Trade"), "ORGANIZATION")
+    assert link("Board", "Board of Trustees", **kinds)["Board"] == "Board of Trustees"
+    assert link("Board", "Board of Trustees", "Board of Trade", **kinds)["Board"] == "Board"
+
+
+def test_an_acronym_may_skip_one_word_of_a_name() -> None:
+    text = "The Volume Shadow Copy Service (VSS) helps."
+    name = Name("Volume Shadow Copy Service", 4, 30, 0)
+    assert find_acronyms([name], text) == {"VSS": "Volume Shadow Copy Service"}

@@ -93,3 +93,11 @@ def test_adjectives_and_numbers_are_no_terms() -> None:
         "An insecure turbine fails. It is insecure, and an insecure, old turbine breaks forty-seven teeth of a wheel. "
     )
     assert not {"insecure", "forty-seven", "forty-seven teeth"} & set(choose_concepts(text * 6, set()))
+
+
+def test_a_phrase_keeps_the_word_that_always_precedes_it_and_drops_superlatives() -> None:
+    text = "A total contact cast is dry. The total contact cast is of plaster. It is a total contact cast. " * 2
+    text += "The newest snapshot is small. The newest snapshot is here. A snapshot is made. The snapshot ends. " * 2
+    concepts = choose_concepts(text, set())
+    assert "total contact cast" in concepts and "contact cast" not in concepts
+    assert not any(concept.startswith("newest") for concept in concepts)

@@ -15,6 +15,18 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
     ("form", "expected"),
     [
         ("Mr. Scrooge", "PERSON"),
+        ("Harbour Master", "PERSON"),
+        ("Task Master", None),
+        ("St. Mary's", "GEO"),
+        ("Royal Infirmary", "ORGANIZATION"),
+        ("Norbury Shipping", "ORGANIZATION"),
+        ("Covered Shipping", None),
+        ("International Working Group on the Diabetic Foot", "ORGANIZATION"),
+        ("Committee on Climate Change", "ORGANIZATION"),
+        ("House on Fire", None),
+        ("Health and Safety Executive", "ORGANIZATION"),
+        ("Gull Point", "GEO"),
+        ("Focal Point", None),
         ("Sir John", "PERSON"),
         ("Scrooge's nephew", "PERSON"),
         ("Scrooge's office", "GEO"),
@@ -194,3 +206,14 @@ def test_an_acronym_that_mostly_describes_nouns_is_a_term() -> None:
 def _occurrences(text: str, *forms: str) -> list[Name]:
     found = [Name(form, m.start(), m.end(), 0) for form in forms for m in regex.finditer(form, text)]
     return sorted(found, key=lambda name: name.start)
+
+
+def test_a_building_acts_as_a_body_and_a_ship_is_no_person() -> None:
+    text = "Trinity House wrote to Customs House. The Margaret Ellen was lost beside the trawler Silver Tern."
+    types = type_names(_occurrences(text, "Trinity House", "Customs House", "Margaret Ellen", "Silver Tern"), text)
+    assert types == {
+        "Trinity House": "ORGANIZATION",
+        "Customs House": "GEO",
+        "Margaret Ellen": "CONCEPT",
+        "Silver Tern": "CONCEPT",
+    }

@@ -1,0 +1,45 @@
+"""Scientific names of species: "Staphylococcus aureus" is one name, although its second word has no capital.
+
+Keep out: names of capitalized words (`finder.py`) and terms in lower case (`terms/concepts.py`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+
+_SPECIES = regex.compile(
+    r"(?<![\p{L}\p{Nd}-])(\p{Lu}\p{Ll}{3,}(?:us|a|um|is|on|as|es|ix|ys))\s+"
+    r"(\p{Ll}{2,}(?:us|a|um|is|ae|i|ans|ens|ix|es))(?![\p{L}\p{Nd}'’-])"
+)
+_MIN_RANK = 20_000  # of an epithet that English also has as a word
+
+
+def join_species(names: Iterable[Name], text: str, starts: list[int]) -> list[Name]:
+    """Return the names with those of species, in reading order, instead of the names that overlap one.
+
+    The genus is no word of English, and the epithet is rare in English; both have Latin endings.
+
+    Args:
+        starts: start offset of each sentence, in order.
+    """
+    found = [
+        Name(f"{genus} {epithet}", match.start(), match.end(), bisect_right(starts, match.start()) - 1)
+        for match in _SPECIES.finditer(text)
+        if _is_species(genus := match.group(1), epithet := match.group(2))
+    ]
+    if not found:
+        return list(names)
+    kept = [name for name in names if not any(name.start < other.end and other.start < name.end for other in found)]
+    return sorted(kept + found, key=lambda name: (name.start, name.end))
+
+
+def _is_species(genus: str, epithet: str) -> bool:
+    is_word = token_rank(genus) is not None or english_rank(genus.lower()) is not None
+    return not is_word and token_rank(epithet) is None and (english_rank(epithet) or _MIN_RANK) >= _MIN_RANK
