@@ -104,7 +104,7 @@ def test_two_indexes_live_beside_the_assets_of_a_project(project: Path, run_dg: 
     assert {"wiki_input_folder_sensor", "news_notify_failure"} <= {each["name"] for each in listed["sensors"]}
 
     run_dg("launch", "--job", "news_reindex_stale")
-    question = {"ops": {"open_snapshot_for_basic_search": {"config": {"question": "Where does Bob Lund work?"}}}}
+    question = {"question": "Where does Bob Lund work?"}
     job = build(project / "indexes" / "news", key_prefix=["news"]).resolve_job_def("news_basic_search_job")
     with dg.DagsterInstance.from_config(str(project / "home")) as instance:
         assert job.execute_in_process(question, instance=instance).success

@@ -74,11 +74,8 @@ def test_query_jobs_call_the_same_model_and_show_its_account(indexed: Path) -> N
         root = Root(indexed)
         for method, last in (("local", "answer_question"), ("global", "reduce_points")):
             job = build_definitions(root).resolve_job_def(f"{method}_search_job")
-            op = f"open_snapshot_for_{method}_search"
-            config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-                      "ops": {op: {"config": {"question": QUESTION}}}}  # fmt: skip
             with open_instance(root) as instance:
-                result = job.execute_in_process(instance=instance, run_config=config)
+                result = job.execute_in_process(instance=instance, run_config={"question": QUESTION})
             assert result.output_for_node(last)["answer"].startswith("His clerk is Bob Cratchit")
             shown = {
                 event.step_key: event.step_output_data.metadata

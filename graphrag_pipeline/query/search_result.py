@@ -33,6 +33,7 @@ class SearchResult:
         selection: how the context was chosen: the strategy, or the reports rated, kept and pruned.
         answering: the engine that wrote the answer, the number of invented citations, why a model gave no answer, and
             `left_out`, the number of records that its window did not hold, if there are any.
+        options: the options of the method that answered, as they were after defaults; not in the JSON form.
         candidates: the other records that local search could have chosen, if `return_candidate_context` is set. The
             JSON form lists them behind the context and marks each record by `in_context`.
     """
@@ -48,6 +49,7 @@ class SearchResult:
     selection: dict[str, Any] = field(default_factory=dict)
     answering: dict[str, Any] = field(default_factory=dict)
     candidates: Context | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dictionaries, strings and numbers."""

@@ -182,9 +182,8 @@ def test_a_missing_file_is_reported_with_its_whole_path_and_the_searched_folder(
 
 
 def run_job(root, **config) -> dict[str, dg.MetadataValue]:
-    run_config = {"ops": {"measure_gold_questions": {"config": config}}}
     with dg.DagsterInstance.ephemeral() as instance:
-        result = build_evaluation_job(root).execute_in_process(run_config=run_config, instance=instance)
+        result = build_evaluation_job(root).execute_in_process(run_config=config, instance=instance)
     [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
     return dict(output.metadata)
 

@@ -83,6 +83,15 @@ def _as_words(value: Any) -> str:
     return str(value)
 
 
+def round_figures(value: Any) -> Any:
+    """Return a value of JSON with its fractions rounded to four significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, Mapping):
+        return {name: round_figures(each) for name, each in value.items()}
+    return [round_figures(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 def as_markdown(text: str) -> dg.MarkdownMetadataValue:
     """Return text of documents or models as markdown in which no image is fetched and no link leads anywhere."""
     return dg.MetadataValue.md(neutralize_markdown(text))

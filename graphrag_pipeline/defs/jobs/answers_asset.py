@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
-from graphrag_pipeline.defs.assets.metadata import COST, as_markdown
+from graphrag_pipeline.defs.assets.metadata import COST, as_markdown, round_figures
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root
@@ -36,6 +36,7 @@ class KeptAnswer:
         usage: of models, and of the embedded engine if it wrote the answer.
         seconds: from question to answer.
         selection: how the context was chosen, as `SearchResult.selection`.
+        options: the options of the method that answered, with its defaults; `strategy` is one of local search.
     """
 
     question: str
@@ -46,6 +47,7 @@ class KeptAnswer:
     seconds: float
     n_citations: int
     selection: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
 def build_answers_asset(root: Root) -> dg.AssetSpec:
@@ -66,6 +68,8 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         "question": answer.question,
         "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
         "method": answer.method,
+        "strategy": answer.options.get("strategy") or f"{answer.method} search has none",
+        "options of the method": dg.MetadataValue.json(dict(answer.options)),
         "snapshot": answer.snapshot,
         **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
         "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
@@ -74,7 +78,7 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         COST: round(total.cost, 6),
         "seconds to answer": round(answer.seconds, 3),
         "citations in the answer": answer.n_citations,
-        "selection": dg.MetadataValue.json(dict(answer.selection)),
+        "selection": dg.MetadataValue.json(round_figures(answer.selection)),
     }
     metadata |= {name: answer.selection[name] for name in _COUNTS if name in answer.selection}
     if line := answer.usage.to_line():

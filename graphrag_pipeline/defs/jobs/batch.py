@@ -13,6 +13,7 @@ from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import COST
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.jobs.question_config import MethodName
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import BATCH_JOB
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
@@ -22,18 +23,20 @@ from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.methods.registry import look_up_method
 from graphrag_pipeline.query.search_result import SearchResult
 
 
 class BatchConfig(dg.Config):
     """The questions to answer, and how."""
 
-    questions: str = Field(description="File of questions (txt, csv, jsonl); a relative path is inside the root.")
+    questions: str = Field(
+        default="questions.txt",
+        description="File of questions (txt, csv, jsonl); a relative path is inside the root.",
+    )
     answers: str | None = Field(
         default=None, description="JSON lines file for the answers; default: the questions file with .answers.jsonl."
     )
-    method: str = Field(default="auto", description="Search method of questions without one.")
+    method: MethodName = Field(default=MethodName("auto"), description="Search method of questions without one.")
     filters: list[str] = Field(default=[], description="Read only matching documents, such as year>=2024.")
     snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
     concurrency: int = Field(default=CONCURRENCY, ge=1, le=64, description="Questions answered at once.")
@@ -51,9 +54,8 @@ class Batch:
 
 @dg.op(description="Read the questions and pin the snapshot.")
 def open_batch(context: dg.OpExecutionContext, config: BatchConfig, index_root: IndexRoot) -> Batch:
-    look_up_method(config.method)
     path = Path(index_root.path) / config.questions
-    default = BatchQuestion("", config.method, filters=tuple(config.filters))
+    default = BatchQuestion("", config.method.value, filters=tuple(config.filters))
     questions = read_question_file(path, default)
     with GraphIndex.open(index_root.path, snapshot=config.snapshot) as index:
         index.where(default.filters)
@@ -98,13 +100,19 @@ def report_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]
     return account
 
 
+@dg.config_mapping
+def _hand_on(config: BatchConfig) -> dg.RunConfig:
+    """Give the configuration of the job to its first op."""
+    return dg.RunConfig(ops={"open_batch": config})
+
+
 def build_batch_job(root: Root) -> dg.JobDefinition:
     """Build the job of a root."""
 
     @dg.job(
         name=full_name(root, BATCH_JOB),
         description="Answer a file of questions; answers that are in its file of answers are reused.",
-        config={"ops": {"open_batch": {"config": {"questions": "questions.txt"}}}},
+        config=_hand_on,
         **job_options(root),
     )
     def batch_job() -> None:
@@ -124,4 +132,5 @@ def _as_kept(result: SearchResult) -> KeptAnswer:
         result.seconds,
         len(result.citations),
         result.selection,
+        result.options,
     )

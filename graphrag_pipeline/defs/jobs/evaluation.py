@@ -37,7 +37,7 @@ class EvaluationConfig(dg.Config):
         description="Methods to measure, such as bm25, basic, local:graph; default: retrieval by baselines and by "
         "local search with every strategy, answers by every search.",
     )
-    k: int = Field(default=5, description="Number of text units in which evidence is looked for.")
+    k: int = Field(default=5, ge=1, description="Number of text units in which evidence is looked for.")
     snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
     against: str | None = Field(default=None, description="Another snapshot or another method to compare with.")
     answers: bool | None = Field(
@@ -108,6 +108,12 @@ def _show_differences(found: Evaluation) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(as_table(columns, rows))
 
 
+@dg.config_mapping
+def _hand_on(config: EvaluationConfig) -> dg.RunConfig:
+    """Give the configuration of the job to its op."""
+    return dg.RunConfig(ops={"measure_gold_questions": config})
+
+
 def build_evaluation_job(root: Root) -> dg.JobDefinition:
     """Build the job of a root."""
 
@@ -115,6 +121,7 @@ def build_evaluation_job(root: Root) -> dg.JobDefinition:
         name=full_name(root, EVALUATION_JOB),
         description="Retrieval and answers on gold questions: baselines, local search with every strategy, each "
         "search.",
+        config=_hand_on,
         **job_options(root),
     )
     def evaluation_job() -> None:

@@ -1,8 +1,8 @@
 """Query jobs, one per search method: its steps as visible ops, run from the Launchpad; the answer shows as markdown.
 
-The question is configuration of the first op alone, which records an observation of `index_snapshot`, so that lineage
-shows which index answered. The job of `auto` holds the ops of all methods and runs those of the one it picks. Keep out:
-how a method searches, and what an op does (`query_ops.py`).
+The configuration of a job is flat (`question_config.py`) and goes to the first op, which records an observation of
+`index_snapshot`, so that lineage shows which index answered. The job of `auto` holds the ops of all methods and runs
+those of the one it picks. Keep out: how a method searches, and what an op does (`query_ops.py`).
 """
 
 from typing import Any
@@ -16,7 +16,9 @@ from graphrag_pipeline.defs.jobs.query_ops import (
     build_step_op,
     method_output,
     opening_op_name,
+    pin_question,
 )
+from graphrag_pipeline.defs.jobs.question_config import question_config
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import SEARCH_JOB
 from graphrag_pipeline.defs.runs.naming import full_name
@@ -72,14 +74,24 @@ def build_query_jobs(root: Root) -> list[dg.JobDefinition]:
     return [_build_job(root, method) for method in METHODS.values()]
 
 
+def _map_question(root: Root, method: SearchMethod) -> dg.ConfigMapping:
+    """Return the mapping of a job's configuration to that of its first op."""
+    config_type = question_config(method, root.settings)
+
+    @dg.config_mapping
+    def hand_on(config: config_type) -> dg.RunConfig:  # type: ignore[valid-type]
+        return dg.RunConfig(ops={opening_op_name(method): pin_question(config)})
+
+    return hand_on
+
+
 def _build_job(root: Root, method: SearchMethod) -> dg.JobDefinition:
     """Build a method's job; the Launchpad shows a question to replace."""
-    asking = {"ops": {opening_op_name(method): {"config": {"question": method.example}}}}
 
     @dg.job(
         name=full_name(root, f"{method.name}{SEARCH_JOB}"),
         description=method.description,
-        config=asking,
+        config=_map_question(root, method),
         **job_options(root),
     )
     def job() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from graphrag_pipeline.defs.assets.metadata import as_markdown
+from graphrag_pipeline.defs.assets.metadata import as_markdown, round_figures
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.jobs.question_config import AskedQuestion
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.models.accounting import paid_run
@@ -25,34 +25,35 @@ from graphrag_pipeline.query.rendering import render_answer
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
 
 
-class QuestionConfig(dg.Config):
-    """A question; `settings` override the method's section of settings.yaml."""
-
-    question: str = Field(description="The question, in words.")
-    snapshot: str | None = Field(default=None, description="Snapshot id; default: the published snapshot.")
-    settings: dict[str, Any] = Field(default={}, description="Options of the method, such as {top_k_entities: 20}.")
-    filters: list[str] = Field(default=[], description="Read only matching documents, such as year>=2024.")
+class MethodOptions(dg.PermissiveConfig):
+    """Options of a method by name; null is a value, too."""
 
 
-class LocalQuestionConfig(QuestionConfig):
-    """A question for local search."""
+class PinnedQuestion(dg.Config):
+    """A question as the job's configuration (`question_config.py`) hands it to the first op."""
 
-    strategy: str | None = Field(
-        default=None, description="Text unit selection strategy; default: that of the settings."
-    )
+    question: str
+    filters: list[str]
+    snapshot: str | None = None
+    strategy: str | None = None
+    settings: MethodOptions = MethodOptions()
 
 
 # ---------------------------------------------------------------------------------------------------------------- open
 
 
+def pin_question(asked: AskedQuestion) -> PinnedQuestion:
+    """Return a job's configuration as plain values for its first op."""
+    return PinnedQuestion(**asked.model_dump(mode="json", warnings=False))
+
+
 def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
     """Build the op that pins a question of a method to a snapshot; its configuration is the question."""
-    config_type = LocalQuestionConfig if "strategy" in method.options else QuestionConfig
 
     @dg.op(name=opening_op_name(method), description="Pin the snapshot and read the question.")
     def open_snapshot(
         context: dg.OpExecutionContext,
-        config: config_type,  # type: ignore[valid-type]
+        config: PinnedQuestion,
         index_root: IndexRoot,
     ) -> SearchState:
         return _pin(context, index_root, config, method.name)
@@ -65,10 +66,11 @@ def opening_op_name(method: SearchMethod) -> str:
     return f"open_snapshot_for_{method.name}_search"
 
 
-def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: QuestionConfig, method: str) -> SearchState:
-    strategy = config.strategy if isinstance(config, LocalQuestionConfig) else None
+def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: PinnedQuestion, method: str) -> SearchState:
     index = GraphIndex.open(root.path, snapshot=config.snapshot)
-    request = SearchRequest(config.question, method, strategy, tuple(config.filters), config.settings)
+    request = SearchRequest(
+        config.question, method, config.strategy, tuple(config.filters), config.settings.model_dump()
+    )
     query = prepare_query(index, request)
     shown = {"snapshot": query.snapshot, "question": query.user_question, "job": context.job_name}
     if document_mask := index.where(query.filters).document_mask:
@@ -86,7 +88,7 @@ def build_step_op(step: SearchStep) -> dg.OpDefinition:
     @dg.op(name=step.name, description=step.description)
     def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> SearchState:
         after = _run(context, index_root, step, state)
-        context.add_output_metadata(step.show(after) | _models(after))
+        context.add_output_metadata(round_figures(step.show(after)) | _models(after))
         return after
 
     return run
@@ -119,9 +121,11 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
             usage=after.whole_usage,
             seconds=after.seconds,
             n_citations=len(answer.citations),
-            selection={**step.show(after), **query.time.account},
+            selection={**after.selection, **step.show(after), **query.time.account},
+            options=query.options,
         )
         keep_answer(context, index_root.open(), kept, query.filters)
+        context.log.info(f"The answer, by {query.method} search of snapshot {query.snapshot}:\n\n{markdown}")
         return output | {"answer": answer.text}
 
     return run
@@ -139,7 +143,7 @@ def build_choosing_op(step: SearchStep) -> dg.OpDefinition:
         context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState
     ) -> Iterator[dg.Output[SearchState]]:
         after = _run(context, index_root, step, state)
-        yield dg.Output(after, output_name=method_output(after.query.method), metadata=step.show(after))
+        yield dg.Output(after, output_name=method_output(after.query.method), metadata=round_figures(step.show(after)))
 
     return run
 

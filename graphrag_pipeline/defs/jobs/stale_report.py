@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
-from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.metadata import COST, as_table
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
@@ -65,7 +65,7 @@ def describe_stale(root: Root, manifests: Mapping[str, pa.Table]) -> dict[str, A
         "snapshot": root.snapshots.current() or "none published",
     }
     if estimates and None not in costs:
-        shown["estimated USD"] = sum(cost or 0.0 for cost in costs)
+        shown[f"estimated {COST}"] = round(sum(cost or 0.0 for cost in costs), 4)
     waiting = find_unpublished_candidate(root)
     return shown | ({"waiting for unpin": waiting} if waiting else {})
 

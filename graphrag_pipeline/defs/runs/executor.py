@@ -35,8 +35,12 @@ class LockedExecutor(InProcessExecutor):
 
 
 def job_options(root: Root) -> dict[str, Any]:
-    """Return the arguments of a root's jobs that bind them to it: the resource of their ops, and the executor."""
-    return {"resource_defs": {"index_root": IndexRoot.of(root)}, "executor_def": build_executor(root)}
+    """Return the arguments of a root's jobs that bind them to it: the resource of their ops, and the executor.
+
+    The resource has no configuration, so a Launchpad cannot point a job at another root.
+    """
+    bound = dg.ResourceDefinition.hardcoded_resource(IndexRoot.of(root))
+    return {"resource_defs": {"index_root": bound}, "executor_def": build_executor(root)}
 
 
 def build_executor(root: Root) -> dg.ExecutorDefinition:

@@ -114,6 +114,7 @@ class GraphIndex(IndexReader):
             selection=state.selection | filtered | query.time.account,
             answering=account_of(answer),
             candidates=state.candidates,
+            options=state.query.options,
         )
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:

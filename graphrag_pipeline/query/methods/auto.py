@@ -84,7 +84,6 @@ def _show_choice(state: SearchState) -> dict[str, Any]:
 METHOD = AutoMethod(
     name="auto",
     description="Picks one of the other searches by the question, and says why.",
-    example="Who is Scrooge's clerk and what does he have to do with Tiny Tim?",
     steps=(
         SearchStep(
             "choose_method",

@@ -21,7 +21,6 @@ def _select(index: IndexReader, state: SearchState, answerer: Answerer) -> Searc
 METHOD = SearchMethod(
     name="basic",
     description="Basic search: full text and vectors over text units, no graph.",
-    example="Who is Ebenezer Scrooge's clerk?",
     steps=(
         SearchStep(
             "select_basic_context",

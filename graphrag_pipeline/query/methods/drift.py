@@ -51,7 +51,6 @@ def _show_primer(state: SearchState) -> dict[str, Any]:
 METHOD = SearchMethod(
     name="drift",
     description="DRIFT search: from the nearest reports, by follow-up questions, into the graph.",
-    example="Who is Scrooge's clerk and what does he have to do with Tiny Tim?",
     steps=(
         SearchStep(
             "start_drift",

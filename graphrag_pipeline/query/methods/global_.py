@@ -71,7 +71,6 @@ def _account(state: SearchState) -> dict[str, Any]:
 METHOD = SearchMethod(
     name="global",
     description="Global search: community reports rated, mapped and reduced.",
-    example="What are the main themes of the story?",
     steps=(
         SearchStep(
             "rate_reports",

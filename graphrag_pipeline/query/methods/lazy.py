@@ -50,7 +50,6 @@ def _show_relevant(state: SearchState) -> dict[str, Any]:
 METHOD = SearchMethod(
     name="lazy",
     description="Lazy search: text units tested for relevance, best first; no reports needed.",
-    example="Who is Scrooge's clerk and what does he have to do with Tiny Tim?",
     steps=(
         SearchStep(
             "find_relevant_text_units",

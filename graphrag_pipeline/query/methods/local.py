@@ -48,7 +48,6 @@ SELECT_CONTEXT = SearchStep(
 METHOD = SearchMethod(
     name="local",
     description="Local search: entities near the question and what surrounds them.",
-    example="Who is Ebenezer Scrooge's clerk?",
     steps=(SELECT_CONTEXT, ANSWER_FROM_CONTEXT),
     needs=("entities",),
 )

@@ -47,7 +47,6 @@ class SearchMethod:
 
     Attributes:
         description: of its Dagster job.
-        example: a question that the Launchpad shows at first.
         steps: the last one writes the answer; those of the method that `auto` picks follow its own.
         needs: contract tables that must have a readable row.
         budget_option: the setting with the most tokens that one question may spend with models.
@@ -56,7 +55,6 @@ class SearchMethod:
 
     name: str
     description: str
-    example: str
     steps: tuple[SearchStep, ...]
     needs: tuple[str, ...] = ()
     budget_option: str = "budget"

@@ -54,6 +54,12 @@ class Query:
     filters: tuple[str, ...]
     time: TimeScope
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the method as plain values, with its defaults."""
+        options: dict[str, Any] = self.settings.model_dump(mode="json")
+        return options
+
 
 @dataclass(frozen=True)
 class SearchState:

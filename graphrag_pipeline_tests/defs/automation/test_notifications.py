@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 import pytest
@@ -26,12 +26,12 @@ def hook() -> Iterator[Hook]:
         yield server
 
 
-def end_run(root: Root, job_name: str) -> None:
+def end_run(root: Root, job_name: str, config: Mapping[str, object] = QUIET) -> None:
     """Run a job and evaluate the sensor that belongs to its end."""
     success, failure = build_notification_sensors(root)
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def(job_name)
-        result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+        result = job.execute_in_process(instance=instance, run_config=config, raise_on_error=False)
         event = result.get_run_success_event() if result.success else result.get_run_failure_event()
         context = dg.build_run_status_sensor_context(
             sensor_name="notify",
@@ -61,7 +61,7 @@ def test_success_is_reported_with_snapshot_and_counts(indexed_root: Root, hook: 
     )
     assert message["counts"]["documents"] == 3 and message["run_id"]
     end_run(root, "stale_report")
-    end_run(root, "batch_job")  # fails: there are no questions
+    end_run(root, "batch_job", {})  # fails: there are no questions
     assert len(hook.messages) == 1, "reports and answers are not index runs"
 
 

@@ -22,7 +22,6 @@ from graphrag_pipeline_tests.support.corpora import small_index
 
 pytestmark = pytest.mark.slow
 
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 NUMBERS = (
     "tokens sent and received",
     "model calls",
@@ -48,13 +47,12 @@ def definitions(root: Root) -> dg.Definitions:
 
 
 def run_job(
-    root: Root, definitions: dg.Definitions, job: str, op: str, **config: object
+    root: Root, definitions: dg.Definitions, job: str, **config: object
 ) -> tuple[dg.ExecuteInProcessResult, list[dict[str, Any]]]:
     """The result of a job, and the metadata of the answers that it added to the history."""
-    run_config = {**QUIET, "ops": {op: {"config": config}}}
     with open_instance(root) as instance:
         result = definitions.resolve_job_def(job).execute_in_process(
-            instance=instance, run_config=run_config, raise_on_error=False
+            instance=instance, run_config=config, raise_on_error=False
         )
         events = instance.get_records_for_run(result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION).records
     kept = [record.asset_materialization for record in events]
@@ -66,7 +64,7 @@ def test_a_batch_job_answers_a_file_and_keeps_each_answer_with_its_account(
     root: Root, definitions: dg.Definitions
 ) -> None:
     (root.path / "questions.txt").write_text(f"{WHO}\n{LOVED}\n")
-    result, kept = run_job(root, definitions, "batch_job", "open_batch", questions="questions.txt", method="local")
+    result, kept = run_job(root, definitions, "batch_job", questions="questions.txt", method="local")
     assert result.success
     lines = (root.path / "questions.answers.jsonl").read_text().splitlines()
     answers = [json.loads(line) for line in lines]
@@ -84,7 +82,7 @@ def test_a_batch_job_answers_a_file_and_keeps_each_answer_with_its_account(
     assert kept[0]["selection"] == answers[0]["selection"] and kept[0]["seconds to answer"] > 0
     observed = [event.asset_key for event in result.all_events if event.event_type_value == "ASSET_OBSERVATION"]
     assert observed == [dg.AssetKey("index_snapshot")]
-    again, kept = run_job(root, definitions, "batch_job", "open_batch", questions="questions.txt", method="local")
+    again, kept = run_job(root, definitions, "batch_job", questions="questions.txt", method="local")
     assert again.output_for_node("tell_batch_account")["kept"] == 2 and kept == []
 
 
@@ -92,7 +90,7 @@ def test_a_batch_with_a_question_that_fails_answers_the_others_and_fails(
     root: Root, definitions: dg.Definitions
 ) -> None:
     (root.path / "mixed.jsonl").write_text(json.dumps({"question": WHO, "method": "hybrid"}) + f'\n"{WHO}"\n')
-    result, kept = run_job(root, definitions, "batch_job", "open_batch", questions="mixed.jsonl", answers="out.jsonl")
+    result, kept = run_job(root, definitions, "batch_job", questions="mixed.jsonl", answers="out.jsonl")
     assert not result.success and len(kept) == 1
     failed, answered = map(json.loads, (root.path / "out.jsonl").read_text().splitlines())
     assert "unknown search method 'hybrid'" in failed["error"] and answered["answer"]
@@ -104,8 +102,7 @@ def test_a_batch_with_a_question_that_fails_answers_the_others_and_fails(
 def test_a_query_job_adds_its_answer_to_the_history(
     root: Root, definitions: dg.Definitions, method: str, chosen: str
 ) -> None:
-    op = f"open_snapshot_for_{method}_search"
-    _, [shown] = run_job(root, definitions, f"{method}_search_job", op, question=WHO, filters=["title!=c.txt"])
+    _, [shown] = run_job(root, definitions, f"{method}_search_job", question=WHO, filters=["title!=c.txt"])
     assert (shown["question"], shown["method"], shown["filters"]) == (WHO, chosen, "title!=c.txt")
     assert shown["answer"] and shown["snapshot"] == root.snapshots.current()
     assert all(isinstance(shown[name], int | float) for name in NUMBERS)
@@ -118,8 +115,7 @@ def test_a_model_answer_is_kept_with_the_account_of_all_ops(root: Root, tmp_path
         settings = {"chat_model": asking, "answers": {"engine": "model"}, "rating": {"engine": "model"}}
         settings["global_search"] = {"threshold": 0}  # else no report is relevant, and none is mapped
         (copied.path / "settings.yaml").write_text(yaml.safe_dump(settings))
-        op = "open_snapshot_for_global_search"
-        _, [shown] = run_job(copied, build_definitions(copied), "global_search_job", op, question=WHO)
+        _, [shown] = run_job(copied, build_definitions(copied), "global_search_job", question=WHO)
     assert shown["model calls"] == server.count() > 2, "rating, mapping and reducing"
     n_tokens = shown["tokens sent and received"]
     assert n_tokens > 0 and shown["model cost (USD)"] == pytest.approx(n_tokens / 1e6)
@@ -136,6 +132,6 @@ def test_the_history_is_downstream_of_the_snapshot_and_no_job_makes_it(root: Roo
 
 
 def test_a_missing_file_of_questions_is_named(root: Root, definitions: dg.Definitions) -> None:
-    result, _ = run_job(root, definitions, "batch_job", "open_batch", questions="nowhere.txt")
+    result, _ = run_job(root, definitions, "batch_job", questions="nowhere.txt")
     failure = next(event for event in result.all_events if event.is_step_failure).step_failure_data
     assert f"{Path(root.path) / 'nowhere.txt'}: cannot be read" in str(failure.error)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dagster as dg
 import pytest
 
@@ -12,12 +10,10 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 pytestmark = pytest.mark.slow
 
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 QUESTION = "Who is Scrooge's clerk?"
 
 
@@ -30,10 +26,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 def ask(root: Root, method: str, **config: object) -> tuple[dg.ExecuteInProcessResult, dg.DagsterInstance]:
     job = build_definitions(root).resolve_job_def(f"{method}_search_job")
-    op = f"open_snapshot_for_{method}_search"
-    run_config = {**QUIET, "ops": {op: {"config": {"question": QUESTION, **config}}}}
     with open_instance(root) as instance:
-        return job.execute_in_process(instance=instance, run_config=run_config), instance
+        return job.execute_in_process(instance=instance, run_config={"question": QUESTION, **config}), instance
 
 
 ANSWERING = {"global": "reduce_points", "drift": "answer_by_drift", "lazy": "answer_lazily", "auto": "answer_locally"}
@@ -71,15 +65,41 @@ def test_a_query_job_shows_the_matched_entities_that_the_context_has_no_text_abo
     assert len(shown["unheard_entities"].value.split(", ")) == 2
 
 
-def test_an_unknown_option_names_the_nearest_one(root: Root) -> None:
-    with pytest.raises(Exception, match="did you mean 'top_k_entities'"):
-        ask(root, "local", settings={"top_k_entites": 2})
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"settings": {"top_k_entites": 2}}, "top_k_entites"),
+        ({"strategy": "deepest"}, "not in enum type StrategyName got deepest"),
+        ({"settings": {"packing": "loose"}}, "not in enum type packing_value got loose"),
+        ({"settings": {"top_k_entities": "many"}}, "root:settings:top_k_entities"),
+        ({"strateggy": "balanced"}, "strateggy"),
+        ({"settings": {"strategy": "graph"}}, "strategy"),
+    ],
+)
+def test_a_mistake_in_the_launchpad_is_refused_before_the_run(
+    root: Root, config: dict[str, object], message: str
+) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError, match=message):
+        ask(root, "local", **config)
 
 
-def test_jobs_come_with_a_question_to_replace(tmp_path: Path) -> None:
-    definitions = build_definitions(make_root(tmp_path))
-    for method in METHODS:
-        assert "question" in str(definitions.resolve_job_def(f"{method}_search_job").run_config)
+def test_a_number_out_of_bounds_fails_the_first_op_with_the_name_of_the_option(root: Root) -> None:
+    with pytest.raises(Exception, match=r"options of local_search: top_k_entities: .*greater than or equal to 1"):
+        ask(root, "local", settings={"top_k_entities": 0})
+
+
+def test_the_answer_is_in_the_log_and_recorded_with_strategy_and_options(root: Root) -> None:
+    result, _ = ask(root, "local", strategy="round_robin", settings={"top_k_entities": 3})
+    answer = result.output_for_node("answer_question")["answer"]
+    with open_instance(root) as instance:
+        lines = [entry.user_message for entry in instance.all_logs(result.run_id)]
+        event = instance.get_latest_materialization_event(dg.AssetKey("answers"))
+    assert any(line.startswith("The answer, by local search") and answer in line for line in lines)
+    assert event and event.asset_materialization
+    shown = {name: value.value for name, value in event.asset_materialization.metadata.items()}
+    assert shown["strategy"] == "round_robin"
+    options = Root(root.path).settings.local_search.model_dump(mode="json")
+    assert shown["options of the method"] == options | {"strategy": "round_robin", "top_k_entities": 3}
 
 
 @pytest.mark.parametrize("method", ["local", "global"])

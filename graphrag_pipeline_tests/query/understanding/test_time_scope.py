@@ -169,10 +169,8 @@ def test_where_a_time_leaves_no_relevant_report_a_model_reads_its_texts_by_optio
 def test_a_query_job_reads_the_same_documents_and_keeps_the_account(dated: GraphIndex) -> None:
     root = dated._models_of_root
     job = build_definitions(root).resolve_job_def("global_search_job")
-    config = {"open_snapshot_for_global_search": {"config": {"question": TWO_WEEKS}}}
     with open_instance(root) as instance:
-        quiet = {"console": {"config": {"log_level": "CRITICAL"}}}
-        done = job.execute_in_process(instance=instance, run_config={"ops": config, "loggers": quiet})
+        done = job.execute_in_process(instance=instance, run_config={"question": TWO_WEEKS})
         kept = instance.get_latest_materialization_event(dg.AssetKey("answers"))
     result = dated.search(TWO_WEEKS, method="global")
     assert done.output_for_node("reduce_points") == {

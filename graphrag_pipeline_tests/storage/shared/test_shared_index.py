@@ -142,7 +142,7 @@ def test_a_query_job_reads_a_snapshot_published_elsewhere(
     other = reader(tmp_path / "other", s3_url)
     with open_instance(other) as instance:
         job = build_definitions(other).resolve_job_def("basic_search_job")
-        config = {"ops": {"open_snapshot_for_basic_search": {"config": {"question": "Who is Bob Cratchit?"}}}} | QUIET
+        config = {"question": "Who is Bob Cratchit?"}
         result = job.execute_in_process(instance=instance, run_config=config)
     assert result.success
     observations = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
