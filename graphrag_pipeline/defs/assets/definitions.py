@@ -16,6 +16,7 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
+from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
@@ -86,8 +87,7 @@ def _materialization(
         with contextlib.ExitStack() as held:
             if session is None:  # an index run reports its costs itself
                 held.callback(lambda: report_costs(context.instance, index_root.open()))
-            if is_retried:
-                held.enter_context(retrying(context, RETRY_POLICY))
+            held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
             result = _run_stage(context, index_root, stage, session or IndexSession())
         if result:
             yield result

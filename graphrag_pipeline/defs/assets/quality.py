@@ -20,6 +20,8 @@ from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 
+_DIGITS = 4
+
 
 def of_quality(root: Root, snapshot_id: str, before: Snapshot | None = None) -> dict[str, Any]:
     """Return the quality figures of a snapshot as metadata; the reason if they cannot be measured.
@@ -33,7 +35,8 @@ def of_quality(root: Root, snapshot_id: str, before: Snapshot | None = None) -> 
         quality = measure_quality(root, root.snapshots.open(snapshot_id), before)
     except PipelineError as error:
         return {"quality not measured": str(error)}
-    figures = {f"quality {f.name}": f.value for f in quality.figures if f.value is not None}
+    measured = ((FIGURES[f.name].meaning, f.value) for f in quality.figures if f.value is not None)
+    figures = {f"quality: {meaning}": round(value, _DIGITS) for meaning, value in measured}
     return {"quality warnings": len(quality.warnings(root.settings.quality)), **figures}
 
 

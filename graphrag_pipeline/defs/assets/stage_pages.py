@@ -17,6 +17,7 @@ from graphrag_pipeline.defs.assets.pictures import plot_bars
 from graphrag_pipeline.defs.assets.previews import Preview, preview_of, render_highest_reports, units_by_document
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
 from graphrag_pipeline.defs.runs.naming import asset_key
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 
 
@@ -27,16 +28,16 @@ def describe_contents(contents: StageContents) -> dict[str, Any]:
     previews = {name: preview_of(contents, name) for name in shown}
     return {
         **of_rows(shown),
-        **{f"preview of {name}": show_preview(found) for name, found in previews.items() if found},
+        **{f"preview of {name}": show_preview(found, contents.partition) for name, found in previews.items() if found},
         **_EXTRAS.get(contents.stage.name, _nothing)(contents),
         **_files(contents),
     }
 
 
-def show_preview(preview: Preview) -> dg.MarkdownMetadataValue:
+def show_preview(preview: Preview, partition: str) -> dg.MarkdownMetadataValue:
     """Return a preview as a markdown table below a line on its rows."""
     if not preview.rows:
-        return dg.MetadataValue.md("no rows")
+        return dg.MetadataValue.md("no rows" if partition == WHOLE else f"no rows in bucket {partition}")
     used = [at for at in range(len(preview.names)) if any(row[at] not in ("", None) for row in preview.rows)]
     table = as_table([preview.names[at] for at in used], ([row[at] for at in used] for row in preview.rows))
     return dg.MetadataValue.md(f"{preview.describe()}\n\n{table}")
@@ -83,7 +84,7 @@ def _of_documents(contents: StageContents) -> dict[str, Any]:
 
 def _of_text_units(contents: StageContents) -> dict[str, Any]:
     tokens = of_tokens("text units", contents.read("text_units", ("n_tokens",))["n_tokens"])
-    return {"text units by document": show_preview(units_by_document(contents)), **tokens}
+    return {"text units by document": show_preview(units_by_document(contents), contents.partition), **tokens}
 
 
 def _of_graph(contents: StageContents) -> dict[str, Any]:

@@ -5,7 +5,6 @@ A Dagster run has one partition, and these jobs need all buckets and the whole c
 carry this run's id as a tag. Their definitions are made from the files on disk, not from the loaded code.
 """
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ import dagster as dg
 from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
+from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
@@ -62,7 +62,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         opened = index_root.open()
         if has_old_definitions(context, opened):
             context.log.warning(f"{RELOAD}: this run uses the files on disk; the UI still shows older definitions")
-        trying = retrying(context, RETRY_POLICY) if is_retried else contextlib.nullcontext()
+        trying = retrying(context, RETRY_POLICY) if is_retried else in_words()
         account = CallStats()
         with trying:
             shown = body(context, opened.counted_in(account))
@@ -105,7 +105,7 @@ def _describe(report: IndexReport) -> dict[str, Any]:
         "documents": report.n_documents,
         "documents not readable": len(report.problems),
         "partitions computed": len(report.ran),
-        "partitions that came out equal above": len(report.reused),
+        "partitions not computed, as what they read came out equal": len(report.reused),
         "computed": _count(report.ran),
         "snapshot": report.snapshot,
     }

@@ -1,16 +1,18 @@
-"""Errors of Dagster runs in one line: the cause in our words instead of Dagster's stack of wrappers."""
+"""Errors of Dagster runs: the cause in our words, in a line or first on a run's page, instead of Dagster's wrappers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import dagster as dg
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
 
 if TYPE_CHECKING:
-    from dagster import ExecuteInProcessResult
-
     from graphrag_pipeline.defs.runs.private_api import SerializableErrorInfo
 
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
@@ -18,7 +20,24 @@ _INTERRUPTED = "DagsterExecutionInterruptedError"
 """Dagster raises this for both Ctrl-C and SIGTERM while a stage runs."""
 
 
-def failure_of(result: ExecuteInProcessResult, partition: str) -> BaseException:
+class ExplainedError(dg.Failure, PipelineError):
+    """An error whose words Dagster shows first on the page of a run, above its own and the traceback."""
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Let a step fail with the words of a `PipelineError`, not with "Error occurred while executing op".
+
+    Raises:
+        ExplainedError: instead of a `PipelineError`, which is its cause.
+    """
+    try:
+        yield
+    except PipelineError as error:
+        raise ExplainedError(str(error), allow_retries=False) from error
+
+
+def failure_of(result: dg.ExecuteInProcessResult, partition: str) -> BaseException:
     """Return why a run failed, in one line: a `PipelineError`, or a `KeyboardInterrupt` if it was stopped."""
     for event in result.all_events:
         if event.event_type_value == "PIPELINE_CANCELED":
@@ -57,10 +76,13 @@ def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseExcept
 
 
 def _our_errors() -> dict[str, type[PipelineError]]:
-    """Class by name for `PipelineError` and its subclasses; one that needs more than a message becomes the former."""
+    """Class by name for `PipelineError` and its subclasses; one that needs more than a message becomes the former.
+
+    An `ExplainedError` is not among them: its cause is the error.
+    """
     found, pending = {}, [PipelineError]
     while pending:
         error = pending.pop()
         found[error.__name__] = error if error.__init__ is PipelineError.__init__ else PipelineError
-        pending += error.__subclasses__()
+        pending += (other for other in error.__subclasses__() if other is not ExplainedError)
     return found

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.spending import BudgetExceededError
@@ -35,12 +36,17 @@ def retrying(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: 
     """Retry a step if its error may pass; an interrupted step ends its run as canceled.
 
     Raises:
-        RetryRequested: Dagster starts another attempt, or fails the step after the last attempt.
+        RetryRequested: Dagster starts another attempt; its words are those of the error.
+        ExplainedError: a retry cannot cure the error, or this was the last attempt.
     """
-    try:
-        yield
-    except _STAYING:
-        raise
-    except (PipelineError, OSError) as error:
-        wait_s = policy.calculate_delay(context.retry_number + 1)
-        raise dg.RetryRequested(policy.max_retries, wait_s) from error
+    with in_words():
+        try:
+            yield
+        except _STAYING:
+            raise
+        except (PipelineError, OSError) as error:
+            if context.retry_number >= policy.max_retries:
+                raise
+            request = dg.RetryRequested(policy.max_retries, policy.calculate_delay(context.retry_number + 1))
+            request.args = (str(error),)
+            raise request from error

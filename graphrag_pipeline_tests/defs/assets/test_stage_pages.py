@@ -55,6 +55,14 @@ def test_previews_hold_no_hashes_and_no_python(root: Root, stage: str) -> None:
                 assert not _HASH.search(value) and not _REPR.search(value) and "](http:" not in value, (name, value)
 
 
+def test_the_preview_of_an_empty_bucket_names_the_bucket(tmp_path: Path) -> None:
+    empty = make_root(tmp_path / "root", settings="storage: {n_buckets: 8}")
+    build_tables(empty, ["corpus_manifest", "documents"])
+    keys = STAGES["documents"].partitions(empty.settings)
+    previews = {key: page(empty, "documents", key)["preview of documents"] for key in keys}
+    assert sum(text == f"no rows in bucket {key}" for key, text in previews.items()) >= len(keys) - 3
+
+
 def test_entities_are_ranked_by_degree_and_reports_by_rank(root: Root) -> None:
     entities = root.tables.read("entities", WHOLE)
     degrees = [int(row[2]) for row in rows(page(root, "graph")["preview of entities"])]

@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from graphrag_pipeline.defs.assets.quality import of_quality
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
@@ -79,6 +80,12 @@ def test_options_of_questions_are_refused(root: Root, call: Call) -> None:
 def test_an_unpublished_root_is_refused(tmp_path: Path, call: Call) -> None:
     (tmp_path / "settings.yaml").write_text("")
     assert_one_line_error(call("--root", tmp_path, "evaluate", "--index"), "no published index")
+
+
+def test_metadata_names_figures_in_words_and_rounds_them(root: Root) -> None:
+    shown = of_quality(root, str(root.snapshots.current()))
+    assert "quality: share of entities without a relationship" in shown
+    assert all(round(value, 4) == value for value in shown.values())
 
 
 def check_in_dagster(root: Root) -> dict[str, dg.AssetCheckEvaluation]:

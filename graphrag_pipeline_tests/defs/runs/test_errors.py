@@ -1,0 +1,50 @@
+"""The words of a failed step: ours come first on the page of its run, after retries, too."""
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.runs.errors import failure_of, in_words
+from graphrag_pipeline.defs.runs.retries import retrying
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.models.spending import BudgetExceededError
+
+SOON = dg.RetryPolicy(max_retries=1, delay=0)
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def fail_with(error: Exception, is_retried: bool) -> dg.ExecuteInProcessResult:
+    """Return a run whose only step fails."""
+
+    @dg.op
+    def failing(context: dg.OpExecutionContext) -> None:
+        with retrying(context, SOON) if is_retried else in_words():
+            raise error
+
+    @dg.job
+    def job() -> None:
+        failing()
+
+    return job.execute_in_process(raise_on_error=False, run_config=QUIET)
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_a_failed_step_shows_our_words_first(is_retried: bool) -> None:
+    result = fail_with(PipelineError("the model is down; start it"), is_retried)
+    [failure] = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    assert failure.error and failure.error.message.partition(": ")[2].strip() == "the model is down; start it"
+    assert failure.user_failure_data and failure.user_failure_data.description == "the model is down; start it"
+    assert str(failure_of(result, WHOLE)) == "failing failed: the model is down; start it"
+
+
+def test_a_step_that_is_tried_again_shows_why() -> None:
+    result = fail_with(PipelineError("the model is down; start it"), is_retried=True)
+    retries = [event for event in result.all_events if event.is_step_up_for_retry]
+    assert len(retries) == SOON.max_retries
+    assert "the model is down; start it" in retries[0].step_retry_data.error.message
+
+
+def test_an_error_that_stays_is_not_tried_again_and_keeps_its_class() -> None:
+    result = fail_with(BudgetExceededError("the budget is used up"), is_retried=True)
+    assert not [event for event in result.all_events if event.is_step_up_for_retry]
+    assert isinstance(failure_of(result, WHOLE), BudgetExceededError)
