@@ -25,7 +25,6 @@ T = TypeVar("T")
 
 EXCERPT = 300  # characters of a reply in a failure
 CUT_OFF = "length"  # OpenAI's `finish_reason` of a reply that reached the most tokens
-CUT_NOTE = "\n\n(The reply is cut off here: it reached the most tokens of a reply.)"
 """What readers of an answer get after a reply that was cut off."""
 
 
@@ -180,7 +179,8 @@ class StreamingChatModel(ChatModel, Protocol):
         """Yield the reply of `complete` in pieces as they arrive; a stored reply is one piece.
 
         A complete reply is stored. The request is retried until its first piece. After that piece, a reply that does
-        not parse is an error, without a corrective request. `CUT_NOTE` is the last piece of a reply that was cut off.
+        not parse is an error, without a corrective request. The last piece of a reply that was cut off is the note of
+        `text.cut_texts.cut_note`.
 
         Raises:
             CallFailedError: there is no usable reply, or the stream broke; `reply` holds the start of the text.

@@ -145,7 +145,8 @@ def _explain(error: ValidationError, path: Path, variables: Mapping[tuple[str, .
         else:
             variable = variables.get(tuple(str(part) for part in problem["loc"][:2]))
             source = f" in environment variable {variable}" if variable else ""
-            lines.append(f"{where or 'settings'}: {problem['msg']} (found {_show(problem)}{source})")
+            hint = "; quote a text that holds ': '" if variable and isinstance(problem["input"], dict) else ""
+            lines.append(f"{where or 'settings'}: {problem['msg']} (found {_show(problem)}{source}{hint})")
     return f"{path}: " + "; ".join(lines)
 
 

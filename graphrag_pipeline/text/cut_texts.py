@@ -12,6 +12,8 @@ from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u2026][\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]")
+CUT_NOTE = "\n\n(The reply is cut off here: it reached the most tokens of a reply.)"
+LOOP_NOTE = "\n\n(The reply is cut off here: it repeated itself.)"
 LOOP_TAIL = 40
 """Characters at the end of a text that a loop has written before."""
 LOOP_TIMES = 3
@@ -40,6 +42,16 @@ def cut_tokens(text: str, n_tokens: int) -> str:
         text = text[: grapheme_start(text, int(len(text) * SAFE_SHARE * max(0, limit) / size))]
         size = count_tokens_each([text])[0]
     return text
+
+
+def cut_note(text: str) -> str:
+    """Return what is shown below a reply that was cut off: that it was, and why."""
+    return LOOP_NOTE if is_loop(text) else CUT_NOTE
+
+
+def drop_cut_note(text: str) -> str:
+    """Return a reply as the model wrote it, without the note of `cut_note`."""
+    return text.replace(CUT_NOTE, "").replace(LOOP_NOTE, "")
 
 
 def is_loop(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -188,9 +189,17 @@ def _per_second(n_tokens: int, seconds: float) -> float:
     return n_tokens / seconds if seconds > 0 and n_tokens > 0 else float("inf")
 
 
+def _say_rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if math.isfinite(per_second) else "too many to measure"
+
+
 def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]:
-    tokens = f"reads {speed.read_per_s:,.0f} and writes {speed.written_per_s:,.0f} tokens a second"
-    yield Finding("speed", "ok", f"{tokens}, after {speed.latency_s:.2f} s for each request")
+    read, written = _say_rate(speed.read_per_s), _say_rate(speed.written_per_s)
+    yield Finding(
+        "speed",
+        "ok",
+        f"reads {read} and writes {written} tokens a second, after {speed.latency_s:.2f} s for each request",
+    )
     n = settings.max_concurrency
     if n > 1 and is_loopback(settings.base_url):
         if speed.n_parallel < SHARED:

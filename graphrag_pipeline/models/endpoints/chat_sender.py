@@ -35,13 +35,13 @@ from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
 from graphrag_pipeline.models.endpoints.streaming import OnToken, read_silently
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import (
-    LEAST_REPLY,
     MARGIN,
     READ,
     ModelWindow,
     PromptSize,
     choose_listed,
     count_prompt,
+    least_reply,
     read_model_windows,
 )
 from graphrag_pipeline.models.known_forms import KnownForms
@@ -241,7 +241,7 @@ class ChatSender:
             )  # fmt: skip
         self._learned.window.note_count(size.n_tokens, problem.n_prompt)
         left = window - (problem.n_prompt or int(MARGIN * size.n_tokens))
-        if left >= LEAST_REPLY and (size.cap is None or size.cap > left):
+        if left >= least_reply(window, size.cap) and (size.cap is None or size.cap > left):
             return replace(size, cap=left)
         self._raise_too_long(size, key, problem)
 

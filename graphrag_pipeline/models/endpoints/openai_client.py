@@ -47,12 +47,12 @@ from graphrag_pipeline.models.endpoints.reply_forms import shape_request
 from graphrag_pipeline.models.endpoints.reply_store import ReplyStore
 from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.endpoints.windows import PromptSize, count_prompt
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest, Message
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message
 from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
-from graphrag_pipeline.text.cut_texts import is_loop
+from graphrag_pipeline.text.cut_texts import cut_note, is_loop
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ class OpenAIChatModel:
         if not n_passed_on:  # the reply was stored, or was not streamed
             yield reply.text
         if reply.is_cut:
-            yield CUT_NOTE
+            yield cut_note(reply.text)
 
     async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
         key = self._store.key_of(request)

@@ -24,8 +24,6 @@ MARGIN = 1.15
 """How many tokens a model may count for one of ours; Qwen, Llama and Mistral count 1.0 to 1.1 on English."""
 LEAST_REPLY = 32
 """Tokens that are left for a reply in any case."""
-CERTAIN = 1.25
-"""A prompt of more than this many windows is not sent, although the window was learnt from other prompts."""
 READ = "read"
 TURN_TOKENS = 6
 """Tokens of a turn besides its text: its role and its marks."""
@@ -84,6 +82,14 @@ def usual_cap(window: int | None, cap: int) -> int:
     return cap if window is None else min(cap, max(LEAST_REPLY, window // REPLY_SHARE))
 
 
+def least_reply(window: int, cap: int | None) -> int:
+    """Return the fewest tokens that are left for a reply: half of its usual cap. A prompt that leaves less is refused.
+
+    It is the same for a window that was set and one that was learnt, so that prompts are the same, too.
+    """
+    return usual_cap(window, cap or window) // 2
+
+
 def count_prompt(messages: Sequence[Message]) -> int:
     """Return the tokens of a conversation as this package counts."""
     return sum(count_tokens_each([turn["content"] for turn in messages])) + TURN_TOKENS * len(messages)
@@ -99,13 +105,12 @@ class ModelWindow:
     def __init__(self, configured: int | str | None) -> None:
         self.tokens = configured if isinstance(configured, int) else None
         self.is_to_read = configured == READ
-        self._is_certain = self.tokens is not None
         self._ratio = MARGIN
 
     def set_read(self, tokens: int | None) -> None:
         """Set the window from the list of models of the endpoint."""
         self.is_to_read = False
-        self.tokens, self._is_certain = tokens, tokens is not None
+        self.tokens = tokens
 
     def learn(self, tokens: int) -> bool:
         """Note the window of a refusal; return whether it is new."""
@@ -127,12 +132,10 @@ class ModelWindow:
         return left if size.cap is None else min(size.cap, left)
 
     def refuses(self, size: PromptSize) -> bool:
-        """Whether a prompt leaves less than half of the room for its reply; if the window was learnt, only for sure."""
+        """Whether a prompt leaves less than half of the room for its reply."""
         if self.tokens is None:
             return False
-        if not self._is_certain:
-            return size.n_tokens > CERTAIN * self.tokens
-        return self.tokens - MARGIN * size.n_tokens < usual_cap(self.tokens, size.cap or self.tokens) // 2
+        return self.tokens - MARGIN * size.n_tokens < least_reply(self.tokens, size.cap)
 
 
 def read_refusal(fields: Mapping[str, Any], message: str) -> tuple[int | None, int | None]:

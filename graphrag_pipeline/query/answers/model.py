@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatRequest, Failure, Message
+from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.query.answers.model_citations import CitedText, Shown, cited_numbers, shown_numbers
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
@@ -30,7 +30,7 @@ from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
+from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repeated_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
@@ -179,12 +179,12 @@ class AnswerWriter:
                 written.append(piece)
                 yield piece, 0
             calls.budget.settle([request], ["".join(written)])
-            yield "", request.parse("".join(written).removesuffix(CUT_NOTE)).n_copied
+            yield "", request.parse(drop_cut_note("".join(written))).n_copied
             return
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply, n_excess=reply.n_excess)
-        yield reply.value.text + (CUT_NOTE if reply.is_cut else ""), reply.value.n_copied
+        yield reply.value.text + (cut_note(reply.value.text) if reply.is_cut else ""), reply.value.n_copied
 
 
 def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
@@ -199,7 +199,7 @@ def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
 
 def _find_support(text: str, shown: Sequence[ShownText], cited: CitedText) -> tuple[UncitedSentence, ...]:
     """Return the sentences of an answer that cite nothing, each once, with citations of the texts that support them."""
-    distinct = {checked.text: checked.support for checked in check_sentences(text.replace(CUT_NOTE, ""), shown)}
+    distinct = {checked.text: checked.support for checked in check_sentences(drop_cut_note(text), shown)}
     return tuple(
         UncitedSentence(sentence, cited.add_support(support.kind, support.number, sentence) if support else None)
         for sentence, support in distinct.items()

@@ -14,10 +14,11 @@ from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
 from graphrag_pipeline.models.pool import complete_all
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline.text.cut_texts import CUT_NOTE
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, in_loop, open_cache
 

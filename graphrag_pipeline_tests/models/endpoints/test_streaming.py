@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
-from graphrag_pipeline.models.ports import CUT_NOTE, CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.structured import json_schema_format
-from graphrag_pipeline.text.cut_texts import keep_whole_sentences
+from graphrag_pipeline.text.cut_texts import LOOP_NOTE, keep_whole_sentences
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
@@ -120,7 +120,7 @@ def test_a_stream_in_a_loop_is_closed_and_what_was_whole_is_kept_as_cut_off(tmp_
 
     assert read("whole") == FACT
     looping = read("loop", **{"endless-list": 1.0})
-    assert looping.startswith(FACT) and looping.endswith(CUT_NOTE)
+    assert looping.startswith(FACT) and looping.endswith(LOOP_NOTE)
     assert 6 * len(FACT) < len(looping) < 12_000, "the server would have written 32,000 characters"
 
 

@@ -118,6 +118,21 @@ def test_a_window_is_learnt_and_the_failure_tells_how_much_is_too_much(tmp_path:
             assert (call.body or {})["max_tokens"] + call.prompt_tokens <= 1000
 
 
+@pytest.mark.parametrize("window", [1000, None])
+def test_a_prompt_that_leaves_little_for_its_reply_is_not_sent_whether_the_window_is_set_or_learnt(
+    tmp_path: Path, window: int | None
+) -> None:
+    with running_model_server([("word", FACT)], dialect="llama.cpp", max_context_tokens=1000) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=400, context_window=window)
+        with pytest.raises(CallFailedError):
+            complete(chat, ask("word " * 1200))
+        n_calls = server.count()
+        with pytest.raises(CallFailedError, match="do not fit the window") as caught:
+            complete(chat, ask("word " * 800))
+        assert server.count() == n_calls == (window is None)
+        assert complete(chat, ask("word " * (800 - caught.value.n_excess))).value == FACT
+
+
 def test_a_set_or_read_window_refuses_without_a_request(tmp_path: Path) -> None:
     with running_model_server(dialect="llama.cpp", max_context_tokens=1000) as server:
         failures = []

@@ -39,15 +39,13 @@ def test_an_answer_is_written_from_what_fits_and_says_what_does_not(small: Graph
         assert index.search(QUESTION).answer == result.answer, "the same again, from the store"
 
 
-def test_points_are_asked_for_in_halves_and_a_reply_without_room_is_a_failure(
-    small: GraphIndex, tmp_path: Path
-) -> None:
+def test_points_without_room_for_a_reply_are_a_failure_that_is_not_paid(small: GraphIndex, tmp_path: Path) -> None:
     window = prompt_tokens(small, tmp_path / "a", "global") - 10
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, method="global")
-        assert [call.status for call in server.calls] == [400, 200, 200], "the window is learnt, then both halves fit"
-        assert result.selection["map"]["calls"] == result.selection["map"]["failed"] == 2
-        assert "cut off before its first whole point" in result.answering["failure"]
+        assert [call.status for call in server.calls] == [400], "the window is learnt, and no half fits"
+        assert result.selection["map"]["calls"] == result.selection["map"]["failed"]
+        assert "do not fit the window of test-chat" in result.answering["failure"]
 
 
 def test_a_set_window_lowers_the_limit_of_contexts() -> None:
