@@ -13,6 +13,10 @@ class SettingsError(PipelineError):
     """settings.yaml or a `GRAPHRAG__` variable does not validate."""
 
 
+class PromptError(PipelineError):
+    """A prompt file lacks a placeholder, or has an unknown one."""
+
+
 class NoSnapshotError(PipelineError):
     """The root has no published snapshot, or the published one is damaged."""
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import PipelineError, PromptError
 from graphrag_pipeline.models.ports import Message
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 
@@ -209,14 +209,14 @@ def _check(prompt: Prompt, way_back: str) -> None:
     required, optional = PLACEHOLDERS[prompt.name]
     missing = sorted(required - prompt.placeholders)
     if missing:
-        raise PipelineError(
+        raise PromptError(
             f"{prompt.path}: the placeholder {_braced(missing)} is missing, so the model would not get the text; "
             f"add it where the text belongs, or {way_back}"
         )
     known = required | optional | {"language"} | DELIMITERS.keys()
     unknown = sorted(prompt.placeholders - known) if prompt.is_escaped else []
     if unknown:
-        raise PipelineError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}, or {way_back}")
+        raise PromptError(f"{prompt.path}: {_explain_missing(unknown, sorted(known))}, or {way_back}")
 
 
 def _explain_missing(missing: list[str], known: list[str]) -> str:
