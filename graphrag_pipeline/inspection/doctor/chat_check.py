@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
-from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
+from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.windows import READ
@@ -189,12 +188,8 @@ def _per_second(n_tokens: int, seconds: float) -> float:
     return n_tokens / seconds if seconds > 0 and n_tokens > 0 else float("inf")
 
 
-def _say_rate(per_second: float) -> str:
-    return f"{per_second:,.0f}" if math.isfinite(per_second) else "too many to measure"
-
-
 def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]:
-    read, written = _say_rate(speed.read_per_s), _say_rate(speed.written_per_s)
+    read, written = say_rate(speed.read_per_s), say_rate(speed.written_per_s)
     yield Finding(
         "speed",
         "ok",

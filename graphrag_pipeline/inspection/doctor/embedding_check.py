@@ -9,7 +9,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
-from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
+from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
@@ -78,7 +78,7 @@ def _check_batch(settings: EmbeddingModelSettings, probe: EndpointProbe) -> tupl
             size //= 2
             continue
         speed = Speed(usage.prompt_tokens / seconds if seconds > 0 else float("inf"))
-        text = f"{size} texts in one request, {speed.read_per_s:,.0f} tokens a second"
+        text = f"{size} texts in one request, {say_rate(speed.read_per_s)} tokens a second"
         if size < settings.batch_size:
             return Finding("batch", "note", f"at most {text}", {"batch_size": size}), speed
         return Finding("batch", "ok", text), speed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -45,6 +46,11 @@ class Speed:
         """Return how long that many tokens take in that many requests."""
         tokens_s = prompt_tokens / self.read_per_s + completion_tokens / self.written_per_s
         return (n_calls * self.latency_s + tokens_s) / self.n_parallel
+
+
+def say_rate(per_second: float) -> str:
+    """Return tokens per second in words; a server may be too fast to measure."""
+    return f"{per_second:,.0f}" if math.isfinite(per_second) else "too many to measure"
 
 
 @dataclass(frozen=True)

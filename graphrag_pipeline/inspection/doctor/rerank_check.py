@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.embedding_check import text_of
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
-from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed
+from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reranker import MIN_DOCUMENT_TOKENS
 from graphrag_pipeline.settings.models import RerankModelSettings
@@ -72,7 +72,7 @@ def _check_batch(settings: RerankModelSettings, probe: EndpointProbe) -> tuple[F
             raise PipelineError(problem)
         size //= 2
     speed = Speed(size * UNIT_TOKENS / seconds if seconds > 0 else float("inf"))
-    text = f"{size} texts in one request, {speed.read_per_s:,.0f} tokens a second"
+    text = f"{size} texts in one request, {say_rate(speed.read_per_s)} tokens a second"
     if size < most:
         return Finding("batch", "note", f"at most {text}", {"batch_size": size}), speed
     return Finding("batch", "ok", text), speed
