@@ -7,14 +7,17 @@ later creates nothing, or a number that is not the highest. Keep out: the meanin
 from __future__ import annotations
 
 import re
+import time
 
 from graphrag_pipeline.storage.shared.objects import ObjectStore
-from graphrag_pipeline.storage.shared.state import StoreState
+from graphrag_pipeline.storage.shared.state import DamagedStateError, StoreState
 
 STATES = "states"
 _NAME = re.compile(rf"{STATES}/(\d+)\.json\.gz")
 _N_KEPT = 2
 """States that are kept, so that a reader that listed one still finds it."""
+_N_READS, _READ_AGAIN_S = 3, 0.3
+"""A state counts as damaged if it cannot be read this often, with this pause: a transfer may have been cut off."""
 
 
 def state_name(number: int) -> str:
@@ -33,8 +36,16 @@ class NumberedStates:
 
         Raises:
             StoreError: the store fails.
-            PipelineError: the state is damaged.
+            DamagedStateError: the state is damaged.
         """
+        for _ in range(_N_READS - 1):
+            try:
+                return self._read_latest()
+            except DamagedStateError:
+                time.sleep(_READ_AGAIN_S)
+        return self._read_latest()
+
+    def _read_latest(self) -> StoreState | None:
         while numbers := self._numbers():
             name = state_name(numbers[-1])
             data = self._objects.read(name)

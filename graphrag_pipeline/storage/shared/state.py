@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -39,6 +40,10 @@ class SnapshotMarks:
     created_ns: int
     checked: str | None
     refusal: str
+
+
+class DamagedStateError(PipelineError):
+    """A state that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class StoreState:
 
         Raises:
             NewerFormatError: a newer release wrote it.
-            PipelineError: the state is damaged, or names a file outside its folder.
+            DamagedStateError: the state is damaged, or names a file outside its folder.
         """
         try:
             values = STATE_FORMAT.read(gzip.decompress(data), place)
@@ -94,8 +99,8 @@ class StoreState:
             state = cls(**values, number=number)
             state._check_names(place)
             return state
-        except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PipelineError(
+        except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DamagedStateError(
                 f"{place} is damaged ({error}); remove it. On the machine with the newest copy of the index, remove "
                 "also cache/store of the root and run `graphrag-pipeline index`"
             ) from None

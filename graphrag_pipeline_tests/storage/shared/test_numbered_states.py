@@ -45,3 +45,12 @@ def test_a_damaged_one_is_named(url: str) -> None:
     objects.write(state_name(2), b"nonsense")
     with pytest.raises(PipelineError, match=rf"{url}/states/000000002\.json\.gz is damaged"):
         NumberedStates(objects).latest()
+
+
+def test_a_transfer_that_was_cut_off_is_read_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = open_object_store(url)
+    NumberedStates(objects).publish(state(1))
+    read, lengths = objects.read, [20]
+    monkeypatch.setattr(objects, "read", lambda name: (read(name) or b"")[: lengths.pop() if lengths else None])
+    found = NumberedStates(objects).latest()
+    assert found is not None and found.number == 1 and not lengths

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.storage.shared.state import (
+    DamagedStateError,
     SnapshotMarks,
     StoreState,
     choose,
@@ -44,6 +45,21 @@ def test_a_damaged_state_names_its_place_and_the_remedy(data: bytes) -> None:
         PipelineError, match=r"s3://bucket/state is damaged .*remove it\. On .* run `graphrag-pipeline index`"
     ):
         StoreState.from_bytes(data, "s3://bucket/state")
+
+
+@given(HEADS, st.data())
+def test_a_changed_byte_or_a_cut_is_found(heads: dict[str, Head], data: st.DataObject) -> None:
+    state = StoreState(8, heads, {}, "0" * 16, None, {})
+    whole = bytearray(state.to_bytes())
+    place = data.draw(st.integers(0, len(whole) - 1))
+    if data.draw(st.booleans()):
+        del whole[place:]
+    else:
+        whole[place] ^= data.draw(st.integers(1, 255))
+    try:
+        assert StoreState.from_bytes(bytes(whole), "here") == state  # a byte of gzip's header that says nothing
+    except DamagedStateError as error:
+        assert "here is damaged" in str(error)
 
 
 @given(VERSIONS, VERSIONS, VERSIONS)
