@@ -50,6 +50,7 @@ ROOMS = (
         "query.own_text",
     ),
     *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
+    "query.suggestions",
     *("query.index", "query.batch"),
     # one record of a snapshot in full
     "reading",

@@ -55,6 +55,7 @@ PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "lazy_subqueries": (set(), {"max_subqueries"}),
     "lazy_search_map": ({"context_data"}, {"max_length"}),
     "rate_text_units": ({"context_data"}, {"question"}),
+    "follow_up_questions": ({"context_data"}, {"question_count"}),
     "benchmark_personas": ({"context_data"}, {"n_personas", "n_tasks"}),
     "benchmark_global_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
     "benchmark_local_questions": ({"context_data"}, {"persona", "task", "n_questions"}),
@@ -75,6 +76,7 @@ _OTHER_FILES = {  # names of the files in Microsoft GraphRAG
     "basic_search_answer": ("basic_search_system_prompt.txt",),
     "global_search_map": ("global_search_map_system_prompt.txt",),
     "global_search_reduce": ("global_search_reduce_system_prompt.txt",),
+    "follow_up_questions": ("question_gen_system_prompt.txt",),
 }
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _PLAIN = re.compile(r"\{([A-Za-z_]\w*)\}")

@@ -80,6 +80,7 @@ _QUERY_PROMPTS = {
     "answers": (
         "local_search_answer", "basic_search_answer", "global_search_map", "global_search_reduce",
         "drift_hypothetical_answer", "drift_primer", "drift_follow_up", "lazy_subqueries", "lazy_search_map",
+        "follow_up_questions",
     ),
 }  # fmt: skip
 """Section whose engine sends them -> prompts of searches."""

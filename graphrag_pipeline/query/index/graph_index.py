@@ -23,6 +23,9 @@ from graphrag_pipeline.query.rendering import account_of
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, await_search, iterate_tokens
+from graphrag_pipeline.query.suggestions.suggested import SuggestedQuestions
+from graphrag_pipeline.query.suggestions.suggesting import suggest_questions
+from graphrag_pipeline.query.understanding.conversation import Turn
 
 if TYPE_CHECKING:
     from graphrag_pipeline.models.event_loop import CallScope
@@ -132,6 +135,17 @@ class GraphIndex(IndexReader):
         return aiterate_tokens(
             lambda on_token, scope: self.within(scope).search(question, method, on_token=on_token, **options)
         )
+
+    def suggest_questions(
+        self, question: str = "", history: Sequence[Turn] = (), n: int = 5, filters: Sequence[str] = ()
+    ) -> SuggestedQuestions:
+        """Return questions that a user might ask next; see `suggestions.suggesting.suggest_questions`.
+
+        Args:
+            history: turns (role, content) before the question, oldest first.
+            filters: as in `search`.
+        """
+        return suggest_questions(self.where(filters), question, history, n)
 
     def within(self, scope: CallScope) -> Self:
         """Return this index with model calls that `scope` can cancel."""
