@@ -22,6 +22,7 @@ from graphrag_pipeline.commands.evaluation import add_evaluation_commands
 from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
 from graphrag_pipeline.commands.questions import add_question_commands
+from graphrag_pipeline.commands.serving import add_serving_commands
 from graphrag_pipeline.commands.setup import add_setup_commands
 from graphrag_pipeline.commands.showing import add_show_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
@@ -35,7 +36,7 @@ from graphrag_pipeline.errors import PipelineError
 
 ORDER_OF_WORK = (
     *("init", "doctor", "index", "status", "costs"),
-    *("query", "batch"),
+    *("query", "batch", "serve"),
     *("show", "sql", "trace", "merges"),
     *("try", "tune", "evaluate"),
     *("snapshots", "verify", "forget", "import", "export"),
@@ -85,6 +86,7 @@ for add_commands in (
     add_indexing_commands,
     add_question_commands,
     add_batch_commands,
+    add_serving_commands,
     add_show_commands,
     add_sql_commands,
     add_tracing_commands,

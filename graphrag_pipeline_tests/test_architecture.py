@@ -58,6 +58,9 @@ ROOMS = (
     *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
     # Dagster
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
+    # the server: values, served roots, one request, groups of routes, the application
+    *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),
+    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openapi", "serve.gate", "serve.app"),
     # the edges that people start
     *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
 )
@@ -68,7 +71,7 @@ HEAVY = {"dagster", "lancedb", "pandas", "networkx", "tiktoken", "duckdb", "open
 MOST_FILES = 20
 
 
-FLAT = ("", "query")
+FLAT = ("", "query", "serve")
 """Folders whose files are rooms of their own: values at the bottom, entry points at the top."""
 
 

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import DAGSTER_GROUP, RootOption, open_root
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.commands.terminal import DAGSTER_GROUP, RootOption, check_port, open_root
 
 
 def add_ui_commands(app: typer.Typer) -> None:
@@ -28,7 +27,7 @@ def dev(
 
     project = open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)
-    _check_port(host, port)
+    check_port(host, port)
     with open_instance(project):  # fail early with a clear error
         os.environ["DAGSTER_HOME"] = str(dagster_home(project))
     os.environ[ROOT_VARIABLE] = str(project.path)
@@ -36,15 +35,3 @@ def dev(
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
     arguments = ["dev", "-m", "graphrag_pipeline.definitions", "-h", host, "-p", str(port)]
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
-
-
-def _check_port(host: str, port: int) -> None:
-    """Report a port in use at once; Dagster reports it after half a minute."""
-    import socket
-
-    try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:
-        raise PipelineError(
-            f"cannot listen on {host}, port {port} ({error.strerror or error}); choose others with --host and --port"
-        ) from None

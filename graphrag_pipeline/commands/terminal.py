@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.commands.completion import complete_snapshot
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls
 
 if TYPE_CHECKING:
@@ -118,6 +119,22 @@ def logging_costs(root: Root, command: str, about: str) -> AbstractContextManage
     from graphrag_pipeline.inspection.costs import costs_logged
 
     return costs_logged(root, command, about, lambda line: echo(line, err=True))
+
+
+def check_port(host: str, port: int) -> None:
+    """Report a port in use at once; servers report it late, or without the way out.
+
+    Raises:
+        PipelineError: this process cannot listen there.
+    """
+    import socket
+
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise PipelineError(
+            f"cannot listen on {host}, port {port} ({error.strerror or error}); choose others with --host and --port"
+        ) from None
 
 
 def echo(text: object = "", err: bool = False, nl: bool = True, style: str = "") -> None:

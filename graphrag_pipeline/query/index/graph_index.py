@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.query.index.running import prepare_query, run_search
 from graphrag_pipeline.query.index_reader import IndexReader, QuestionCalls
-from graphrag_pipeline.query.methods.state import SearchRequest
+from graphrag_pipeline.query.methods.state import Query, SearchRequest
 from graphrag_pipeline.query.question import valid_unicode
 from graphrag_pipeline.query.rendering import account_of
 from graphrag_pipeline.query.results import Context
@@ -97,7 +97,27 @@ class GraphIndex(IndexReader):
     ) -> SearchResult:
         """Answer a question that is given as one value; see `search`."""
         started = time.perf_counter()
-        query = prepare_query(self, request)
+        return self.run_query(prepare_query(self, request), request, context_only, on_context, on_token, started)
+
+    def run_query(
+        self,
+        query: Query,
+        request: SearchRequest,
+        context_only: bool = False,
+        on_context: Callable[[Context], None] | None = None,
+        on_token: OnToken | None = None,
+        started: float | None = None,
+    ) -> SearchResult:
+        """Answer a question that `prepare_query` read from a request; see `search`.
+
+        Args:
+            started: `time.perf_counter` when the request came; None is now.
+
+        Raises:
+            PipelineError: no call to a model can be answered, the budget of the root is spent, or an option does not
+                hold for the method that `auto` picks.
+        """
+        started = time.perf_counter() if started is None else started
         index = self.where(query.filters)
         listener = Listener(context_only, on_context, on_token)
         with parent_span(self.settings.use_spans, f"query {request.method}", snapshot=self.snapshot.id):

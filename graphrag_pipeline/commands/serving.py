@@ -1,0 +1,123 @@
+"""Command `serve`: the HTTP server of one or several roots.
+
+Keep out: the application (`serve/`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, check_port, echo, open_root
+from graphrag_pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.pipeline.root import Root
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+def add_serving_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.command(rich_help_panel=QUESTION_GROUP)(serve)
+
+
+def serve(
+    root: RootOption = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--serve", help="NAME=DIR: serve this root under this name, instead of --root; repeatable."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    max_running: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="Requests that compute at once; default: by processors and models."),
+    ] = None,
+    max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait; a further one gets 429.")] = 256,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
+    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of one request's body.")] = 1_000_000,
+    drain: Annotated[float, typer.Option(min=0, help="Seconds for requests under way when the server stops.")] = 30.0,
+) -> None:
+    """Serve searches and records of published indexes over HTTP, read only.
+
+    The server follows publications and rollbacks without dropping a request. It listens on this machine only, unless
+    access rules exist.
+    """
+    from graphrag_pipeline.models.accounting import paid_run
+    from graphrag_pipeline.serve.app import LOOPBACK, build_app
+    from graphrag_pipeline.serve.limits import ServerLimits, running_by_default
+    from graphrag_pipeline.serve.served_roots import ServedRoots
+
+    roots = _open_roots(root, also or [])
+    _check_address(host)
+    check_port(host, port)
+    most = max_running or running_by_default(any(map(_waits_for_models, roots.values())))
+    limits = ServerLimits(max_body, timeout, most, max_waiting, drain_s=drain)
+    served = ServedRoots({name: opened.path for name, opened in roots.items()})
+    app = build_app(served, limits=limits, hosts=(*LOOPBACK, host))
+    echo(f"serving {', '.join(roots)} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
+    with paid_run("serve"), suppress(KeyboardInterrupt):
+        _listen(app, host, port, drain)
+
+
+def _listen(app: object, host: str, port: int, drain_s: float) -> None:
+    import uvicorn
+    from sse_starlette.sse import AppStatus
+
+    AppStatus.disable_automatic_graceful_drain()  # a streamed answer may end, too
+    uvicorn.Server(
+        uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            ws="none",
+            timeout_graceful_shutdown=max(1, round(drain_s)),
+        )
+    ).run()
+
+
+def _open_roots(root: Path | None, also: list[str]) -> dict[str, Root]:
+    """Return the roots to serve by name; that of `--root` has the name of its folder."""
+    if not also:
+        opened = open_root(root)
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", opened.path.name) or "root"
+        return {name: opened}
+    found: dict[str, Root] = {}
+    for text in also:
+        name, equals, folder = text.partition("=")
+        if not equals or not _NAME.fullmatch(name) or name in found:
+            raise typer.BadParameter(
+                f"{text!r} is not NAME=DIR with a new name of letters, digits, `_`, `.` and `-`", param_hint="--serve"
+            )
+        found[name] = open_root(Path(folder))
+    return found
+
+
+def _waits_for_models(root: Root) -> bool:
+    return "model" in (root.settings.answers.engine, root.settings.embeddings.engine)
+
+
+def _check_address(host: str) -> None:
+    """Refuse an address that other machines reach.
+
+    Raises:
+        PipelineError: it is not a loopback address.
+    """
+    try:
+        is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local:
+        raise PipelineError(
+            f"`{host}` is reached by other machines, and there are no access rules; listen on 127.0.0.1"
+        )

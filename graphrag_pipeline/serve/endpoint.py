@@ -1,0 +1,292 @@
+"""A declared route as an ASGI application: reading the request, a thread for the work, the answer or its events.
+
+Keep out: what any request has in common (`gate.py`), and the routes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.event_loop import CallScope
+from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServedApp
+from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, describe_invalid, error_of
+from graphrag_pipeline.serve.limits import Admission, Place, timed_out
+from graphrag_pipeline.serve.readers import NOBODY, Reader
+from graphrag_pipeline.serve.served_roots import no_such_root
+
+_log = logging.getLogger(__name__)
+_STREAM = "text/event-stream"
+API_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+
+
+class ClientLeft(Exception):
+    """The client went away before the answer."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The threads of a server, and the admission to them."""
+
+    admission: Admission
+    pool: ThreadPoolExecutor
+
+    async def start(self, work: Callable[[], Any]) -> Future[Any]:
+        """Start `work` in a thread once a place is free; its place is given back when it ends.
+
+        Raises:
+            BusyError: no place became free.
+        """
+        place: Place = await self.admission.take()
+        loop = asyncio.get_running_loop()
+        future = self.pool.submit(copy_context().run, work)
+        future.add_done_callback(lambda _: _give_back(loop, place))
+        return future
+
+
+def _give_back(loop: asyncio.AbstractEventLoop, place: Place) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(place.give_back)
+
+
+class RouteEndpoint:
+    """The ASGI application of one route."""
+
+    def __init__(self, route: ApiRoute, app: ServedApp, workers: Workers) -> None:
+        self._route = route
+        self._app = app
+        self._workers = workers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["route"] = self._route.path
+        try:
+            response = await self._answer(scope, receive)
+        except ClientLeft:
+            return
+        except Exception as error:  # the edge of the server: every error has an answer
+            response = answer_error(error)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        route = self._route
+        query = _read_query(route, scope["query_string"])
+        body = await _read_body(route, scope, receive) if route.body else None
+        calls = CallScope()
+        reader: Reader = scope["state"].get("reader", NOBODY)
+        call = ApiCall(self._app, reader, query, body, scope.get("path_params", {}), calls)
+        if not route.reads_root:
+            content = await asyncio.to_thread(lambda: _write(self._work(call)))
+            return Response(content, media_type=route.media_type, headers=API_HEADERS)
+        if route.streams == "always" or (route.streams == "wanted" and _wants_stream(scope)):
+            return await self._stream(call)
+        return Response(await self._compute(call, receive), media_type=route.media_type, headers=API_HEADERS)
+
+    async def _compute(self, call: ApiCall, receive: Receive) -> bytes:
+        future = await self._workers.start(lambda: _write(self._work(call)))
+        wrapped = asyncio.wrap_future(future)
+        left = asyncio.ensure_future(_wait_until_left(receive)) if self._route.is_search else None
+        try:
+            waiting = {wrapped, left} if left else {wrapped}
+            timeout = self._app.limits.timeout_s
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if wrapped.done():
+                return wrapped.result()
+            raise ClientLeft if left and left.done() else timed_out(timeout)
+        finally:
+            if left:
+                left.cancel()
+            if not wrapped.done():
+                call.scope.cancel()
+                wrapped.cancel()
+
+    def _work(self, call: ApiCall) -> Any:
+        """Run the function behind the route, in a thread."""
+        if not self._route.reads_root:
+            return self._route.handle(call)  # type: ignore[call-arg]
+        name, filters = choose_root(call)
+        with self._app.served.lease(name, filters, call_snapshot(call)) as lease:
+            return self._route.handle(call, lease)  # type: ignore[call-arg]
+
+    async def _stream(self, call: ApiCall) -> Response:
+        """Return a response whose events come from the thread while it works."""
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
+
+        def emit(name: str, data: Any) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(events.put_nowait, (name, data))
+
+        streamed = ApiCall(call.app, call.reader, call.query, call.body, call.path, call.scope, emit)
+        future = await self._workers.start(lambda: self._work(streamed))
+        future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(events.put_nowait, None))
+        first = await self._first_event(events, future, call)
+        return EventSourceResponse(
+            self._events(first, events, future, call), headers=API_HEADERS, ping=15, sep="\n", send_timeout=60
+        )
+
+    async def _first_event(self, events: asyncio.Queue, future: Future[Any], call: ApiCall) -> tuple[str, Any] | None:
+        """Wait for the first event, so that an error before it has its status."""
+        try:
+            async with asyncio.timeout(self._app.limits.timeout_s):
+                first: tuple[str, Any] | None = await events.get()
+        except TimeoutError:
+            call.scope.cancel()
+            raise timed_out(self._app.limits.timeout_s) from None
+        if first is None:
+            future.result()
+        return first
+
+    async def _events(
+        self, first: tuple[str, Any] | None, events: asyncio.Queue, future: Future[Any], call: ApiCall
+    ) -> AsyncIterator[dict[str, str]]:
+        try:
+            async with asyncio.timeout(self._app.limits.timeout_s):
+                event = first
+                while event is not None:
+                    name, data = event
+                    yield {"event": name, "data": data if isinstance(data, str) else _json(data).decode()}
+                    event = await events.get()
+                future.result()
+        except TimeoutError:
+            yield _error_event(timed_out(self._app.limits.timeout_s))
+        except Exception as error:  # the stream has begun, so the error is its last event
+            yield _error_event(_known(error))
+        finally:
+            call.scope.cancel()
+
+
+def choose_root(call: ApiCall) -> tuple[str, tuple[str, ...]]:
+    """Return the root that a request means, and the filters of its reader there.
+
+    Raises:
+        ApiError: it names none of several roots, or one that is not served or not for this reader.
+    """
+    name: str = getattr(call.query, "root", "")
+    permitted = permitted_roots(call.app, call.reader)
+    if name:
+        if name not in permitted:
+            raise no_such_root(name)
+        return name, permitted[name]
+    if len(permitted) != 1:
+        problem = "No root is named" if permitted else "You may not read any root"
+        raise InvalidRequestError(f"{problem}.", "Name one by `?root=`; GET /roots lists those that you may read.")
+    [(name, filters)] = permitted.items()
+    return name, filters
+
+
+def permitted_roots(app: ServedApp, reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Return the roots that a reader may read, with his filters."""
+    found = {}
+    for name in app.served.names:
+        try:
+            found[name] = tuple(reader.filters_of(name))
+        except PipelineError:
+            continue
+    return found
+
+
+def call_snapshot(call: ApiCall) -> str | None:
+    """Return the snapshot that a request names in its query or body."""
+    named: str = getattr(call.query, "snapshot", "") or getattr(call.body, "snapshot", None) or ""
+    return named or None
+
+
+# ----------------------------------------------------------------------------------------------- reading and writing
+
+
+def _read_query(route: ApiRoute, raw: bytes) -> BaseModel:
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict")
+    except ValueError:
+        raise InvalidRequestError("The query string is not valid percent-encoded UTF-8.") from None
+    values: dict[str, Any] = {}
+    for name, text in pairs:
+        if name in route.list_params:
+            values.setdefault(name, []).append(text)
+        elif name in values:
+            raise InvalidRequestError(f"`{name[:80]}` is given twice.")
+        else:
+            values[name] = text
+    return _validate(route.query, values)
+
+
+def _validate(model: type[BaseModel], values: dict[str, Any]) -> BaseModel:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InvalidRequestError(describe_invalid(error)) from None
+
+
+async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseModel:
+    kind = _header(scope, b"content-type").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ApiError(415, "not_json", f"The body is `{kind[:80]}`.", "Send JSON, as `application/json`.")
+    parts, more = [], True
+    while more:
+        message: Message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    assert route.body is not None
+    try:
+        return route.body.model_validate_json(b"".join(parts))
+    except ValidationError as error:
+        raise InvalidRequestError(describe_invalid(error)) from None
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
+
+
+def _wants_stream(scope: Scope) -> bool:
+    return _STREAM in _header(scope, b"accept").lower()
+
+
+async def _wait_until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _write(answer: Any) -> bytes:
+    return answer if isinstance(answer, bytes) else _json(answer)
+
+
+def _json(value: Any) -> bytes:
+    return to_json(value, inf_nan_mode="null")
+
+
+def _known(error: Exception) -> ApiError:
+    found = error_of(error)
+    if found.status == 500:
+        _log.error("a request failed", exc_info=error)
+    return found
+
+
+def answer_error(error: Exception) -> Response:
+    """Return the answer to a request that failed."""
+    found = _known(error)
+    return Response(
+        _json(found.to_answer()), found.status, headers={**API_HEADERS, **found.headers}, media_type="application/json"
+    )
+
+
+def _error_event(error: ApiError) -> dict[str, str]:
+    return {"event": "error", "data": _json(error.to_answer()).decode()}

@@ -1,0 +1,124 @@
+"""The one form of errors of the server, and which errors of the product become which status.
+
+    {"error": {"status": 404, "code": "not_found", "message": "...", "what_to_do": "..."}}
+
+Keep out: sending.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.reading.lookup import RecordNameError
+
+_MAX_SHOWN = 300
+"""Characters of a value that a message repeats."""
+
+
+class ErrorFacts(BaseModel):
+    """An error: HTTP status, a code for programs, the problem in words, and the remedy."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: int
+    code: str
+    message: str
+    what_to_do: str
+
+
+class ErrorAnswer(BaseModel):
+    """Any answer that is not a success."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    error: ErrorFacts
+
+
+class ApiError(PipelineError):
+    """An error with the status that a client sees.
+
+    Args:
+        status: HTTP status.
+        code: a word for programs.
+        what_to_do: the remedy.
+        retry_after_s: seconds until another attempt may succeed; sent as `Retry-After`.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, what_to_do: str, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.what_to_do = what_to_do
+        self.retry_after_s = retry_after_s
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that belong to the error."""
+        found = {} if self.retry_after_s is None else {"retry-after": str(max(1, math.ceil(self.retry_after_s)))}
+        return found | ({"www-authenticate": "Bearer"} if self.status == 401 else {})
+
+    def to_answer(self) -> ErrorAnswer:
+        """Return the body of the answer."""
+        return ErrorAnswer(
+            error=ErrorFacts(status=self.status, code=self.code, message=str(self), what_to_do=self.what_to_do)
+        )
+
+
+class InvalidRequestError(ApiError):
+    """A request that cannot be read or does not validate."""
+
+    def __init__(self, message: str, what_to_do: str = "Change the request; /openapi.json describes it.") -> None:
+        super().__init__(400, "invalid_request", message, what_to_do)
+
+
+class NotFoundError(ApiError):
+    """A root, snapshot or record that does not exist for this client."""
+
+    def __init__(self, message: str, what_to_do: str) -> None:
+        super().__init__(404, "not_found", message, what_to_do)
+
+
+class NotReadyError(ApiError):
+    """A root without an index that can be read now."""
+
+    def __init__(self, message: str, retry_after_s: float = 5.0) -> None:
+        super().__init__(503, "not_ready", message, "Try again later.", retry_after_s)
+
+
+class BusyError(ApiError):
+    """More requests than the server takes at once."""
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(429, "busy", message, "Try again after the seconds of Retry-After.", retry_after_s)
+
+
+def error_of(error: Exception) -> ApiError:
+    """Return the error that a client sees; a defect of the server shows nothing of its cause."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, ValidationError):
+        return InvalidRequestError(describe_invalid(error))
+    if isinstance(error, RecordNameError):
+        return NotFoundError(str(error), "Name a record by its number or id, as lists show it.")
+    if isinstance(error, NoSnapshotError):
+        return NotReadyError("The index cannot be read now.")
+    if isinstance(error, PipelineError):
+        return InvalidRequestError(str(error))
+    return ApiError(500, "internal", "The server failed.", "Report it to the operator, who has the log.")
+
+
+def describe_invalid(error: ValidationError, place: Sequence[str] = ()) -> str:
+    """Return the problems of values that do not validate, each with its place."""
+    return "; ".join(_describe(problem, place) for problem in error.errors(include_url=False))[:2000]
+
+
+def _describe(problem: Any, place: Sequence[str]) -> str:
+    where = ".".join([*place, *map(str, problem["loc"])]) or "the request"
+    return f"`{where[:_MAX_SHOWN]}`: {problem['msg'][:_MAX_SHOWN]}"

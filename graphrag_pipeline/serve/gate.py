@@ -1,0 +1,116 @@
+"""The gate in front of every application of the server: sizes, the reader behind the request, counts of answers.
+
+A request passes it once, whether it asks the API, MCP or the explorer. Keep out: what a route does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graphrag_pipeline.serve.endpoint import answer_error
+from graphrag_pipeline.serve.errors import ApiError
+from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits, too_large
+from graphrag_pipeline.serve.metrics import Metrics
+from graphrag_pipeline.serve.readers import Authenticator
+
+PUBLIC = frozenset({"/health", "/ready", "/openapi.json"})
+"""Paths that need no key: they show nothing of an index."""
+
+
+class Gate:
+    """Middleware around the whole server.
+
+    Args:
+        hosts: names that the header Host may have, without a port; empty: any. A server without access rules needs
+            this, since a web page can give its own name the address 127.0.0.1 and then ask in the user's browser.
+        is_public: whether a path needs no key.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        limits: ServerLimits,
+        metrics: Metrics,
+        hosts: Collection[str] = (),
+        is_public: Callable[[str], bool] = PUBLIC.__contains__,
+    ) -> None:
+        self._app = app
+        self._authenticator = authenticator
+        self._limits = limits
+        self._metrics = metrics
+        self._hosts = frozenset(hosts)
+        self._is_public = is_public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status = 0
+
+        async def counting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._pass(scope, receive, counting)
+        except ApiError as error:
+            if status:
+                raise
+            await answer_error(error)(scope, receive, counting)
+        finally:
+            route = scope.get("state", {}).get("route", "other")
+            method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"
+            self._metrics.count_request(route, method, status or 499, time.perf_counter() - started)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _check_head(scope, self._limits)
+        self._check_host(headers.get(b"host", ""))
+        # A server without lifespan state gives no such dictionary; a server with it gives one for each request.
+        state = scope.setdefault("state", {})
+        if not self._is_public(scope["path"]):
+            state["reader"] = self._authenticator.authenticate(headers.get(b"authorization"))
+        await self._app(scope, _limited(receive, self._limits.max_body_bytes), send)
+
+    def _check_host(self, host: str) -> None:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        if self._hosts and name.strip("[]").lower() not in self._hosts:
+            raise ApiError(421, "wrong_host", "This server has another name.", "Ask it by the address it listens on.")
+
+
+def _check_head(scope: Scope, limits: ServerLimits) -> dict[bytes, str]:
+    """Return the headers that the gate reads.
+
+    Raises:
+        ApiError: the target, the headers or the announced body are too large.
+    """
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
+        raise ApiError(414, "too_long", f"The address has more than {MAX_TARGET_BYTES:,} bytes.", "Use a shorter one.")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+        raise ApiError(431, "too_long", f"The headers have more than {MAX_HEADER_BYTES:,} bytes.", "Send fewer.")
+    wanted = (b"authorization", b"content-length", b"host")
+    found = {name: value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
+    if int(found.get(b"content-length", "0")) > limits.max_body_bytes:
+        raise too_large(limits.max_body_bytes)
+    return found
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """Return `receive` that refuses a body over the limit, also one that announced no length."""
+    n_bytes = 0
+
+    async def limited() -> Message:
+        nonlocal n_bytes
+        message = await receive()
+        n_bytes += len(message.get("body", b""))
+        if n_bytes > most:
+            raise too_large(most)
+        return message
+
+    return limited

@@ -1,0 +1,115 @@
+"""Limits of the server on sizes, time, requests at once and waiting requests, and the admission of requests.
+
+Keep out: HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from types import TracebackType
+
+from graphrag_pipeline.serve.errors import ApiError, BusyError
+
+MAX_TARGET_BYTES = 8_192
+"""Bytes of a path with its query string."""
+MAX_HEADER_BYTES = 32_768
+"""Bytes of all headers of a request."""
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """Limits on requests.
+
+    Attributes:
+        max_body_bytes: of a request.
+        timeout_s: from the start of the work to its answer.
+        max_running: requests that compute at the same time.
+        max_waiting: requests that wait for one of these places; a further one gets 429.
+        max_wait_s: for a place; afterwards a request gets 429.
+        drain_s: for requests under way when the server is stopped.
+    """
+
+    max_body_bytes: int = 1_000_000
+    timeout_s: float = 120.0
+    max_running: int = 32
+    max_waiting: int = 256
+    max_wait_s: float = 30.0
+    drain_s: float = 30.0
+
+
+def running_by_default(waits_for_models: bool) -> int:
+    """Return the number of requests that compute at once: few if they need processors, many if they wait for models."""
+    return 32 if waits_for_models else max(4, 2 * (os.cpu_count() or 1))
+
+
+class Admission:
+    """The places for requests that compute, and the queue in front of them; used in one event loop.
+
+    Attributes:
+        n_running: taken places.
+        n_waiting: requests in the queue.
+    """
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        self._places = asyncio.Semaphore(limits.max_running)
+        self.n_running = 0
+        self.n_waiting = 0
+
+    async def take(self) -> Place:
+        """Wait for a place.
+
+        Raises:
+            BusyError: the queue is full, or the wait was too long.
+        """
+        if self._places.locked() and self.n_waiting >= self._limits.max_waiting:
+            raise BusyError(f"{self.n_waiting} requests are waiting already.")
+        self.n_waiting += 1
+        try:
+            async with asyncio.timeout(self._limits.max_wait_s):
+                await self._places.acquire()
+        except TimeoutError:
+            raise BusyError(f"no place became free within {self._limits.max_wait_s:g} s.") from None
+        finally:
+            self.n_waiting -= 1
+        self.n_running += 1
+        return Place(self)
+
+    def give_back(self) -> None:
+        """Free a place."""
+        self.n_running -= 1
+        self._places.release()
+
+
+class Place:
+    """A place among the requests that compute; it is given back once."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission: Admission | None = admission
+
+    def give_back(self) -> None:
+        """Free the place, if it is not free yet."""
+        admission, self._admission = self._admission, None
+        if admission:
+            admission.give_back()
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.give_back()
+
+
+def too_large(limit: int) -> ApiError:
+    """Return the error of a body over the limit."""
+    return ApiError(413, "too_large", f"The body has more than {limit:,} bytes.", "Send a smaller body.")
+
+
+def timed_out(limit_s: float) -> ApiError:
+    """Return the error of a request that took too long."""
+    message = f"No answer within {limit_s:g} s; its model calls were cancelled."
+    return ApiError(504, "timeout", message, "Ask a smaller question, or raise `--timeout`.")

@@ -1,0 +1,311 @@
+"""Roots that the server reads, their opened indexes, and leases of them.
+
+A request leases the index of one snapshot until it ends. A thread looks at the pointers of all roots; on another
+publication, or a rollback, it opens and warms the new index, and then new requests lease that. The former index closes
+with its last lease. A reader's lock protects the files of a leased snapshot from `forget` and retention. Keep out:
+HTTP, and who may read what.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.serve.errors import NotFoundError, NotReadyError
+from graphrag_pipeline.storage.history import find_snapshot
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+"""Seconds between two looks at the pointers."""
+LOOK_AT_STORE_S = 10.0
+"""Seconds between two looks at a shared store."""
+MAX_EARLIER = 2
+"""Earlier snapshots of a root that stay open beside the published one."""
+
+FindView = Callable[[Path, tuple[str, ...]], Path]
+"""Returns the root that a reader with these filters reads instead of a served root."""
+
+
+@dataclass(frozen=True)
+class IndexLease:
+    """An index that stays open until the lease ends.
+
+    Attributes:
+        name: of the served root.
+        index: of one snapshot.
+        root: that the index belongs to: the served root, or a view of it.
+        is_whole: the index was not made for a reader's filters.
+    """
+
+    name: str
+    index: GraphIndex
+    root: Root
+    is_whole: bool
+
+    @property
+    def snapshot(self) -> str:
+        """Id of the snapshot."""
+        return self.index.snapshot.id
+
+
+class _OpenedIndex:
+    """An index with the number of its leases; it closes with the last one after it was retired."""
+
+    def __init__(self, project: Root, snapshot: str | None) -> None:
+        self.project = project
+        self.index = GraphIndex.of_root(project, snapshot)
+        self.n_leases = 0
+        self.is_retired = False
+
+
+class FollowedRoot:
+    """One root and its opened indexes; safe to use from several threads.
+
+    Attributes:
+        n_followed: publications that were followed since the first.
+        problem: the reason why the last look failed; "" if it did not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_followed = 0
+        self.problem = ""
+        self._current: _OpenedIndex | None = None
+        self._earlier: dict[str, _OpenedIndex] = {}
+        self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        self._looks = 0
+
+    @property
+    def snapshot(self) -> str | None:
+        """Id of the snapshot that new requests read; None if none is open."""
+        current = self._current
+        return current.index.snapshot.id if current else None
+
+    @property
+    def n_leases(self) -> int:
+        """Leases of all its indexes."""
+        with self._lock:
+            opened = [*self._earlier.values(), *filter(None, [self._current])]
+            return sum(one.n_leases for one in opened)
+
+    def look(self) -> None:
+        """Open the published snapshot if it is not the one that is open; a problem is logged once and kept."""
+        with self._looking:
+            try:
+                self._follow()
+                self.problem = ""
+            except (PipelineError, OSError) as error:
+                if str(error) != self.problem:
+                    _log.warning("`%s`: the published index cannot be opened: %s", self.path, error)
+                self.problem = str(error)
+
+    def _follow(self) -> None:
+        current = self._current
+        if current is not None:
+            self._looks += 1
+            if current.project.shared and self._looks % round(LOOK_AT_STORE_S / LOOK_S) == 0:
+                current.project.follow()
+            if current.project.snapshots.current() in (None, current.index.snapshot.id):
+                return
+        opened = _OpenedIndex(self._open_project(), None)
+        warm(opened.index)
+        with self._lock:
+            self._current = opened
+            self.n_followed += current is not None
+        if current is not None:
+            _log.info("`%s`: follows the publication of snapshot %s", self.path, opened.index.snapshot.id)
+            self._retire(current)
+
+    def _open_project(self) -> Root:
+        """Return the root with the settings of now; the models stay open where the settings are the same."""
+        fresh = Root(self.path)
+        known = self._current.project if self._current else None
+        return known if known is not None and known.settings == fresh.settings else fresh
+
+    @contextmanager
+    def lease(self, snapshot: str | None = None) -> Iterator[_OpenedIndex]:
+        """Lease the published index, or that of an earlier snapshot.
+
+        Args:
+            snapshot: an id or its beginning.
+
+        Raises:
+            NotReadyError: no index is published.
+            NotFoundError: no such snapshot was ever published here, or its files were removed.
+        """
+        opened = self._take(snapshot)
+        try:
+            yield opened
+        finally:
+            self._give_back(opened)
+
+    def _take(self, snapshot: str | None) -> _OpenedIndex:
+        with self._lock:
+            current = self._current
+            if current is None:
+                raise NotReadyError("This root has no published index that can be read.")
+            if snapshot is None or current.index.snapshot.id == snapshot:
+                current.n_leases += 1
+                return current
+        return self._take_earlier(snapshot, current.project)
+
+    def _take_earlier(self, start: str, project: Root) -> _OpenedIndex:
+        try:
+            snapshot = find_snapshot(project.snapshots, start)
+            if not project.snapshots.is_checked(snapshot):
+                raise PipelineError("it was never published")
+            with self._looking:
+                current = self._current
+                if current is not None and current.index.snapshot.id == snapshot:
+                    opened = current
+                else:
+                    opened = self._earlier.get(snapshot) or _OpenedIndex(project, snapshot)
+                with self._lock:
+                    opened.n_leases += 1
+                    if opened is not current:
+                        self._earlier.pop(snapshot, None)
+                        self._earlier[snapshot] = opened
+                self._close_oldest()
+        except PipelineError:
+            raise NotFoundError(
+                f"There is no published snapshot `{start[:80]}` here.", "GET /snapshots lists all."
+            ) from None
+        return opened
+
+    def _close_oldest(self) -> None:
+        with self._lock:
+            oldest = [self._earlier.pop(name) for name in list(self._earlier)[:-MAX_EARLIER]]
+        for opened in oldest:
+            self._retire(opened)
+
+    def _retire(self, opened: _OpenedIndex) -> None:
+        with self._lock:
+            opened.is_retired = True
+            is_free = not opened.n_leases
+        if is_free:
+            opened.index.close()
+
+    def _give_back(self, opened: _OpenedIndex) -> None:
+        with self._lock:
+            opened.n_leases -= 1
+            is_free = opened.is_retired and not opened.n_leases
+        if is_free:
+            opened.index.close()
+
+    def close(self) -> None:
+        """Close every index after its last lease."""
+        with self._lock:
+            opened = [*self._earlier.values(), *filter(None, [self._current])]
+            self._earlier, self._current = {}, None
+        for one in opened:
+            self._retire(one)
+
+
+class ServedRoots:
+    """The roots of one server, by name.
+
+    Args:
+        roots: name -> folder.
+        find_view: the root that a reader with filters reads; without it such a reader reads nothing.
+    """
+
+    def __init__(self, roots: Mapping[str, Path], find_view: FindView | None = None) -> None:
+        self._roots = {name: FollowedRoot(path) for name, path in roots.items()}
+        self._views: dict[Path, FollowedRoot] = {}
+        self._find_view = find_view
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._follower: threading.Thread | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the served roots."""
+        return list(self._roots)
+
+    def root(self, name: str) -> FollowedRoot:
+        """Return a served root by its name."""
+        return self._roots[name]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every root has an open index."""
+        return all(root.snapshot for root in self._roots.values())
+
+    def start(self) -> None:
+        """Open every published index, and follow publications from now on."""
+        for root in self._roots.values():
+            root.look()
+        self._follower = threading.Thread(target=self._follow, name="follow-publications", daemon=True)
+        self._follower.start()
+
+    def _follow(self) -> None:
+        while not self._stopped.wait(LOOK_S):
+            with self._lock:
+                views = list(self._views.values())
+            for root in [*self._roots.values(), *views]:
+                root.look()
+
+    def close(self) -> None:
+        """Stop following, and close every index after its last lease."""
+        self._stopped.set()
+        if self._follower:
+            self._follower.join()
+        for root in [*self._roots.values(), *self._views.values()]:
+            root.close()
+
+    @contextmanager
+    def lease(self, name: str, filters: Sequence[str] = (), snapshot: str | None = None) -> Iterator[IndexLease]:
+        """Lease an index.
+
+        Args:
+            name: of a served root.
+            filters: of the reader, which choose the view of the root; not those of a request.
+            snapshot: an id or its beginning; None is the published one.
+
+        Raises:
+            NotFoundError: there is no such root or snapshot.
+            NotReadyError: it has no published index yet.
+        """
+        if name not in self._roots:
+            raise no_such_root(name)
+        followed = self._view(name, tuple(filters)) if filters else self._roots[name]
+        with followed.lease(snapshot or None) as opened:
+            yield IndexLease(name, opened.index, opened.project, not filters)
+
+    def _view(self, name: str, filters: tuple[str, ...]) -> FollowedRoot:
+        if self._find_view is None:
+            raise NotReadyError("The view of this root is not made yet.")
+        path = self._find_view(self._roots[name].path, filters)
+        with self._lock:
+            known = self._views.get(path)
+            followed = known or self._views.setdefault(path, FollowedRoot(path))
+        if followed.snapshot is None:
+            followed.look()
+        return followed
+
+
+def no_such_root(name: str) -> NotFoundError:
+    """Return the error of a root that is not served, or not for this client."""
+    return NotFoundError(f"There is no root `{name[:80]}` here.", "GET /roots lists those that you may read.")
+
+
+def warm(index: GraphIndex) -> None:
+    """Read what every search reads, so that the first question is as fast as the others."""
+    if not index.nothing_to_read:
+        index.search(_a_name_in(index) or "warm", context_only=True)
+
+
+def _a_name_in(index: GraphIndex) -> str:
+    if not index.snapshot.n_rows("entities"):
+        return ""
+    [record] = index.snapshot.take("entities", [0], ["title"])
+    return str(record["title"])

@@ -1,0 +1,87 @@
+"""The server itself: health, roots, paths, hosts, metrics, limits."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from graphrag_pipeline.serve.limits import ServerLimits
+from graphrag_pipeline_tests.support.command_line import Call
+from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.serving import RunningServer, running_server
+
+
+def test_health_readiness_and_roots(server: RunningServer) -> None:
+    assert server.client.get("/health").json() == {"status": "ok"}
+    assert server.client.get("/ready").json() == {"status": "ok"}
+    [root] = server.client.get("/roots").json()["roots"]
+    assert root == {"name": "carol", "snapshot": server.served.root("carol").snapshot, "is_ready": True}
+
+
+def test_unknown_paths_methods_and_parameters(server: RunningServer) -> None:
+    for method, path, status in (
+        ("GET", "/nothing", 404),
+        ("GET", "/search", 405),
+        ("DELETE", "/roots", 405),
+        ("GET", "/roots?colour=red", 400),
+        ("GET", "/roots?%ff=1", 400),
+        ("GET", f"/roots?{'a' * 9000}=1", 414),
+    ):
+        answer = server.client.request(method, path)
+        assert (answer.status_code, answer.json()["error"]["status"]) == (status, status), path
+
+
+def test_another_host_is_refused(server: RunningServer) -> None:
+    assert server.client.get("/roots", headers={"host": "evil.example"}).status_code == 421
+    assert server.client.get("/roots", headers={"host": f"localhost:{server.port}"}).status_code == 200
+
+
+def test_metrics_count_requests_and_hold_no_text(server: RunningServer) -> None:
+    server.client.post("/search", json={"question": "Who is Fezziwig?", "context_only": True})
+    text = server.client.get("/metrics").raise_for_status().text
+    assert 'graphrag_http_requests_total{method="POST",route="/search",status="200"}' in text
+    assert "Fezziwig" not in text and 'graphrag_leases{root="carol"}' in text
+
+
+def test_a_root_without_an_index_is_not_ready(served_root: Path, tmp_path: Path) -> None:
+    empty = make_root(tmp_path / "empty")
+    with running_server({"carol": served_root, "empty": empty.path}) as server:
+        assert server.client.get("/ready").status_code == 503
+        answer = server.client.post("/search?root=empty", json={"question": "Who?"})
+        assert answer.status_code == 503 and int(answer.headers["retry-after"]) > 0
+        assert server.client.post("/search", json={"question": "Who?"}).status_code == 400  # which of two roots?
+        assert server.client.post("/search?root=none", json={"question": "Who?"}).status_code == 404
+        answer = server.client.post("/search?root=carol", json={"question": "Who is Belle?", "context_only": True})
+        assert answer.json()["root"] == "carol"
+
+
+def test_the_openapi_document_describes_every_route(server: RunningServer) -> None:
+    document = server.client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert {"/search", "/search/stream", "/explain", "/roots"} <= set(document["paths"])
+
+
+def test_a_full_queue_answers_429(served_root: Path) -> None:
+    limits = ServerLimits(max_running=1, max_waiting=1)
+    body = {"question": "Who is Belle?", "method": "drift"}
+    with running_server({"carol": served_root}, limits=limits) as server, ThreadPoolExecutor(12) as clients:
+        sent = [clients.submit(httpx.post, f"{server.url}/search", json=body, timeout=60) for _ in range(12)]
+        answers = [one.result() for one in sent]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert int(refused.headers["retry-after"]) >= 1 and refused.json()["error"]["code"] == "busy"
+        assert httpx.post(f"{server.url}/search", json=body).status_code == 200  # places are given back
+
+
+def test_time_is_limited(served_root: Path) -> None:
+    with running_server({"carol": served_root}, limits=ServerLimits(timeout_s=0.0001)) as server:
+        answer = server.client.post("/search", json={"question": "Who is Belle?"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "timeout")
+        assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_an_address_of_other_machines_needs_access_rules(call: Call, served_root: Path) -> None:
+    outcome = call("--root", served_root, "serve", "--host", "0.0.0.0")
+    assert outcome.status == 1 and "access rules" in outcome.err
