@@ -325,7 +325,7 @@ def _make_record(
         record=normalize_text(record),
         format=format_of(path),
         n_bytes=n_bytes,
-        content_hash=stable_hash(title, text, metadata, creation_date or "", *_chunks_key(chunks)),
+        content_hash=_hash_content(title, text, metadata, creation_date, chunks),
         title=title,
         text=text,
         creation_date=creation_date,
@@ -335,5 +335,17 @@ def _make_record(
     )
 
 
-def _chunks_key(chunks: list[dict[str, Any]] | None) -> list[str]:
-    return [] if chunks is None else [canonical_json(chunks)]
+def _hash_content(
+    title: str, text: str, metadata: str, creation_date: str | None, chunks: list[dict[str, Any]] | None
+) -> str:
+    chunks_key = [] if chunks is None else [canonical_json(chunks)]
+    return stable_hash(title, text, metadata, creation_date or "", *chunks_key)
+
+
+def rename_row(record: SourceRecord, name: str) -> SourceRecord:
+    """Return a record of a structured file under another name, as if its row had been there; so its id changes."""
+    is_titled_by_place = record.title in (record.record, f"{PurePosixPath(record.path).stem} {record.record}")
+    title = f"{record.title.removesuffix(record.record)}{name}" if is_titled_by_place else record.title
+    content_hash = _hash_content(title, record.text, record.metadata, record.creation_date, record.chunks)
+    own_id = document_id_of(record.path, name)
+    return replace(record, document_id=own_id, record=name, title=title, content_hash=content_hash)

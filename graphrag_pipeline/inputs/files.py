@@ -35,6 +35,7 @@ from graphrag_pipeline.inputs.formats import FORMATS, STRUCTURED
 from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
 from graphrag_pipeline.inputs.reading_process import is_risky, read_apart
 from graphrag_pipeline.inputs.record_files import RECORDS_FOLDER, ReadFile, entry_name, is_cached, read_cached
+from graphrag_pipeline.inputs.record_filters import keep_passing, parse_filters, passes_all
 from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
 from graphrag_pipeline.settings.settings import InputSettings
 
@@ -67,25 +68,25 @@ def read_input(
     else:
         inputs = _holding(list_input(folder, settings), n_buckets, wanted)
         records = _read_files(inputs, settings, cache_folder)
-    return _keep_known(records, n_buckets, wanted, last_known)
+    filters = parse_filters(settings.filters)
+    return (
+        record
+        for record in _keep_known(records, last_known)
+        if (wanted is None or bucket_of(record.document_id, n_buckets) in wanted) and passes_all(record, filters)
+    )
 
 
 def _keep_known(
-    records: Iterable[SourceRecord],
-    n_buckets: int,
-    wanted: frozenset[str] | None,
-    last_known: Callable[[str], list[SourceRecord]],
+    records: Iterable[SourceRecord], last_known: Callable[[str], list[SourceRecord]]
 ) -> Iterator[SourceRecord]:
-    """Yield the records of the wanted buckets; where the content is not known, the last known ones with a note."""
+    """Yield all records; where the content is not known, the last known ones with a note."""
     for record in records:
         kept: list[SourceRecord] = []
         if record.is_unknown and not record.record:
             note = f"not readable now, the text of the last index stays: {record.problem}"
             kept = [dataclasses.replace(known, note=note) for known in last_known(record.path)]
         is_replaced = kept and not record.path.endswith("/")
-        for found in [*([] if is_replaced else [record]), *kept]:
-            if wanted is None or bucket_of(found.document_id, n_buckets) in wanted:
-                yield found
+        yield from [*([] if is_replaced else [record]), *kept]
 
 
 def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
@@ -231,8 +232,9 @@ def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | N
 def _read_files(
     inputs: Iterable[InputFile], settings: InputSettings, cache_folder: Path | None
 ) -> Iterator[SourceRecord]:
+    filters = parse_filters(settings.filters)
     for file in inputs:
-        yield from _read_file(file, settings, cache_folder)
+        yield from keep_passing(_read_file(file, settings, cache_folder), filters)
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:

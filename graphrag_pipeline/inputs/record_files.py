@@ -74,7 +74,7 @@ def _entry(cache_folder: Path, path: str, digest: str, settings: InputSettings) 
 
 def entry_name(path: str, digest: str, settings: InputSettings) -> str:
     """Return the name of a cached file of records."""
-    columns = settings.model_dump_json(exclude={"folder", "exclude"})
+    columns = settings.model_dump_json(exclude={"folder", "exclude", "filters"})
     try:  # after the converter is installed or upgraded, files are read again
         converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
     except importlib.metadata.PackageNotFoundError:

@@ -161,7 +161,7 @@ def _set_aside(root: Root, part: StoredPart, owners: Sequence[Snapshot]) -> tupl
     if candidate and candidate.data_version in {owner.id for owner in owners if owner.manifest.origin != "import"}:
         _remove(part.path)
         return _INDEX_MAKES, True
-    kept = root.cache_folder / DAMAGED_FOLDER / part.path.relative_to(root.path)
+    kept = root.path / "cache" / DAMAGED_FOLDER / part.path.relative_to(root.path)
     if part.path.exists():
         _remove(kept)
         kept.parent.mkdir(parents=True, exist_ok=True)

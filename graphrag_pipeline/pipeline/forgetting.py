@@ -95,6 +95,11 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
         PipelineError: it is still in the input folder, in the index or open in a reader.
             Nothing of it is removed then.
     """
+    if root.shares_cache:
+        raise PipelineError(
+            f"`{root.path}` uses the cache of another root (`storage.cache_folder`), whose replies would be removed; "
+            "forget the document there, then remove this root and make it again"
+        )
     with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
         if root.shared:
             root.shared.fetch_all()  # these files show where the document is and what came from it

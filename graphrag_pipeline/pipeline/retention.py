@@ -47,6 +47,8 @@ def sweep_root(root: Root, doomed: Sequence[str], before: float, is_dry_run: boo
 
 def unused_records(root: Root) -> list[Path]:
     """Return parsed or converted files in the cache whose source the input folder no longer has."""
+    if root.shares_cache:  # another root may use them
+        return []
     try:
         return list_unused_records(root.input_folder, root.settings.input, root.cache_folder)
     except PipelineError:  # the input folder is missing, perhaps only for a while: keep the cache

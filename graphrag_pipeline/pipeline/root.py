@@ -233,7 +233,13 @@ class Root:
 
     @property
     def cache_folder(self) -> Path:
-        return self.path / "cache"
+        """The folder of stored replies, vectors, costs and converted files, which other roots may share."""
+        return self.settings.storage.cache_place(self.path)
+
+    @property
+    def shares_cache(self) -> bool:
+        """Whether the folder of the cache is not this root's own."""
+        return self.cache_folder.resolve() != (self.path / "cache").resolve()
 
     def read_input(self, buckets: Collection[str] | None = None) -> Iterator[SourceRecord]:
         """Yield documents and problems of the present input folder; of some buckets only, if given.

@@ -19,8 +19,8 @@ from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.embedding_identity import identity_of
 from graphrag_pipeline.models.ports import can_search, expecting, for_questions
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 from graphrag_pipeline.query.filtering.document_mask import document_rows, find_document_mask
-from graphrag_pipeline.query.filtering.filters import DocumentFields
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.query.token_budget import TokenBudget
 from graphrag_pipeline.query.usage import EMBEDDINGS, RERANKING, Account

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.settings.indexing import (
     CommunitiesSettings,
     DescriptionsSettings,
@@ -73,6 +75,11 @@ class InputSettings(Section):
         "read recursively.",
     )
     exclude: tuple[str, ...] = Field((), description="Glob patterns of paths in the folder to leave out.")
+    filters: tuple[str, ...] = Field(
+        (),
+        description="Filters that a document must pass to be read, such as ['status=final', 'year>=2020']. Each "
+        "document is looked at alone; without a value in a filter's field, it does not pass.",
+    )
     id_column: str = Field(
         "id", description="Structured files: dotted path of a record's id; without it, the row number."
     )
@@ -124,6 +131,21 @@ class InputSettings(Section):
             raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_FTP_PASSWORD")
         return folder
 
+    @field_validator("filters")
+    @classmethod
+    def _can_be_parsed(cls, filters: tuple[str, ...]) -> tuple[str, ...]:
+        for text in filters:
+            try:
+                parse_filter(text)
+            except PipelineError as error:
+                raise ValueError(str(error)) from None
+        return filters
+
+    def result_options(self) -> dict[str, Any]:
+        """Return the options that change a result; a root without filters keeps the version that it had before them."""
+        options = super().result_options()
+        return options if self.filters else {name: value for name, value in options.items() if name != "filters"}
+
     def place(self, root: Path) -> Path | str:
         """Return the input folder: a path on this machine, or a URL as text."""
         protocol, is_url, rest = self.folder.partition("://")
@@ -142,9 +164,20 @@ class StorageSettings(Section):
         description="Number of buckets (partitions) that documents are spread over. Fixed once a root has an "
         "index; more than 32 is slow.",
     )
+    cache_folder: str = limit(
+        default="cache",
+        min_length=1,
+        description="Folder of stored replies, vectors, costs and converted files, relative to the root. Roots with "
+        "one input folder may share it, so that none pays again.",
+    )
+    ignore_environment: bool = limit(
+        default=False,
+        description="Whether GRAPHRAG__SECTION__KEY variables change nothing here, as in the view of a principal.",
+    )
     cache_url: str | None = limit(
         default=None,
-        description="SQLAlchemy URL of the reply cache, such as postgresql+psycopg://...; null: SQLite in cache/.",
+        description="SQLAlchemy URL of the reply cache, such as postgresql+psycopg://...; null: SQLite in "
+        "cache_folder.",
     )
     url: str | None = limit(
         default=None,
@@ -168,6 +201,10 @@ class StorageSettings(Section):
     sql_max_memory_mb: int = limit(
         "Memory that a statement of `sql` may take, and maximum size of its result, in MB.", default=2048, ge=16
     )
+
+    def cache_place(self, root: Path) -> Path:
+        """Return `cache_folder` as a path."""
+        return root / self.cache_folder
 
     @field_validator("url")
     @classmethod

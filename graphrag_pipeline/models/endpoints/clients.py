@@ -96,7 +96,9 @@ class ModelClients:
 
 def open_clients(settings: Settings, root: Path) -> ModelClients:
     """Return the clients of a root; equal settings and location share them."""
-    return _open_clients(settings.model_dump_json(), settings.storage.cache_url or root / "cache" / CACHE_FILE)
+    return _open_clients(
+        settings.model_dump_json(), settings.storage.cache_url or settings.storage.cache_place(root) / CACHE_FILE
+    )
 
 
 @functools.cache

@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.filtering.filters import DocumentFields, parse_filter
+from graphrag_pipeline.filters import parse_filter
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.arrays import Adjacency

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.filtering.filters import DocumentFields, parse_filter, read_span
+from graphrag_pipeline.filters import parse_filter, read_span
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 NEWS = {
