@@ -21,6 +21,7 @@ from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, keep, running_chromium, show, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import (
     graphql,
+    latest_backfill,
     launch_job,
     running_dagster,
     wait_for_run,
@@ -124,9 +125,9 @@ def test_an_edited_document_makes_its_bucket_unsynced_until_a_backfill_from_the_
     wait_for_text(browser, "Launch runs to materialize", "Failed and missing")
     click(browser, "//button[.='All']")
     click(browser, "//button[contains(., 'Launch backfill') and not(@disabled)]")
-    backfill = wait_until(lambda: backfills(server), 30)[0]["id"]
+    backfill = wait_until(lambda: latest_backfill(server), 30)["id"]
     answered = 0
-    while "COMPLETED" not in backfills(server)[0]["status"]:
+    while "COMPLETED" not in latest_backfill(server)["status"]:
         result = run("query", "Who is Scrooge's clerk?", "--root", root.path)
         assert result.returncode == 0 and "preface" not in result.stdout, result.stderr
         answered += 1
@@ -141,11 +142,6 @@ def test_an_edited_document_makes_its_bucket_unsynced_until_a_backfill_from_the_
     show(browser, f"{server}/assets/index_snapshot", "documents added", "preface.txt")
     keep(browser, "published")
     assert find_stale(root, detect_input(root)) == []
-
-
-def backfills(server: str) -> list[dict[str, Any]]:
-    query = "{ partitionBackfillsOrError(limit: 1) { ... on PartitionBackfills { results { id status } } } }"
-    return list(graphql(server, query)["partitionBackfillsOrError"]["results"])
 
 
 def unsynced(server: str) -> set[tuple[str, str]]:

@@ -7,12 +7,21 @@ figures of the same run.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.bench.measuring import Figure, ProcessUsage, figures_of, measure_command, measure_module
+from graphrag_pipeline_tests.bench.measuring import (
+    CommandFailedError,
+    Figure,
+    ProcessUsage,
+    figures_of,
+    measure_command,
+    measure_module,
+)
 from graphrag_pipeline_tests.bench.model_engine import ask_many, index_by_model
 from graphrag_pipeline_tests.bench.parity import N_QUESTIONS
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
@@ -136,6 +145,25 @@ def demo(workspace: Workspace) -> list[Figure]:
     ]
 
 
+def ui(workspace: Workspace) -> list[Figure]:
+    """Index the sample from an empty root by clicks in Dagster's asset graph, in headless Chromium."""
+    from graphrag_pipeline_tests.support.dagster.live_browser import materialize_all, running_chromium
+    from graphrag_pipeline_tests.support.dagster.live_dagster import running_dagster, wait_for_backfill
+
+    root = Root(workspace.copy_sample())
+    with running_dagster(root) as server, running_chromium() as browser:
+        start = time.perf_counter()
+        n_clicks = materialize_all(browser, server)
+        status = wait_for_backfill(server)
+        wall_s = time.perf_counter() - start
+    if status != "COMPLETED_SUCCESS" or root.snapshots.current() is None:
+        raise CommandFailedError(f"the backfill ended as {status}")
+    return [
+        Figure("clicks in the asset graph that index the sample", n_clicks, "clicks", 3),
+        Figure("from opening the asset graph to the published snapshot, sample", wall_s, "s", 45),
+    ]
+
+
 def retrieval(workspace: Workspace) -> list[Figure]:
     """Measure retrieval without a model: see `retrieval.py`."""
     from graphrag_pipeline_tests.bench.retrieval import run
@@ -220,5 +248,5 @@ _FAST = (
 )
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity)}
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, ui)}
 """Run by name, or with `--slow`."""

@@ -20,6 +20,12 @@ _ARGUMENTS = (
     "--disable-component-update --disable-sync --hide-scrollbars"
 )
 _PATIENCE_S = 60
+_MATERIALIZE_ALL = (
+    "//button[contains(., 'Materialize all')]",
+    "//button[.='All']",
+    "//button[contains(., 'Launch backfill') and not(@disabled)]",
+)
+"""The clicks, in the asset graph, that index everything."""
 
 
 @contextmanager
@@ -81,6 +87,28 @@ def wait_for_text(browser: Any, *expected: str) -> str:
 def click(browser: Any, xpath: str) -> None:
     """Click the last clickable element of a path, once one appears."""
     wait_until(lambda: browser.find_elements("xpath", xpath), _PATIENCE_S)[-1].click()
+
+
+def materialize_all(browser: Any, server: str) -> int:
+    """Launch a backfill of all assets from the asset graph; return the number of clicks."""
+    show(browser, f"{server}/asset-groups", "Materialize all")
+    for xpath in _MATERIALIZE_ALL:
+        click(browser, xpath)
+    wait_until(lambda: "Launch runs to materialize" not in wait_for_text(browser, "Materialize all"), _PATIENCE_S)
+    return len(_MATERIALIZE_ALL)
+
+
+def switch(browser: Any, address: str) -> None:
+    """Switch a sensor or a schedule on or off on its page, and wait until the page shows it."""
+    show(browser, address, "Running")
+    [box] = wait_until(lambda: browser.find_elements("css selector", "input[type=checkbox]"), _PATIENCE_S)
+    was_on = box.is_selected()
+    browser.execute_script("arguments[0].click()", box)
+    wait_until(lambda: _is_selected(browser) != was_on, _PATIENCE_S)
+
+
+def _is_selected(browser: Any) -> bool:
+    return bool(browser.find_element("css selector", "input[type=checkbox]").is_selected())
 
 
 def keep(browser: Any, name: str) -> None:

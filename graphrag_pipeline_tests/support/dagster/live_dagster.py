@@ -18,7 +18,8 @@ from typing import Any
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
 
-REPOSITORY = {"repositoryLocationName": "graphrag_pipeline.definitions", "repositoryName": "__repository__"}
+LOCATION = "graphrag_pipeline.definitions"
+REPOSITORY = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__"}
 """The location of the definitions, as Dagster's GraphQL selects them."""
 
 _STOP_S = 15
@@ -99,6 +100,23 @@ def wait_for_run(server: str, run_id: str) -> str:
         return status if status in ("SUCCESS", "FAILURE", "CANCELED") else None
 
     return str(wait_until(ended, _RUN_S))
+
+
+def latest_backfill(server: str) -> dict[str, str]:
+    """Id and status of the backfill that was launched last; empty if there was none."""
+    query = "{ partitionBackfillsOrError(limit: 1) { ... on PartitionBackfills { results { id status } } } }"
+    found = graphql(server, query)["partitionBackfillsOrError"]["results"]
+    return dict(found[0]) if found else {}
+
+
+def wait_for_backfill(server: str) -> str:
+    """Return the final status of the backfill that was launched last."""
+
+    def ended() -> str | None:
+        status = latest_backfill(server).get("status", "")
+        return status if status.startswith("COMPLETED") or status in ("FAILED", "CANCELED") else None
+
+    return str(wait_until(ended, 2 * _RUN_S))
 
 
 def wait_until(is_done: Callable[[], Any], timeout_s: float) -> Any:

@@ -64,12 +64,17 @@ def index_sample(path: Path, n_buckets: int = 8) -> Root:
     """The sample corpus, indexed in a separate root."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
 
+    run_index(new_sample(path, n_buckets))
+    return Root(path)
+
+
+def new_sample(path: Path, n_buckets: int = 8) -> Root:
+    """The sample corpus in a separate root, without an index."""
     shutil.copytree(SAMPLE / "input", path / "input")
     settings = (SAMPLE / "settings.yaml").read_text(encoding="utf-8")
     assert "n_buckets: 8" in settings
     (path / "settings.yaml").write_text(settings.replace("n_buckets: 8", f"n_buckets: {n_buckets}"), encoding="utf-8")
     init_root(path)
-    run_index(Root(path))
     return Root(path)
 
 
