@@ -229,17 +229,18 @@ _MAX_SHOWN = 20
 _MAX_NAMED = 5
 
 
-def render_diff(diff: SnapshotDiff) -> list[str]:
-    """Render a diff; of many changes of one kind the first are shown, JSON has all."""
+def render_diff(diff: SnapshotDiff, max_shown: int = _MAX_SHOWN) -> list[str]:
+    """Render a diff; of more than `max_shown` changes of one kind the first are shown, JSON has all."""
     lines = [f"{name}: {before:,} -> {after:,} rows" for name, (before, after) in diff.rows.items() if before != after]
-    lines += _shown("document", [(d.change, f"{d.path} ({d.record})" if d.record else d.path) for d in diff.documents])
+    documents = [(d.change, f"{d.path} ({d.record})" if d.record else d.path) for d in diff.documents]
+    lines += _shown("document", documents, max_shown)
     lines += [
         f"stage changed: {stage.stage}{': ' if stage.changes else ''}{'; '.join(stage.changes)}"
         for stage in diff.stages
     ]
-    lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities])
+    lines += _shown("entity", [(entity.change, _describe_entity(entity)) for entity in diff.entities], max_shown)
     reports = [(r.change, f"{r.community} (level {r.level}): {r.title}{_by(r.documents)}") for r in diff.reports]
-    lines += _shown("community", reports)
+    lines += _shown("community", reports, max_shown)
     return [f"from {diff.old} to {diff.new}", *(lines or ["no differences"])]
 
 
@@ -256,11 +257,11 @@ def _by(documents: Sequence[str]) -> str:
     return f", by {', '.join(documents[:_MAX_NAMED])}{more}"
 
 
-def _shown(kind: str, changes: Sequence[tuple[str, str]]) -> list[str]:
+def _shown(kind: str, changes: Sequence[tuple[str, str]], max_shown: int) -> list[str]:
     lines: list[str] = []
     for change in dict.fromkeys(change for change, _ in changes):
         texts = [text for other, text in changes if other == change]
-        lines += [f"{kind} {change}: {text}" for text in texts[:_MAX_SHOWN]]
-        if len(texts) > _MAX_SHOWN:
-            lines.append(f"{kind} {change}: and {len(texts) - _MAX_SHOWN:,} more, see --json")
+        lines += [f"{kind} {change}: {text}" for text in texts[:max_shown]]
+        if len(texts) > max_shown:
+            lines.append(f"{kind} {change}: and {len(texts) - max_shown:,} more, see --json")
     return lines

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.inspection.snapshot_diff import diff_documents
+from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.storage.history import describe_snapshot
+from graphrag_pipeline.storage.shared.state import manifest_name
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from dagster import AssetMaterialization, DagsterInstance
+    from dagster import AssetMaterialization, DagsterInstance, EventLogRecord
 
 COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 """Contract tables whose rows show the size of an index."""
@@ -31,6 +32,9 @@ _SUBJECTS = {**{name: name.replace("_", " ") for name in COUNTED}, "covariates":
 """Contract table -> its rows in the UI."""
 _MAX_LISTED = 20
 _MAX_SEARCHED = 100  # publications
+_MAX_CHANGES = 200  # of a kind, in the difference: an event is a row of Dagster's database
+DIFFERENCE = "difference to the snapshot before"
+"""Name of what changed from one publication to the next, everywhere in the UI."""
 _HOUR_S = 3600
 _CONFIRMED = "Confirmed: nothing changed since it was published."
 _CHANGES = ("added", "edited", "removed")
@@ -56,27 +60,42 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
     return {
         "snapshot": snapshot_id,
         "made at": made,
-        "folder of the snapshot": dg.MetadataValue.path(str(root.snapshots.path_of(snapshot_id).parent.resolve())),
+        **_places(root, snapshot_id),
         **counts,
         **changes,
         "documents in it": dg.MetadataValue.md(listed),
     }
 
 
-def _of_changes(root: Root, before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the documents that were added, edited and removed, and their counts, which plot over time."""
+def _places(root: Root, snapshot_id: str) -> dict[str, Any]:
+    """Return the path of a snapshot's file, which names its tables, and its address in a shared store."""
     import dagster as dg
 
-    changes = list(diff_documents(before, snapshot).values())
-    counts = {f"documents {kind}": sum(item.change == kind for item in changes) for kind in _CHANGES}
-    rows = [(item.change, item.path, item.record) for item in changes]
+    path = root.snapshots.path_of(snapshot_id).resolve()
+    shown: dict[str, Any] = {"file of the snapshot": dg.MetadataValue.path(str(path))}
+    if root.shared:
+        address = f"{root.shared.shown_url}/{manifest_name(snapshot_id)}"
+        shown["file of the snapshot in the shared store"] = dg.MetadataValue.text(address)
+    return shown
+
+
+def _of_changes(root: Root, before: Snapshot, snapshot: Snapshot) -> dict[str, Any]:
+    """Return the documents that were added, edited and removed, their counts, which plot over time, and all changes."""
+    import dagster as dg
+
+    from graphrag_pipeline.defs.assets.metadata import of_lines
+
+    diff = diff_snapshots(before, snapshot)
+    counts = {f"documents {kind}": sum(item.change == kind for item in diff.documents) for kind in _CHANGES}
+    rows = [(item.change, item.path, item.record) for item in diff.documents]
     table = _first_rows(("change", "path", "record"), rows) if rows else "no document; settings or code changed"
     command = f"graphrag-pipeline --root {shlex.quote(str(root.path))} snapshots diff {before.id} {snapshot.id}"
     return {
         "published before": before.id,
         **counts,
         "documents changed": dg.MetadataValue.md(table),
-        "full difference, by the command": dg.MetadataValue.md(f"`{command}`"),
+        **of_lines(DIFFERENCE, render_diff(diff, _MAX_CHANGES)),
+        "command that prints the difference": dg.MetadataValue.md(f"`{command}`"),
     }
 
 
@@ -103,11 +122,31 @@ def link_snapshot(instance: DagsterInstance, root: Root, snapshot_id: str, name:
     """
     import dagster as dg
 
+    record = _find_publication(instance, root, snapshot_id)
+    return {name: dg.MetadataValue.dagster_run(record.run_id)} if record else {}
+
+
+def link_difference(instance: DagsterInstance, root: Root, snapshot_id: str) -> dict[str, Any]:
+    """Return what a snapshot changed, with links to its run and its asset; only what Dagster knows."""
+    import dagster as dg
+
+    record = _find_publication(instance, root, snapshot_id)
+    event = record.asset_materialization if record else None
+    difference = event.metadata.get(DIFFERENCE) if event else None
+    return {
+        **({DIFFERENCE: difference} if difference else {}),
+        **link_snapshot(instance, root, snapshot_id, "run that published the snapshot"),
+        "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
+    }
+
+
+def _find_publication(instance: DagsterInstance, root: Root, snapshot_id: str) -> EventLogRecord | None:
+    """Return the last event of a run that published a snapshot."""
     for record in instance.fetch_materializations(asset_key(root, SNAPSHOT.name), limit=_MAX_SEARCHED).records:
         event = record.asset_materialization
         if event and record.run_id and (event.tags or {}).get("dagster/data_version") == snapshot_id:
-            return {name: dg.MetadataValue.dagster_run(record.run_id)}
-    return {}
+            return record
+    return None
 
 
 def open_published(root: Root) -> Snapshot | None:

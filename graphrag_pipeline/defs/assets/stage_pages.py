@@ -50,11 +50,11 @@ def _files(contents: StageContents) -> dict[str, Any]:
         head = contents.root.tables.head(name, contents.partition)
         paths = contents.root.tables.paths(head) if head else []
         if paths:
-            place = paths[0] if len(paths) == 1 else paths[0].parent
-            shown[f"file of {name}"] = dg.MetadataValue.path(str(place.resolve()))
+            place, kind = (paths[0], "file") if len(paths) == 1 else (paths[0].parent, "folder")
+            shown[f"{kind} of {name}"] = dg.MetadataValue.path(str(place.resolve()))
             if shared := contents.root.shared:
-                in_store = place.relative_to(contents.root.path).as_posix()
-                shown[f"file of {name} in the shared store"] = dg.MetadataValue.text(f"{shared.shown_url}/{in_store}")
+                address = f"{shared.shown_url}/{place.relative_to(contents.root.path).as_posix()}"
+                shown[f"{kind} of {name} in the shared store"] = dg.MetadataValue.text(address)
     return shown
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
+from graphrag_pipeline.defs.assets.published import link_difference
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
 from graphrag_pipeline.defs.runs.errors import in_words
@@ -66,7 +67,9 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
         account = CallStats()
         with trying:
             shown = body(context, opened.counted_in(account))
-        context.add_output_metadata(shown | of_calls(account) | describe_definitions(context, opened))
+        published = opened.snapshots.current()
+        links = link_difference(context.instance, opened, published) if published else {}
+        context.add_output_metadata(shown | links | of_calls(account) | describe_definitions(context, opened))
 
     @dg.job(
         name=full_name(root, name),

@@ -59,6 +59,9 @@ def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> N
     assert (
         "| three.md |  | The Ball | 1 |" in metadata["documents in it"] and "two.txt" not in metadata["documents in it"]
     )
+    lines = metadata["difference to the snapshot before"].splitlines()
+    assert {"- document added: four.txt", "- document edited: one.txt", "- document removed: two.txt"} <= set(lines)
+    assert any(line.startswith("- entity ") for line in lines)
 
 
 def test_a_publication_shows_the_cost_of_the_run(model_index: ModelIndex) -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities
+from graphrag_pipeline.defs.assets.published import of_snapshot
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.stage_pages import describe_contents
 from graphrag_pipeline.defs.index_runs.index_run import run_index
@@ -115,3 +116,6 @@ def test_a_file_of_a_shared_store_is_shown_by_its_address(tmp_path: Path) -> Non
     address = str(shown["file of entities in the shared store"].value)
     assert Path(address.removeprefix("file://")).parent == store / "tables" / "entities" / "all"
     assert Path(address.removeprefix("file://")).is_file()
+    snapshot = of_snapshot(root, str(root.snapshots.current()))
+    assert Path(str(snapshot["file of the snapshot"].value)).is_file()
+    assert Path(str(snapshot["file of the snapshot in the shared store"].value).removeprefix("file://")).is_file()

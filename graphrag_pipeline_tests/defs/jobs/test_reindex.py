@@ -83,6 +83,9 @@ def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None
     expected = {(item.stage, item.partition) for item in stale(indexed_root)}
     shown, started = run(indexed_root, "reindex_stale")
     assert shown["documents"] == 4 and shown["snapshot"] == indexed_root.snapshots.current()
+    assert "- document added: four.txt" in shown["difference to the snapshot before"].splitlines()
+    assert shown["run that published the snapshot"] in {run.run_id for run in started}
+    assert shown["asset of the snapshot"] == dg.AssetKey("index_snapshot")
     assert not stale(indexed_root)
     assert {run.tags[ONLY_STALE_TAG] for run in started} == {"true"}
     ran = {(key.to_user_string(), run.tags.get("dagster/partition", "all")) for run in started
