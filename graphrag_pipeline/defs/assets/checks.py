@@ -4,16 +4,18 @@ They run between `index_candidate` and `index_snapshot`; a failing check stops t
 records is checked at publication, where the run lists them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import of_lines
 from graphrag_pipeline.defs.assets.published import open_published
+from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
-from graphrag_pipeline.defs.runs.naming import asset_key
+from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
@@ -52,19 +54,35 @@ def _describe(problems: list[str], snapshot: Snapshot) -> dict[str, Any]:
     return shown | of_lines("problems found, each", problems[:_MAX_LISTED])
 
 
+def _judge(name: str, is_good: bool, line: str, shown: Mapping[str, Any]) -> Iterator[dg.AssetCheckResult]:
+    """Yield the result of a check; then fail its step with the same words, which Dagster shows on the run's page.
+
+    Raises:
+        ExplainedError: the check failed.
+    """
+    yield dg.AssetCheckResult(passed=is_good, description=line or None, metadata=shown)
+    if not is_good:
+        with in_words():
+            raise PipelineError(f"check {name} of the candidate failed: {line}. The published snapshot stays")
+
+
+def _spec(of: Root, name: str, description: str) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(name, asset=asset_key(of, CANDIDATE.name), description=description, blocking=True)
+
+
+def _step_name(of: Root, name: str) -> str:
+    return full_name(of, f"{CANDIDATE.name}_{name}")
+
+
 def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.AssetChecksDefinition:
     index_root = IndexRoot.of(of)
 
-    @dg.asset_check(asset=asset_key(of, CANDIDATE.name), name=name, description=description, blocking=True)
-    def check() -> dg.AssetCheckResult:
+    @dg.multi_asset_check(name=_step_name(of, name), specs=[_spec(of, name, description)])
+    def check() -> Iterator[dg.AssetCheckResult]:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
         problems = run(name, root, snapshot)
-        return dg.AssetCheckResult(
-            passed=not problems,
-            description="; ".join(problems[:_MAX_IN_LINE]) or None,
-            metadata=_describe(problems, snapshot),
-        )
+        yield from _judge(name, not problems, "; ".join(problems[:_MAX_IN_LINE]), _describe(problems, snapshot))
 
     return check
 
@@ -72,22 +90,16 @@ def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.Ass
 def _build_removal_check(of: Root) -> dg.AssetChecksDefinition:
     index_root = IndexRoot.of(of)
 
-    @dg.asset_check(
-        asset=asset_key(of, CANDIDATE.name),
-        name=_REMOVED_DOCUMENTS,
-        description=check_removal.__doc__ or "",
-        blocking=True,
+    @dg.multi_asset_check(
+        name=_step_name(of, _REMOVED_DOCUMENTS), specs=[_spec(of, _REMOVED_DOCUMENTS, check_removal.__doc__ or "")]
     )
-    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
         problems = check_removal(open_published(root), snapshot, root.settings.publishing)
         is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
         way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
-        return dg.AssetCheckResult(
-            passed=is_allowed or not problems,
-            description="; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else None,
-            metadata=_describe(problems, snapshot),
-        )
+        line = "; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else ""
+        yield from _judge(_REMOVED_DOCUMENTS, is_allowed or not problems, line, _describe(problems, snapshot))
 
     return check

@@ -1,4 +1,6 @@
-"""Notifications of a webhook about runs that index: run status sensors, which also see killed runs.
+"""Notifications about runs that index: of a webhook, and on the page of a killed run.
+
+They are run status sensors, which also see killed runs.
 
 A failing webhook is logged and changes nothing. Its address may hold a secret, so messages name only its host.
 """
@@ -15,6 +17,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import COUNTED
 from graphrag_pipeline.defs.runs.errors import explain_error
+from graphrag_pipeline.defs.runs.live import WAY_ON
 from graphrag_pipeline.defs.runs.names import ASSET_JOB, OBSERVE_SOURCES, PUBLISHING_ASSET_JOBS, REINDEX_JOBS
 from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -29,7 +32,7 @@ _PROCESS = "Run execution process"
 
 
 def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
-    """Return a sensor for runs that published and one for runs that failed; both on if a webhook is set."""
+    """Return sensors for runs that published and runs that failed, on if a webhook is set, and one for killed runs."""
     index_root = IndexRoot.of(root)
     has_webhook = bool(root.settings.notifications.webhook)
     status = dg.DefaultSensorStatus.RUNNING if has_webhook else dg.DefaultSensorStatus.STOPPED
@@ -55,7 +58,17 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
         if plain_job(root, context.dagster_run) in {*INDEXING_JOBS, OBSERVE_SOURCES}:
             notify(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
 
-    return [notify_success, notify_failure]
+    @dg.run_failure_sensor(
+        name=full_name(root, "killed_runs"),
+        minimum_interval_seconds=_NOTIFIED_WITHIN_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Adds the way to go on to the page of a run whose process was killed.",
+    )
+    def killed_runs(context: dg.RunFailureSensorContext) -> None:
+        if plain_job(root, context.dagster_run) in INDEXING_JOBS and find_kill(context):
+            context.instance.report_engine_event(WAY_ON, context.dagster_run)
+
+    return [notify_success, notify_failure, killed_runs]
 
 
 def may_publish(root: Root, run: dg.DagsterRun) -> bool:
@@ -68,10 +81,14 @@ def explain_failure(context: dg.RunFailureSensorContext) -> str:
     """Return the first failed step and its cause in a line; else how the process ended, or Dagster's message."""
     for event in context.get_step_failure_events():
         return str(explain_error(str(event.step_key), event.step_failure_data.error))
+    return find_kill(context) or context.failure_event.message or "failed without a reason"
+
+
+def find_kill(context: dg.RunFailureSensorContext) -> str | None:
+    """Return Dagster's words on a run whose process was killed, such as by the out-of-memory killer; else None."""
     logged = context.instance.all_logs(context.dagster_run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
     messages = (entry.dagster_event.message or "" for entry in reversed(logged) if entry.dagster_event)
-    ended = next((message for message in messages if _PROCESS in message), None)  # such as by the out-of-memory killer
-    return ended or context.failure_event.message or "failed without a reason"
+    return next((message for message in messages if _PROCESS in message), None)
 
 
 def notify(context: dg.RunStatusSensorContext, root: Root, status: Mapping[str, str]) -> None:

@@ -29,6 +29,8 @@ _FORGOTTEN_S = 7 * 86_400
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DIED = "The process of this run died (killed, out of memory, or its machine or container was restarted)"
+WAY_ON = "Finished partitions and paid replies are kept: launch reindex_stale, which goes on from there"
+"""What to do after a killed run of an index job."""
 
 
 def host_tags() -> dict[str, str]:
@@ -98,7 +100,7 @@ def _end(instance: DagsterInstance, run_id: str) -> bool:
 
     run = instance.get_run_by_id(run_id)  # its present status
     if run and run.status == dg.DagsterRunStatus.STARTED:
-        instance.report_run_failed(run, f"{_DIED}; finished work is kept, run reindex_stale again")
+        instance.report_run_failed(run, f"{_DIED}. {WAY_ON}")
     elif run and run.status == dg.DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run, f"{_DIED} while it was being terminated")
     else:

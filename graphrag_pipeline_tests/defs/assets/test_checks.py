@@ -60,6 +60,8 @@ def test_a_half_done_backfill_is_not_published_until_the_other_buckets_are_there
     }
     assert all(f"{version}: {bucket}" in description for version, bucket in versions.items())
     assert evaluation(result, "heads").passed
+    [failure] = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert failure and description in failure.message, "the page of the run says it, too"
     run_index(half_filled)
     assert half_filled.snapshots.current() not in (None, published)
 

@@ -12,6 +12,7 @@ from graphrag_pipeline.defs.automation import notifications
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors, describe_published, post
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.live import WAY_ON
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
@@ -28,7 +29,7 @@ def hook() -> Iterator[Hook]:
 
 def end_run(root: Root, job_name: str, config: Mapping[str, object] = QUIET) -> None:
     """Run a job and evaluate the sensor that belongs to its end."""
-    success, failure = build_notification_sensors(root)
+    success, failure, _ = build_notification_sensors(root)
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def(job_name)
         result = job.execute_in_process(instance=instance, run_config=config, raise_on_error=False)
@@ -75,7 +76,7 @@ def test_failure_is_reported_with_its_reason(tmp_path, hook: Hook) -> None:
 
 def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: Root, hook: Hook) -> None:
     root = with_webhook(indexed_root, hook.url)
-    _, failure = build_notification_sensors(root)
+    _, failure, killed_runs = build_notification_sensors(root)
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def("reindex_stale")
         run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
@@ -89,8 +90,11 @@ def test_a_run_with_a_killed_process_is_reported_with_the_signal(indexed_root: R
             dagster_event=event,
         )
         failure(context.for_run_failure())
+        killed_runs(context.for_run_failure())
+        last = instance.all_logs(run.run_id)[-1]
     (message,) = hook.messages
     assert (message["status"], message["run_id"]) == ("failure", run.run_id) and "signal 9" in message["error"]
+    assert last.dagster_event and last.dagster_event.message == WAY_ON, "the page of the run ends with the way out"
 
 
 def test_a_run_of_assets_is_reported_with_their_names(indexed_root: Root, hook: Hook) -> None:
