@@ -18,13 +18,11 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.publishing.adjacency import build_adjacency
+from graphrag_pipeline.publishing.arrays import build_arrays
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.publishing.removal import check_removal
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import Manifest
-from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix, VectorRows, vector_rows
@@ -79,7 +77,7 @@ def freeze_candidate(
     sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
     del sentences  # large, as each vector table is; those come last, one at a time
     written = {name: store.write_table(name, rows) for name, rows in tables.items()}
-    adjacency = store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables))
+    adjacency = store.write_adjacency(build_arrays(tables))
     _keep_embedded_columns(tables)
     manifest = Manifest(
         origin=origin,

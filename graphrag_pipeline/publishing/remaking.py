@@ -20,12 +20,10 @@ from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.publishing.adjacency import build_adjacency
+from graphrag_pipeline.publishing.arrays import build_arrays, build_arrays_before_layout
 from graphrag_pipeline.publishing.candidates import join_vector_rows
 from graphrag_pipeline.storage.damage import ARRAYS, MAPPED_TABLE, TABLE, StoredPart, find_changed_file, has_own_hash
-from graphrag_pipeline.storage.lookups import build_lookups
 from graphrag_pipeline.storage.manifests import hash_path
-from graphrag_pipeline.storage.mentions import build_mentions
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot, map_table
 from graphrag_pipeline.storage.table_store import put_parquet
@@ -87,7 +85,8 @@ def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None
         store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embeddings())))
         return
     tables = {name: snapshot.table(name) for name in names}
-    store.write_adjacency(build_adjacency(tables) | build_lookups(tables) | build_mentions(tables))
+    if store.write_adjacency(build_arrays(tables)) != path.name:  # an earlier release stored no layout
+        store.write_adjacency(build_arrays_before_layout(tables))
 
 
 def _remake_vectors(snapshot: Snapshot, path: Path, others: Sequence[Snapshot]) -> None:

@@ -6,11 +6,12 @@ Pages of records (`reading/`) need no more than this. Keep out: models, and the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from graphrag_pipeline.publishing.layout import LAYOUT_ARRAYS, build_layout
 from graphrag_pipeline.query.names import NameIndex
 
 if TYPE_CHECKING:
@@ -76,3 +77,14 @@ class SnapshotReader:
             is_kept = self.document_mask.masks["entities"][rows]
             hashes, rows = hashes[is_kept], rows[is_kept]
         return NameIndex.stored(hashes, rows)
+
+    @functools.cached_property
+    def layout(self) -> Mapping[str, np.ndarray]:
+        """The arrays of the layout (`publishing/layout.py`); computed for a snapshot of an earlier release."""
+        if self._shared:
+            return self._shared.layout
+        arrays = self.snapshot.adjacency
+        if arrays.has(LAYOUT_ARRAYS[0]):
+            return {name: arrays.array(name) for name in LAYOUT_ARRAYS}
+        tables = {name: self.snapshot.table(name) for name in ("entities", "relationships", "communities")}
+        return build_layout(tables, arrays.array)

@@ -1,0 +1,229 @@
+"""Parts of the graph as it is drawn: a level of communities, the inside of a community, the surroundings of an entity.
+
+Positions come from the layout of the snapshot (`publishing/layout.py`), so every part has its place in one picture.
+Under a filter, a part holds only records that pass, and sizes count only those. Keep out: drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+
+from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.reading.links import link_communities
+from graphrag_pipeline.reading.lookup import find_record
+
+MAX_EDGES_PER_NODE = 4
+"""Edges of a part of the graph, per node of it; the strongest are kept."""
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A community or an entity in the picture.
+
+    Attributes:
+        kind: community or entity.
+        radius: of a community's disc, in units of x and y; 1 for an entity.
+        size: entities of a community, of the wanted types; degree of an entity.
+        type: of an entity; "" for a community.
+        level: of a community; -1 for an entity.
+        parent: number of the community around it in this part; -1 for none.
+        has_parts: whether a community holds finer communities.
+    """
+
+    kind: str
+    number: int
+    title: str
+    type: str
+    x: float
+    y: float
+    radius: float
+    size: int
+    level: int
+    parent: int
+    has_parts: bool
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """A relationship, or all relationships between two communities; ends are places in the list of nodes."""
+
+    source: int
+    target: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class GraphPart:
+    """A part of the graph; nodes are largest first.
+
+    Attributes:
+        n_nodes: of the whole part, which `nodes` may hold a beginning of.
+        n_levels: levels of communities in the index.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    n_nodes: int
+    n_levels: int
+
+
+def draw_level(reader: SnapshotReader, level: int, types: Sequence[str] = (), n_most: int = 2000) -> GraphPart:
+    """Return the communities of a level.
+
+    Args:
+        types: entities that count; none: of all types.
+        n_most: maximum of nodes.
+    """
+    sizes = _count_members(reader, types)
+    rows = np.flatnonzero((reader.column("communities", "level") == level) & (sizes > 0))
+    rows = rows[np.lexsort((rows, -sizes[rows]))]
+    shown = rows[:n_most]
+    nodes = _community_nodes(reader, shown, sizes, parent=-1)
+    return GraphPart(nodes, _community_edges(reader, shown), len(rows), _n_levels(reader))
+
+
+def draw_community(reader: SnapshotReader, name: str, types: Sequence[str] = (), n_most: int = 2000) -> GraphPart:
+    """Return the communities inside a community and the entities that lie in no finer one, both largest first.
+
+    Raises:
+        RecordNameError: see `lookup.find_record`.
+    """
+    row = find_record(reader, "community", name)
+    number = int(reader.column("communities", "community")[row])
+    sizes = _count_members(reader, types)
+    is_inside = (reader.column("communities", "parent") == number) & (reader.column("communities", "level") > 0)
+    children = np.flatnonzero(is_inside & (sizes > 0))
+    children = children[np.lexsort((children, -sizes[children]))]
+    loose = _loose_members(reader, row, np.flatnonzero(is_inside), types)
+    shown, entities = children[:n_most], loose[: max(n_most - len(children), 0)]
+    nodes = (*_community_nodes(reader, shown, sizes, number), *_entity_nodes(reader, entities, number))
+    edges = (*_community_edges(reader, shown), *_entity_edges(reader, entities, len(shown)))
+    return GraphPart(nodes, edges, len(children) + len(loose), _n_levels(reader))
+
+
+def draw_surroundings(
+    reader: SnapshotReader, name: str, depth: int = 1, types: Sequence[str] = (), n_most: int = 200
+) -> GraphPart:
+    """Return an entity, which comes first, and those within a number of relationships, strongest first.
+
+    Raises:
+        RecordNameError: see `lookup.find_record`.
+    """
+    found = np.array([find_record(reader, "entity", name)], dtype=np.int64)
+    edge, is_wanted = found, _wanted_entities(reader, types)
+    for _ in range(depth):
+        edge = _neighbours(reader, edge)
+        edge = edge[is_wanted[edge] & ~np.isin(edge, found)]
+        found = np.r_[found, edge]
+    shown = found[:n_most]
+    nodes = _entity_nodes(reader, shown, -1)
+    return GraphPart(nodes, _entity_edges(reader, shown, 0), len(found), _n_levels(reader))
+
+
+def _n_levels(reader: SnapshotReader) -> int:
+    return int(reader.column("communities", "level").max(initial=-1)) + 1
+
+
+def _wanted_entities(reader: SnapshotReader, types: Sequence[str]) -> np.ndarray:
+    """Return which entities may be read and have one of some types, bool (n entities,)."""
+    mask = reader.row_mask("entities")
+    if not types:
+        return mask
+    column = reader.snapshot.table("entities")["type"]
+    return mask & pc.is_in(column, value_set=pc.cast(list(types), column.type)).to_numpy()
+
+
+def _count_members(reader: SnapshotReader, types: Sequence[str]) -> np.ndarray:
+    """Return the number of wanted entities of each community; 0 for one that may not be read."""
+    wanted = np.flatnonzero(_wanted_entities(reader, types))
+    _, communities = reader.snapshot.adjacency.of_all("entity_communities", wanted)
+    counts = np.bincount(communities, minlength=reader.snapshot.n_rows("communities"))
+    return np.where(reader.row_mask("communities"), counts, 0)
+
+
+def _loose_members(reader: SnapshotReader, row: int, children: np.ndarray, types: Sequence[str]) -> np.ndarray:
+    """Return the wanted entities of a community that are in none of its children, by degree."""
+    wanted = np.flatnonzero(_wanted_entities(reader, types))
+    places, communities = reader.snapshot.adjacency.of_all("entity_communities", wanted)
+    is_member, is_inner = np.zeros(len(wanted), dtype=bool), np.zeros(len(wanted), dtype=bool)
+    is_member[places[communities == row]] = True
+    is_inner[places[np.isin(communities, children)]] = True
+    found = wanted[is_member & ~is_inner]
+    ordered: np.ndarray = found[np.lexsort((found, -reader.column("entities", "degree")[found]))]
+    return ordered
+
+
+def _neighbours(reader: SnapshotReader, rows: np.ndarray) -> np.ndarray:
+    """Return the entities related to some entities, each once, by the weight of the strongest relationship."""
+    adjacency = reader.snapshot.adjacency
+    _, relationships = adjacency.of_all("entity_relationships", rows)
+    weights = np.tile(reader.column("relationships", "weight")[relationships], 2)
+    ends = np.concatenate([adjacency.array(f"relationship_{end}")[relationships] for end in ("source", "target")])
+    ends = ends.astype(np.int64)[np.lexsort((ends, -weights))]
+    _, first = np.unique(ends, return_index=True)
+    return ends[np.sort(first)]
+
+
+# --------------------------------------------------------------------------------------------------------------- nodes
+
+
+def _community_nodes(reader: SnapshotReader, rows: np.ndarray, sizes: np.ndarray, parent: int) -> tuple[GraphNode, ...]:
+    numbers = reader.column("communities", "community")[rows].tolist()
+    links = {link.number: link for link in link_communities(reader, numbers)}
+    with_parts = set(reader.column("communities", "parent").tolist())
+    circles = reader.layout["community_circles"][rows].astype(float).round(2).tolist()
+    return tuple(
+        GraphNode(
+            "community", number, links[number].title or f"Community {number}", "", x, y, radius, size,
+            links[number].level, parent, number in with_parts,
+        )
+        for number, (x, y, radius), size in zip(numbers, circles, sizes[rows].tolist(), strict=True)
+    )  # fmt: skip
+
+
+def _entity_nodes(reader: SnapshotReader, rows: np.ndarray, parent: int) -> tuple[GraphNode, ...]:
+    positions = reader.layout["entity_positions"][rows].astype(float).round(2).tolist()
+    found = reader.snapshot.take("entities", rows, ["human_readable_id", "title", "type", "degree"])
+    return tuple(
+        GraphNode(
+            "entity", one["human_readable_id"], one["title"], one["type"], x, y, 1.0, one["degree"], -1, parent, False
+        )
+        for one, (x, y) in zip(found, positions, strict=True)
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- edges
+
+
+def _community_edges(reader: SnapshotReader, rows: np.ndarray) -> tuple[GraphEdge, ...]:
+    """Return the stored edges between some communities.
+
+    Under a filter there are none, since their weights count relationships of documents that do not pass.
+    """
+    if reader.document_mask is not None:
+        return ()
+    pairs, weights = reader.layout["community_edges"], reader.layout["community_edge_weights"]
+    return _join(rows, pairs, weights, reader.snapshot.n_rows("communities"), 0)
+
+
+def _entity_edges(reader: SnapshotReader, rows: np.ndarray, first: int) -> tuple[GraphEdge, ...]:
+    adjacency = reader.snapshot.adjacency
+    relationships = np.unique(adjacency.of_all("entity_relationships", rows)[1])
+    pairs = np.stack([adjacency.array(f"relationship_{end}")[relationships] for end in ("source", "target")], axis=1)
+    weights = reader.column("relationships", "weight")[relationships]
+    return _join(rows, pairs, weights, reader.snapshot.n_rows("entities"), first)
+
+
+def _join(rows: np.ndarray, pairs: np.ndarray, weights: np.ndarray, n_rows: int, first: int) -> tuple[GraphEdge, ...]:
+    """Return the strongest edges with both ends among some rows; the first row has the place `first`."""
+    place = np.full(n_rows, -1, dtype=np.int64)
+    place[rows] = first + np.arange(len(rows))
+    ends = place[pairs]
+    inside = np.flatnonzero((ends >= 0).all(axis=1)) if len(pairs) else np.arange(0)
+    kept = inside[np.lexsort((inside, -weights[inside]))][: MAX_EDGES_PER_NODE * len(rows)]
+    found = zip(ends[kept].tolist(), weights[kept].astype(float).round(4).tolist(), strict=True)
+    return tuple(GraphEdge(source, target, weight) for (source, target), weight in found)
