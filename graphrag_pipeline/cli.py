@@ -36,7 +36,7 @@ from graphrag_pipeline.errors import PipelineError
 
 ORDER_OF_WORK = (
     *("init", "doctor", "index", "status", "costs"),
-    *("query", "batch", "serve"),
+    *("query", "batch", "serve", "mcp"),
     *("show", "sql", "trace", "merges"),
     *("try", "tune", "evaluate"),
     *("snapshots", "verify", "forget", "import", "export"),

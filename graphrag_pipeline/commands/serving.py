@@ -1,4 +1,4 @@
-"""Command `serve`: the HTTP server of one or several roots.
+"""Commands `serve`, the HTTP server of one or several roots, and `mcp`, their tools for one agent over stdio.
 
 Keep out: the application (`serve/`).
 """
@@ -25,14 +25,18 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 def add_serving_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
     app.command(rich_help_panel=QUESTION_GROUP)(serve)
+    app.command(rich_help_panel=QUESTION_GROUP)(mcp)
+
+
+ServedOption = Annotated[
+    list[str] | None,
+    typer.Option("--serve", help="NAME=DIR: serve this root under this name, instead of --root; repeatable."),
+]
 
 
 def serve(
     root: RootOption = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option("--serve", help="NAME=DIR: serve this root under this name, instead of --root; repeatable."),
-    ] = None,
+    also: ServedOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     max_running: Annotated[
@@ -64,6 +68,29 @@ def serve(
     echo(f"serving {', '.join(roots)} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
     with paid_run("serve"), suppress(KeyboardInterrupt):
         _listen(app, host, port, drain)
+
+
+def mcp(
+    root: RootOption = None,
+    also: ServedOption = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one tool.")] = 120.0,
+) -> None:
+    """Give an agent read-only tools over published indexes, by the Model Context Protocol on standard input and output.
+
+    An agent's program starts this command. `serve` offers the same tools over HTTP at `/mcp`.
+    """
+    import anyio
+
+    from graphrag_pipeline.models.accounting import paid_run
+    from graphrag_pipeline.serve.app import run_agent_over_stdio
+    from graphrag_pipeline.serve.limits import ServerLimits, running_by_default
+    from graphrag_pipeline.serve.served_roots import ServedRoots
+
+    roots = _open_roots(root, also or [])
+    most = running_by_default(any(map(_waits_for_models, roots.values())))
+    served = ServedRoots({name: opened.path for name, opened in roots.items()})
+    with paid_run("mcp"), suppress(KeyboardInterrupt):
+        anyio.run(run_agent_over_stdio, served, ServerLimits(timeout_s=timeout, max_running=most))
 
 
 def _listen(app: object, host: str, port: int, drain_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The server as one Starlette application: the API, and places for MCP and the explorer.
+"""The server as one Starlette application: the API, MCP, and a place for the explorer.
 
 Keep out: the routes, and listening (`commands/serving.py`).
 """
@@ -22,6 +22,7 @@ from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.gate import PUBLIC, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
+from graphrag_pipeline.serve.mcp.agent_server import AgentServer
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.openapi import describe_routes
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
@@ -52,21 +53,19 @@ def build_app(
         served: is started with the application and closed with it.
         authenticator: names the reader of a request; None: everybody reads all.
         hosts: see `gate.Gate`.
-        mounts: makes further routes, such as those of MCP and the explorer; they come last.
+        mounts: makes further routes, such as those of the explorer; they come last.
         is_public: whether a path needs no key.
         lifespans: of the mounted parts.
     """
     limits = limits or ServerLimits()
-    metrics = Metrics(served)
-    app = ServedApp(served, limits, metrics)
-    workers = Workers(Admission(limits), ThreadPoolExecutor(limits.max_running, thread_name_prefix="serve"))
-    metrics.admission = workers.admission
+    app, workers = _make_parts(served, limits)
+    agents = AgentServer(app, workers)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await asyncio.to_thread(served.start)
         async with AsyncExitStack() as stack:
-            for one in lifespans:
+            for one in (agents.lifespan, *lifespans):
                 await stack.enter_async_context(one())
             yield
         workers.pool.shutdown(wait=False, cancel_futures=True)
@@ -76,11 +75,12 @@ def build_app(
         routes=[
             *(Route(one.path, RouteEndpoint(one, app, workers), methods=[one.method]) for one in API_ROUTES),
             _fixed_route("/openapi.json", "application/json", _write_openapi()),
+            *agents.routes(),
             *mounts(app, workers),
         ],
         middleware=[
             Middleware(
-                Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=metrics, hosts=hosts,
+                Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
                 is_public=is_public,
             )
         ],
@@ -89,6 +89,13 @@ def build_app(
     )  # fmt: skip
     made.router.redirect_slashes = False
     return made
+
+
+def _make_parts(served: ServedRoots, limits: ServerLimits) -> tuple[ServedApp, Workers]:
+    app = ServedApp(served, limits, Metrics(served))
+    workers = Workers(Admission(limits), ThreadPoolExecutor(limits.max_running, thread_name_prefix="serve"))
+    app.metrics.admission = workers.admission
+    return app, workers
 
 
 def _write_openapi() -> bytes:
@@ -113,3 +120,14 @@ def _answer_http_error(_: Request, error: Exception) -> Response:
         response.headers["allow"] = allowed
         return response
     return answer_error(ApiError(404, "not_found", "There is no such path.", "/openapi.json lists all."))
+
+
+async def run_agent_over_stdio(served: ServedRoots, limits: ServerLimits) -> None:
+    """Give the tools of MCP to the program that started this process, until it closes standard input."""
+    app, workers = _make_parts(served, limits)
+    await asyncio.to_thread(served.start)
+    try:
+        await AgentServer(app, workers).run_over_stdio()
+    finally:
+        workers.pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(served.close)

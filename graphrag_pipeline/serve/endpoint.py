@@ -173,13 +173,20 @@ class RouteEndpoint:
 
 
 def choose_root(call: ApiCall) -> tuple[str, tuple[str, ...]]:
-    """Return the root that a request means, and the filters of its reader there.
+    """Return the root that a request means, and the filters of its reader there; see `named_root`."""
+    return named_root(call.app, call.reader, getattr(call.query, "root", ""))
+
+
+def named_root(app: ServedApp, reader: Reader, name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the root of a name, and the filters of a reader there.
+
+    Args:
+        name: "" is the only root that he may read.
 
     Raises:
         ApiError: it names none of several roots, or one that is not served or not for this reader.
     """
-    name: str = getattr(call.query, "root", "")
-    permitted = permitted_roots(call.app, call.reader)
+    permitted = permitted_roots(app, reader)
     if name:
         if name not in permitted:
             raise no_such_root(name)
@@ -187,8 +194,8 @@ def choose_root(call: ApiCall) -> tuple[str, tuple[str, ...]]:
     if len(permitted) != 1:
         problem = "No root is named" if permitted else "You may not read any root"
         raise InvalidRequestError(f"{problem}.", "Name one by `?root=`; GET /roots lists those that you may read.")
-    [(name, filters)] = permitted.items()
-    return name, filters
+    [only] = permitted.items()
+    return only
 
 
 def permitted_roots(app: ServedApp, reader: Reader) -> dict[str, tuple[str, ...]]:

@@ -81,10 +81,12 @@ class Oracle:
             return None
         is_query = ran.arguments[0] == "query"
         options = dict(zip(ran.arguments[2:-1:2], ran.arguments[3:-1:2], strict=True)) if is_query else {}
-        try:
-            answers = [json.loads(ran.out)] if is_query else [json.loads(line) for line in ran.out.splitlines()]
-        except ValueError:
-            return "an answer that is not JSON"
+        answers = []
+        for line in [ran.out] if is_query else ran.out.removesuffix("\n").split("\n"):
+            try:
+                answers.append(json.loads(line))
+            except ValueError as error:
+                return f"an answer that is not JSON ({error}): {line[:300]!r}"
         strategy = options.get("--strategy", "")
         found = (
             self._judge_failure(answer["error"], ran) if "error" in answer else self._judge_answer(answer, strategy)

@@ -30,6 +30,7 @@ DAMAGED = "error: snapshot x: y is missing or not whole"
 BATCH = ("batch", "questions.txt")
 FAILED = json.dumps({"question": "Who?", "error": DAMAGED})
 MADE_UP = "a quotation that no document contained: 'made up'"
+NOT_JSON = "an answer that is not JSON (Expecting value: line 1 column 1 (char 0)): 'no JSON'"
 NO_DAMAGE = "it reports damage where there is none"
 DURING_DAMAGE = frozenset({DAMAGED_FILE})
 
@@ -45,7 +46,7 @@ def answer(*quotes: str, snapshot: str = "a", text: str = "") -> str:
     [
         (Ran(QUERY, 0, answer("said"), ""), None),
         (Ran(QUERY, 0, answer("said", "made up"), ""), "a quotation that no document contained: 'made up'"),
-        (Ran(QUERY, 0, "no JSON", ""), "an answer that is not JSON"),
+        (Ran(QUERY, 0, "no JSON", ""), NOT_JSON),
         (Ran(("index",), 0, "done", ""), None),
         (Ran(("index",), 1, "", DAMAGED), "an error without a cause"),
         (Ran(("index",), 1, "", DAMAGED, causes=DURING_DAMAGE), None),
