@@ -26,11 +26,12 @@ from graphrag_pipeline.serve.mcp.agent_server import AgentServer
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.openapi import describe_routes
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
+from graphrag_pipeline.serve.routes.follow_ups import ROUTES as FOLLOW_UPS_ROUTES
 from graphrag_pipeline.serve.routes.search import ROUTES as SEARCH_ROUTES
 from graphrag_pipeline.serve.routes.server import ROUTES as SERVER_ROUTES
 from graphrag_pipeline.serve.served_roots import ServedRoots
 
-API_ROUTES: tuple[ApiRoute, ...] = (*SERVER_ROUTES, *SEARCH_ROUTES)
+API_ROUTES: tuple[ApiRoute, ...] = (*SERVER_ROUTES, *SEARCH_ROUTES, *FOLLOW_UPS_ROUTES)
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -1,0 +1,49 @@
+"""The route that suggests what to ask next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
+from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute
+from graphrag_pipeline.serve.routes.search import MAX_FILTERS, MAX_TURNS, HistoryTurn, SearchQuery, UsageFacts
+from graphrag_pipeline.serve.served_roots import IndexLease
+
+
+class FollowUpsBody(BaseModel):
+    """A conversation; empty before its first question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field("", description='The latest question; "" is the latest of the history.')
+    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_TURNS, description="Turns, oldest first.")
+    filters: list[str] = Field(
+        default_factory=list, max_length=MAX_FILTERS, description="Read only documents that pass all: `year>=2024`."
+    )
+    n: int = Field(5, ge=1, le=MAX_QUESTIONS, description="Most questions.")
+    snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
+
+
+class FollowUpsAnswer(Answered):
+    """Questions that a reader might ask next, best first."""
+
+    questions: list[SuggestedQuestion]
+    engine: str = Field(description="embedded or model")
+    failure: str = Field(description='Why a model gave none; "" otherwise.')
+    usage: UsageFacts
+    seconds: float
+
+
+def _suggest(call: ApiCall, lease: IndexLease) -> Any:
+    body: FollowUpsBody = call.body
+    turns = [(turn.role, turn.content) for turn in body.history]
+    found = lease.index.within(call.scope).suggest_questions(body.question, turns, body.n, body.filters)
+    return {"root": lease.name, **found.to_dict()}
+
+
+ROUTES = (
+    ApiRoute("POST", "/follow-ups", _suggest, FollowUpsAnswer, "Suggest what to ask next.", "search", SearchQuery,
+             FollowUpsBody, is_search=True),
+)  # fmt: skip
