@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag_pipeline.commands.terminal import DAGSTER_GROUP, RootOption, check_port, open_root
+from graphrag_pipeline.commands.terminal import DAGSTER_GROUP, RootOption, check_port, echo, open_root
 
 
 def add_ui_commands(app: typer.Typer) -> None:
@@ -33,5 +33,7 @@ def dev(
     os.environ[ROOT_VARIABLE] = str(project.path)
     # Dagster advises its project tool `dg` instead of `dagster dev`; the advice does not apply to a root.
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
+    shown = f"[{host}]" if ":" in host else host
+    echo(f"Dagster's UI of {project.path}: http://{shown}:{port} (in about 10 s; stop it with Ctrl-C)")
     arguments = ["dev", "-m", "graphrag_pipeline.definitions", "-h", host, "-p", str(port)]
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
-DAGSTER_YAML = """telemetry:
+DAGSTER_YAML_BEFORE = """telemetry:
   enabled: false
 nux:
   enabled: false
@@ -50,7 +50,13 @@ retention:
   schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
   auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
 """
-"""Settings of a new Dagster home: no telemetry, and old records of ticks are purged; for runs see `schedule`."""
+"""The settings that an earlier release gave to a Dagster home; `dagster_home` replaces them if they are unchanged."""
+DAGSTER_YAML = f"""{DAGSTER_YAML_BEFORE}python_logs: {{python_log_level: INFO}}
+"""
+"""Settings of a new Dagster home: no telemetry, no step events on the terminal, and old records of ticks are purged.
+
+For records of runs see `schedule`.
+"""
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
 _OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/")
 

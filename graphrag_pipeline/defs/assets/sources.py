@@ -149,7 +149,7 @@ def _last_observation(
 def _of_folder(root: Root, manifests: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Return metadata of the whole input folder: where it is, what it holds, and what is not indexed yet."""
     rows = pa.concat_tables(manifests.values())
-    changed = sorted(path for bucket, manifest in manifests.items() for path in _changed_paths(root, bucket, manifest))
+    changed = sorted(path for bucket, manifest in manifests.items() for path in changed_paths(root, bucket, manifest))
     return {
         "path of the folder": _place(root),
         "documents in the folder": rows.num_rows,
@@ -178,7 +178,7 @@ def _by_format(rows: pa.Table) -> Any:
 
 def _of_bucket(root: Root, bucket: str, manifest: pa.Table) -> dict[str, Any]:
     """Return metadata of a bucket of the input folder: its documents, and the paths that differ from the index."""
-    changed = _changed_paths(root, bucket, manifest)
+    changed = changed_paths(root, bucket, manifest)
     counts = {
         "documents in this bucket": manifest.num_rows,
         "bytes in this bucket": pc.sum(manifest["n_bytes"]).as_py() or 0,
@@ -192,7 +192,7 @@ def _first(paths: Sequence[str]) -> list[str]:
     return [*paths[:_MAX_LISTED], *more]
 
 
-def _changed_paths(root: Root, bucket: str, manifest: pa.Table) -> list[str]:
+def changed_paths(root: Root, bucket: str, manifest: pa.Table) -> list[str]:
     """Return the paths of a bucket whose documents differ from those of the index."""
     names = ["path", "document_id", "content_hash", "problem"]
     head = root.tables.head(INPUT_TABLE, bucket)

@@ -25,7 +25,13 @@ from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import keeping_instances, open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, ONLY_STALE_TAG, RECLUSTER_TAG, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.names import (
+    ALLOW_REMOVAL_TAG,
+    CHANGED_TAG,
+    ONLY_STALE_TAG,
+    RECLUSTER_TAG,
+    STARTED_BY_TAG,
+)
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
@@ -42,10 +48,13 @@ from graphrag_pipeline.pipeline.verification import repair_before_index
 from graphrag_pipeline.storage.locks import one_index_run
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from dagster import DagsterInstance
 
     from graphrag_pipeline.defs.runs.session import IndexSession
 
+_MAX_NAMED = 3  # changed files in the tag of a run
+INPUT_STAGE = "corpus_manifest"
 _MAX_ATTEMPTS = 3
 """How often files that change while they are read are read again."""
 
@@ -142,7 +151,7 @@ def run_stages(
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
-        _materialize(root, wanted, observer or SilentObserver(), tags or {})
+        _materialize(root, wanted, observer or SilentObserver(), tags or {}, {})
         report_missing_events(root)
 
 
@@ -167,7 +176,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
             refuse_unreadable_gold(root)
         recorder.plan(stale)
         try:
-            _materialize(root, stale, recorder, tags)
+            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests))
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -190,8 +199,34 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
     return IndexReport(ran, reused, n_documents, problems, notes, current, waiting, tuple(repairs))
 
 
-def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver, tags: Mapping[str, str]) -> None:
+def _name_changed(root: Root, stale: list[StalePartition], manifests: Mapping[str, pa.Table]) -> dict[str, list[str]]:
+    """Return the paths of changed files by bucket, and those of all buckets for the whole corpus."""
+    read = [item.partition for item in stale if item.stage == INPUT_STAGE]
+    if not read:
+        return {}
+    from graphrag_pipeline.defs.assets.sources import changed_paths
+
+    changed = {bucket: changed_paths(root, bucket, manifests[bucket]) for bucket in read}
+    return changed | {WHOLE: sorted({path for paths in changed.values() for path in paths})}
+
+
+def _tag_changed(paths: list[str]) -> dict[str, str]:
+    """Return the tag of a run that indexes changed files, with the first of them."""
+    more = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
+    return {CHANGED_TAG: ", ".join(paths[:_MAX_NAMED]) + more} if paths else {}
+
+
+def _materialize(
+    root: Root,
+    stale: list[StalePartition],
+    observer: RunObserver,
+    tags: Mapping[str, str],
+    changed: Mapping[str, list[str]],
+) -> None:
     """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
+
+    Args:
+        changed: paths of changed files by partition; the tags of its run name the first ones.
 
     Raises:
         BaseException: the first failure.
@@ -214,7 +249,10 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
         held.callback(report_costs, instance, root)
         prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
-        materialize = _materializer(root, session, instance, {**tags, **host_tags()})
+        if named := _tag_changed(changed.get(WHOLE, [])):
+            observer.progress(f"changed files: {named[CHANGED_TAG]}")
+        named_by = {partition: _tag_changed(paths) for partition, paths in changed.items()}
+        materialize = _materializer(root, session, instance, {**tags, **host_tags()}, named_by)
         materialize(first)
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)
@@ -223,9 +261,17 @@ def _materialize(root: Root, stale: list[StalePartition], observer: RunObserver,
 
 
 def _materializer(
-    root: Root, session: IndexSession, instance: DagsterInstance, tags: Mapping[str, str]
+    root: Root,
+    session: IndexSession,
+    instance: DagsterInstance,
+    tags: Mapping[str, str],
+    more_tags: Mapping[str, Mapping[str, str]],
 ) -> Callable[[list[StalePartition]], None]:
-    """Return a function that runs stale partitions, one Dagster run per bucket, and raises the first failure."""
+    """Return a function that runs stale partitions, one Dagster run per bucket, and raises the first failure.
+
+    Args:
+        more_tags: tags by partition, in addition to those of all runs.
+    """
     import dagster as dg
 
     from graphrag_pipeline.defs.index_runs.definitions import build_index_definitions
@@ -243,7 +289,7 @@ def _materializer(
                     instance=instance,
                     partition_key=None if partition == WHOLE else partition,
                     asset_selection=selections[partition],
-                    tags=dict(tags),
+                    tags={**tags, **more_tags.get(partition, {})},
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                     raise_on_error=False,
                     run_id=run_id,

@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.assets.metadata import COST
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.jobs.question_config import MethodName
 from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import BATCH_JOB
+from graphrag_pipeline.defs.runs.names import ASK, BATCH_JOB, KIND_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
@@ -113,6 +113,7 @@ def build_batch_job(root: Root) -> dg.JobDefinition:
         name=full_name(root, BATCH_JOB),
         description="Answer a file of questions; answers that are in its file of answers are reused.",
         config=_hand_on,
+        tags={KIND_TAG: ASK},
         **job_options(root),
     )
     def batch_job() -> None:

@@ -10,7 +10,7 @@ from graphrag_pipeline.defs.jobs.reindex import build_reindex_jobs
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
 from graphrag_pipeline.defs.jobs.verify_files import build_verify_files
 from graphrag_pipeline.defs.runs.executor import build_executor
-from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, REPORTS_JOB
+from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, INDEX, KIND_TAG, REPORTS_JOB
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.private_api import UnresolvedAssetJobDefinition
 from graphrag_pipeline.pipeline.root import Root
@@ -56,5 +56,9 @@ def build_asset_jobs(root: Root) -> list[UnresolvedAssetJobDefinition]:
 def _asset_job(root: Root, name: str, stages: list[str], description: str) -> UnresolvedAssetJobDefinition:
     selection = dg.AssetSelection.assets(*(asset_key(root, stage) for stage in stages))
     return dg.define_asset_job(
-        full_name(root, name), selection=selection, description=description, executor_def=build_executor(root)
+        full_name(root, name),
+        selection=selection,
+        description=description,
+        executor_def=build_executor(root),
+        tags={KIND_TAG: INDEX},
     )

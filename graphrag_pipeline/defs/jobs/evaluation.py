@@ -10,7 +10,7 @@ from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import EVALUATION_JOB
+from graphrag_pipeline.defs.runs.names import EVALUATE, EVALUATION_JOB, KIND_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
@@ -122,6 +122,7 @@ def build_evaluation_job(root: Root) -> dg.JobDefinition:
         description="Retrieval and answers on gold questions: baselines, local search with every strategy, each "
         "search.",
         config=_hand_on,
+        tags={KIND_TAG: EVALUATE},
         **job_options(root),
     )
     def evaluation_job() -> None:

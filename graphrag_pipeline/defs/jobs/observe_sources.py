@@ -6,7 +6,7 @@ from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.sources import observe_sources_now
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES
+from graphrag_pipeline.defs.runs.names import INSPECT, KIND_TAG, OBSERVE_SOURCES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -34,6 +34,7 @@ def build_observe_sources(root: Root) -> dg.JobDefinition:
     @dg.job(
         name=full_name(root, OBSERVE_SOURCES),
         description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.",
+        tags={KIND_TAG: INSPECT},
         **job_options(root),
     )
     def observe_sources() -> None:

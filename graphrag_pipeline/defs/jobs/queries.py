@@ -20,7 +20,7 @@ from graphrag_pipeline.defs.jobs.query_ops import (
 )
 from graphrag_pipeline.defs.jobs.question_config import question_config
 from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import SEARCH_JOB
+from graphrag_pipeline.defs.runs.names import ASK, KIND_TAG, SEARCH_JOB
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
@@ -92,6 +92,7 @@ def _build_job(root: Root, method: SearchMethod) -> dg.JobDefinition:
         name=full_name(root, f"{method.name}{SEARCH_JOB}"),
         description=method.description,
         config=_map_question(root, method),
+        tags={KIND_TAG: ASK},
         **job_options(root),
     )
     def job() -> None:

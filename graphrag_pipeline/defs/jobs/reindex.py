@@ -18,7 +18,16 @@ from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
-from graphrag_pipeline.defs.runs.names import EMBEDDINGS_ONLY, LOADED_TAG, REINDEX_ALL, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.names import (
+    EMBEDDINGS_ONLY,
+    INDEX,
+    KIND_TAG,
+    LOADED_TAG,
+    PARENT_TAGS,
+    REINDEX_ALL,
+    REINDEX_STALE,
+    STARTED_BY_TAG,
+)
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
@@ -74,7 +83,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
     @dg.job(
         name=full_name(root, name),
         description=description,
-        tags={LOADED_TAG: code_version_of_all(root)},
+        tags={LOADED_TAG: code_version_of_all(root), KIND_TAG: INDEX},
         **job_options(root),
     )
     def job() -> None:
@@ -83,8 +92,13 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
     return job
 
 
+def _tags_of_children(context: dg.OpExecutionContext) -> dict[str, str]:
+    """Return the tags of the runs that this run starts."""
+    return dict.fromkeys((STARTED_BY_TAG, *PARENT_TAGS), context.run_id)
+
+
 def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
-    return _describe(run_index(root, _JobObserver(context.log.info), tags={STARTED_BY_TAG: context.run_id}))
+    return _describe(run_index(root, _JobObserver(context.log.info), tags=_tags_of_children(context)))
 
 
 def _index_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
@@ -99,7 +113,7 @@ def _embed_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
 def _rebuild(context: dg.OpExecutionContext, root: Root, stages: list[str]) -> dict[str, Any]:
     observer = _JobObserver(context.log.info)
     chosen = [name for name in stages if name != SNAPSHOT.name or root.snapshots.pinned() is None]
-    run_stages(root, chosen, observer, tags={STARTED_BY_TAG: context.run_id})
+    run_stages(root, chosen, observer, tags=_tags_of_children(context))
     return {"computed": _count(observer.ran), "snapshot": root.snapshots.current() or "none published"}
 
 

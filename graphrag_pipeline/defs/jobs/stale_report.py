@@ -14,7 +14,7 @@ from graphrag_pipeline.defs.assets.metadata import COST, as_table
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
-from graphrag_pipeline.defs.runs.names import LOADED_TAG, STALE_REPORT
+from graphrag_pipeline.defs.runs.names import INSPECT, KIND_TAG, LOADED_TAG, STALE_REPORT
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.inspection.costs import render_estimates
@@ -84,7 +84,7 @@ def build_stale_report(root: Root) -> dg.JobDefinition:
         name=full_name(root, STALE_REPORT),
         **job_options(root),
         description="Shows what is stale and why, and what reindexing would cost. Runs nothing.",
-        tags={LOADED_TAG: code_version_of_all(root)},
+        tags={LOADED_TAG: code_version_of_all(root), KIND_TAG: INSPECT},
     )
     def stale_report() -> None:
         report_stale()

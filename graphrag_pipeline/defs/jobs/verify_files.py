@@ -6,7 +6,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import VERIFY_FILES
+from graphrag_pipeline.defs.runs.names import INSPECT, KIND_TAG, VERIFY_FILES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.pipeline.root import Root
@@ -42,6 +42,7 @@ def build_verify_files(root: Root) -> dg.JobDefinition:
     @dg.job(
         name=full_name(root, VERIFY_FILES),
         description="Compares every file of the index with its hash, and repairs damaged ones.",
+        tags={KIND_TAG: INSPECT},
         **job_options(root),
     )
     def verify_files() -> None:

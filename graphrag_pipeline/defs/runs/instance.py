@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
+from graphrag_pipeline.pipeline.root import DAGSTER_YAML, DAGSTER_YAML_BEFORE, Root
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -22,8 +22,9 @@ def dagster_home(root: Root) -> Path:
     """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; create it with telemetry off."""
     named = os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
-    if not (home / "dagster.yaml").exists():
-        files.replace(home / "dagster.yaml", DAGSTER_YAML.encode())
+    settings = home / "dagster.yaml"
+    if not settings.exists() or settings.read_bytes() == DAGSTER_YAML_BEFORE.encode():
+        files.replace(settings, DAGSTER_YAML.encode())
     return home
 
 

@@ -28,6 +28,7 @@ _SETTLES_S = 30.0
 _FORGOTTEN_S = 7 * 86_400
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_DIGITS = 8  # tells machines apart, and the tag stays short
 _DIED = "The process of this run died (killed, out of memory, or its machine or container was restarted)"
 WAY_ON = "Finished partitions and paid replies are kept: launch reindex_stale, which goes on from there"
 """What to do after a killed run of an index job."""
@@ -36,7 +37,7 @@ WAY_ON = "Finished partitions and paid replies are kept: launch reindex_stale, w
 def host_tags() -> dict[str, str]:
     """Return the tags of a run on this machine."""
     with suppress(OSError):
-        return {HOST_TAG: f"{socket.gethostname()} {_BOOT_ID.read_text().strip()}"}
+        return {HOST_TAG: f"{socket.gethostname()} {_BOOT_ID.read_text().strip()[:_BOOT_DIGITS]}"}
     return {HOST_TAG: socket.gethostname()}
 
 

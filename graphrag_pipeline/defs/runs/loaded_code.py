@@ -19,13 +19,17 @@ RELOAD = (
 )
 
 
+_TAG_DIGITS = 12
+"""Digits of a version in the tag of a run, which the UI shows in full."""
+
+
 class OldDefinitionsError(PipelineError):
     """Dagster loaded other settings or prompts than are on disk. A retry fails again."""
 
 
 def code_version_of_all(root: Root) -> str:
     """Return one version of all stages, from settings and prompts on disk."""
-    return stable_hash(*(code_version_of(root.code_of(stage)) for stage in ALL_STAGES.values()))
+    return stable_hash(*(code_version_of(root.code_of(stage)) for stage in ALL_STAGES.values()))[:_TAG_DIGITS]
 
 
 def version_with_above(root: Root, stage: Stage) -> str:

@@ -15,6 +15,17 @@ ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
 STARTED_BY_TAG = "graphrag/started_by"
 """Tag of a run of assets: id of the job run that started it."""
 
+PARENT_TAGS = ("dagster/parent_run_id", "dagster/root_run_id")
+"""Dagster's own tags of a run that belongs to another: the UI links them, and lists such runs beside their root."""
+
+CHANGED_TAG = "graphrag/changed_files"
+"""Run tag: the changed files that the run indexes, at most three by name."""
+
+KIND_TAG = "graphrag/kind"
+"""Tag of a job and of its runs: what the job is for."""
+INDEX, ASK, INSPECT, EVALUATE = "index", "ask", "inspect", "evaluate"
+"""Kinds of jobs."""
+
 HOST_TAG = "graphrag/host"
 """Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
 
