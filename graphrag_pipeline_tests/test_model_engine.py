@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index
-from graphrag_pipeline.defs.runs.instance import dagster_home
+from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.estimates import estimate_index
@@ -188,7 +189,8 @@ def test_a_run_whose_first_text_units_yield_nothing_stops_and_shows_prompt_model
 
 def test_a_spent_budget_stops_the_run_and_keeps_paid_replies(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 60_000})
+        budget = {"max_tokens": 60_000, "check_estimate": False}
+        root = make_model_root(tmp_path / "root", server.base_url, budget=budget)
         with pytest.raises(PipelineError, match="budget"):
             index(root)
         n_calls = server.count("extraction") + server.count("gleaning")
@@ -199,6 +201,36 @@ def test_a_spent_budget_stops_the_run_and_keeps_paid_replies(tmp_path: Path) -> 
         index(root)
         n_extracted = server.count("extraction") + server.count("gleaning")
         assert n_calls and n_calls + n_extracted == 2 * units_of(root).num_rows
+
+
+def test_an_estimate_above_the_budget_stops_the_run_before_its_first_call(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 30_000})
+        with pytest.raises(PipelineError, match=r"No call was made\. Raise budget\.max_tokens to [\d,]+ or more"):
+            index(root)
+        job = build_definitions(Root(root.path)).resolve_job_def("graph_and_later")
+        with open_instance(root) as instance:
+            result = job.execute_in_process(instance=instance, raise_on_error=False)
+        assert not result.success and not server.calls
+
+
+def test_buckets_of_different_prompts_stop_a_run_of_later_stages_before_its_first_call(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, n_articles=3)
+        index(root)
+        with (root.path / "prompts" / "extract_graph.txt").open("a", encoding="utf-8") as prompt:
+            prompt.write("\nWrite for engineers.")
+        with open_instance(root) as instance:
+            jobs = build_definitions(Root(root.path))
+            assert (
+                jobs.resolve_job_def("index_bucket").execute_in_process(instance=instance, partition_key="000").success
+            )
+            server.reset()
+            result = jobs.resolve_job_def("graph_and_later").execute_in_process(instance=instance, raise_on_error=False)
+        [failed] = [event for event in result.all_events if event.is_step_failure]
+        assert failed.step_key == "graph" and not server.calls
+        message = str(failed.step_failure_data.error)
+        assert "materialize the other buckets" in message and "prompt extract_graph" in message
 
 
 def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path) -> None:
@@ -331,7 +363,8 @@ def test_few_text_units_that_all_fail_stop_the_run(tmp_path: Path) -> None:
 
 def test_a_budget_is_not_overrun_by_long_replies_and_a_stopped_run_has_its_costs(tmp_path: Path) -> None:
     with running_model_server() as server:
-        root = make_model_root(tmp_path / "root", server.base_url, budget={"max_tokens": 30_000})
+        budget = {"max_tokens": 30_000, "check_estimate": False}
+        root = make_model_root(tmp_path / "root", server.base_url, budget=budget)
         with pytest.raises(PipelineError, match="budget"):
             index(root)
         stats = server.log.summary()

@@ -171,6 +171,26 @@ class Spending:
         order = (LEDGER.c.begun, LEDGER.c.run, LEDGER.c.day, LEDGER.c.stage, LEDGER.c.model)
         return [dict(row._mapping) for row in self._database.read(select(LEDGER).order_by(*order))]
 
+    def explain_excess(self, tokens: int, cost: float) -> str:
+        """Return why calls of this size do not fit into what is left, with the way out; "" if they fit or may try."""
+        spent_tokens, spent_cost = self.total()
+        if not self.budget.check_estimate or self._allows(spent_tokens + tokens, spent_cost + cost):
+            return ""
+        reasons, limits = [], []
+        if self.budget.max_tokens is not None and spent_tokens + tokens > self.budget.max_tokens:
+            left = max(0, self.budget.max_tokens - spent_tokens)
+            reasons.append(f"about {tokens:,} tokens, and {left:,} are left")
+            limits.append(f"budget.max_tokens to {spent_tokens + tokens:,}")
+        if self.budget.max_cost is not None and spent_cost + cost > self.budget.max_cost:
+            left_cost = max(0.0, self.budget.max_cost - spent_cost)
+            reasons.append(f"about {cost:.4f} US dollars, and {left_cost:.4f} are left")
+            limits.append(f"budget.max_cost to {spent_cost + cost:.4f}")
+        return (
+            f"the budget does not suffice: this run needs {' and '.join(reasons)}. No call was made. Raise "
+            f"{' and '.join(limits)} or more in settings.yaml and run again, or set budget.check_estimate: false to "
+            "run until the limit"
+        )
+
     def describe(self) -> str:
         """Return a line on what is spent and what the budget allows."""
         tokens, cost = self.total()

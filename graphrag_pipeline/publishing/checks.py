@@ -6,8 +6,9 @@ publishing and shows in the UI. Add a check that depends on settings to `POLICY_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -251,17 +252,25 @@ def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> lis
     During a backfill after a change, buckets have different versions; `publishing.allow_mixed_prompts` allows to
     publish such an index.
     """
-    if settings.allow_mixed_prompts:
-        return []
+    return [] if settings.allow_mixed_prompts else find_mixed(snapshot.manifest.heads, snapshot.manifest.code)
+
+
+def find_mixed(heads: Mapping[str, Mapping[str, Any]], code: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the stages whose buckets come from different versions, with the buckets of each and the way out.
+
+    Args:
+        heads: by "table/partition"; needs `code_version`.
+        code: prompts, model and settings of each code version, by name.
+    """
     buckets: dict[str, dict[str, dict[str, None]]] = {}  # stage -> code version -> its buckets, each once
-    for name, head in sorted(snapshot.manifest.heads.items()):
+    for name, head in sorted(heads.items()):
         table, _, partition = name.partition("/")
         if table not in STAGE_TABLES:
             continue  # of an older release
         versions = buckets.setdefault(STAGE_TABLES[table].owner, {})
         versions.setdefault(head["code_version"], {})[partition] = None
     return [
-        f"{stage}: its buckets come from {len(versions)} versions of {_differing(snapshot, versions)} ("
+        f"{stage}: its buckets come from {len(versions)} versions of {_differing(code, versions)} ("
         + "; ".join(f"{version[:_SHOWN_DIGITS]}: {' '.join(keys)}" for version, keys in versions.items())
         + "); materialize the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
         for stage, versions in buckets.items()
@@ -269,9 +278,9 @@ def check_mixed_prompts(snapshot: Snapshot, settings: PublishingSettings) -> lis
     ]
 
 
-def _differing(snapshot: Snapshot, versions: Iterable[str]) -> str:
+def _differing(code: Mapping[str, Mapping[str, Any]], versions: Iterable[str]) -> str:
     """Return the names of the prompts, models and settings in which code versions differ."""
-    known = [snapshot.manifest.code.get(version, {}) for version in versions]
+    known = [code.get(version, {}) for version in versions]
     names = sorted({name for code in known for name in code})
     return (
         ", ".join(name for name in names if any(code.get(name) != known[0].get(name) for code in known)) or "its code"

@@ -245,3 +245,8 @@ class BudgetSettings(BaseModel):
     max_cost: float | None = Field(
         None, ge=0, description="Maximum cost in US dollars, by the price list; null: no limit."
     )
+    check_estimate: bool = Field(
+        True,
+        description="Whether an index run stops before its first call if its estimate is above what is left; false: it "
+        "runs until a limit is reached.",
+    )

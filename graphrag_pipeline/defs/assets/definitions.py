@@ -24,13 +24,14 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
+from graphrag_pipeline.inspection.paid_limits import refuse_mixed_buckets, refuse_over_budget
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.prompt_texts import keep_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, upstream_of
-from graphrag_pipeline.pipeline.staleness import why_stale
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
 from graphrag_pipeline.storage.locks import one_writer
 
 StageBody = Callable[[StageRun], None]
@@ -88,11 +89,34 @@ def _materialization(
             if session is None:  # an index run reports its costs itself
                 held.callback(lambda: report_costs(context.instance, index_root.open()))
             held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
+            _refuse_before_paid(context, index_root.open(), stage, is_estimated=session is None)
             result = _run_stage(context, index_root, stage, session or IndexSession())
         if result:
             yield result
 
     return materialize
+
+
+def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: Stage, is_estimated: bool) -> None:
+    """Refuse a stage before it pays: its run could not be published, or not be finished within the budget.
+
+    Args:
+        is_estimated: compare the estimate of the run's remaining stages with the budget; an index run does so itself.
+
+    Raises:
+        PipelineError: with the way out.
+    """
+    keys = context.run.asset_selection or context.job_def.asset_layer.executable_asset_keys
+    chosen = [other for other in STAGES.values() if asset_key(root, other.name) in keys]
+    paid = [other for other in chosen if calls_endpoint(other, root.settings)]
+    if not stage.is_partitioned and stage in chosen and any(not other.is_partitioned for other in paid):
+        refuse_mixed_buckets(root)
+    if is_estimated and stage in paid and root.models.spending.has_ceiling:
+        from graphrag_pipeline.inspection.estimates import estimate_index
+
+        key = context.partition_key if stage.is_partitioned else WHOLE
+        wanted = [StalePartition(each.name, key, ("asked for",)) for each in paid]
+        refuse_over_budget(root, estimate_index(root, wanted))
 
 
 def _asset_arguments(root: Root, stage: Stage) -> dict[str, Any]:

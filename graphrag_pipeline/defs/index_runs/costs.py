@@ -10,6 +10,7 @@ from graphrag_pipeline.defs.index_runs.first_requests import MODEL_CHECKS, check
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.inspection.costs import append_costs, render_estimates
 from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.paid_limits import refuse_over_budget
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -36,6 +37,7 @@ def log_costs(
         estimates.extend(estimate_index(root, stale))
         for line in render_estimates(estimates):
             session.observer.progress(line)
+        refuse_over_budget(root, estimates)
         account = CallStats()
         try:
             check_models(root, estimates, account, session.observer.progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +23,11 @@ def dagster_home(root: Root) -> Path:
     named = os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
     settings = home / "dagster.yaml"
-    if not settings.exists() or settings.read_bytes() == DAGSTER_YAML_BEFORE.encode():
+    if not settings.exists():
         files.replace(settings, DAGSTER_YAML.encode())
+    elif settings.read_bytes() == DAGSTER_YAML_BEFORE.encode():
+        with suppress(OSError, PipelineError):  # a home that cannot be written keeps its settings
+            files.replace(settings, DAGSTER_YAML.encode())
     return home
 
 

@@ -13,6 +13,7 @@ import dagster as dg
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
 from graphrag_pipeline.errors import PipelineError, PromptError, SettingsError
+from graphrag_pipeline.inspection.paid_limits import MixedPromptsError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.pipeline.stage_code import embeds, uses_chat_model
 from graphrag_pipeline.pipeline.stages import Stage
@@ -21,7 +22,7 @@ from graphrag_pipeline.tables import MODEL_STAGES
 
 RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
-_STAYING = (SettingsError, PromptError, BudgetExceededError, OldDefinitionsError)
+_STAYING = (SettingsError, PromptError, BudgetExceededError, OldDefinitionsError, MixedPromptsError)
 """Errors that a retry cannot cure."""
 
 

@@ -15,7 +15,7 @@ from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD
-from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.names import CHANGED_TAG, KIND_TAG, ONLY_STALE_TAG, PARENT_TAGS, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.retries import calls_endpoint, retrying
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError
@@ -60,6 +60,16 @@ def test_the_report_names_stale_stages_and_reasons(indexed_root: Root) -> None:
     assert shown["definitions"] == "as on disk"
 
 
+def test_every_job_has_its_kind(tmp_path: Path) -> None:
+    kinds: dict[str, set[str]] = {}
+    for job in build_definitions(make_root(tmp_path)).resolve_all_job_defs():
+        if not job.name.startswith("__"):
+            kinds.setdefault(job.tags[KIND_TAG], set()).add(job.name)
+    assert kinds["inspect"] == {"stale_report", "verify_files", "observe_sources"}
+    assert kinds["evaluate"] == {"evaluation_job"} and kinds["ask"] > {"batch_job", "local_search_job"}
+    assert kinds["index"] > {"reindex_stale", "index_bucket", "graph_and_later"} and len(kinds) == 4
+
+
 def test_the_report_estimates_the_cost(tmp_path: Path) -> None:
     settings = settings_for_model("gpt-4o-mini", None, "http://127.0.0.1:9/v1", "NO_KEY_NEEDED")
     (tmp_path / "root").mkdir()
@@ -88,6 +98,10 @@ def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None
     assert shown["asset of the snapshot"] == dg.AssetKey("index_snapshot")
     assert not stale(indexed_root)
     assert {run.tags[ONLY_STALE_TAG] for run in started} == {"true"}
+    assert {run.tags.get(CHANGED_TAG) for run in started} == {"four.txt"}, "the bucket's and the corpus's run"
+    assert {run.tags[tag] for run in started for tag in PARENT_TAGS} == {started[0].tags[STARTED_BY_TAG]}
+    own = {name: tag for run in started for name, tag in run.tags.items() if name.startswith("graphrag/")}
+    assert max(map(len, own.values())) <= 64 and {"graphrag/host"} < own.keys()
     ran = {(key.to_user_string(), run.tags.get("dagster/partition", "all")) for run in started
            for key in run.asset_selection or ()}  # fmt: skip
     assert ran == expected

@@ -1,4 +1,4 @@
-"""Dagster's storage of a root: opened once for an index run, and read by Dagster as its own."""
+"""Dagster's storage of a root: its settings, opened once for an index run, and read by Dagster as its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, keeping_instances, open_instance
+from graphrag_pipeline.pipeline.root import DAGSTER_YAML, DAGSTER_YAML_BEFORE
 from graphrag_pipeline_tests.support.roots import make_root
 
 
@@ -42,3 +43,18 @@ def test_dagster_reads_what_the_open_storages_write(tmp_path: Path) -> None:
         assert plain.get_run_by_id(result.run_id).tags["made"] == "here"
         assert plain.get_records_for_run(result.run_id).records
         assert plain.get_latest_materialization_event(dg.AssetKey("thing"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", DAGSTER_YAML), (DAGSTER_YAML_BEFORE, DAGSTER_YAML), ("nux: {enabled: true}\n", "nux: {enabled: true}\n")],
+)
+def test_a_home_gets_our_settings_unless_the_user_wrote_some(tmp_path: Path, before: str, after: str) -> None:
+    root = make_root(tmp_path)
+    settings = root.path / "dagster" / "dagster.yaml"
+    settings.unlink(missing_ok=True)
+    if before:
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(before)
+    assert dagster_home(root) == settings.parent and settings.read_text() == after
+    assert "INFO" in DAGSTER_YAML
