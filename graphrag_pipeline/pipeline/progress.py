@@ -49,6 +49,16 @@ class SilentObserver(RunObserver):
         pass
 
 
+class LogObserver(SilentObserver):
+    """Writes lines about model calls to a log."""
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
+
+    def progress(self, message: str) -> None:
+        self._log(message)
+
+
 class IndexProgress(RunObserver):
     """A progress bar on standard error. Without a terminal only the lines about model calls are printed."""
 

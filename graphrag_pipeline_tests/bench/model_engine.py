@@ -110,7 +110,7 @@ def ask_many(folder: Path) -> list[Figure]:
 
 
 def _ask(root: Root) -> None:
-    from graphrag_pipeline.defs.index_runs.call_pool import call_ahead
+    from graphrag_pipeline.defs.runs.call_pool import call_ahead
     from graphrag_pipeline.defs.runs.session import IndexSession
     from graphrag_pipeline.identity import bucket_keys
     from graphrag_pipeline.models.ports import Failure

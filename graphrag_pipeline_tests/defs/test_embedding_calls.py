@@ -12,7 +12,7 @@ import pytest
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
-from graphrag_pipeline.defs.index_runs.call_pool import call_ahead
+from graphrag_pipeline.defs.runs.call_pool import call_ahead
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_comparisons

@@ -5,7 +5,8 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -15,11 +16,13 @@ from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
 from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
+from graphrag_pipeline.defs.runs.provenance import version_tags
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
@@ -28,7 +31,8 @@ from graphrag_pipeline.inspection.paid_limits import refuse_mixed_buckets, refus
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
-from graphrag_pipeline.pipeline.prompt_texts import keep_prompts
+from graphrag_pipeline.pipeline.progress import LogObserver
+from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
@@ -67,34 +71,75 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
     index_root, assets = IndexRoot.of(root), []
     for stage in ALL_STAGES.values():
         version = version_with_above(root, stage)
-        decorate = dg.asset(
-            **_asset_arguments(root, stage),
-            code_version=version,
-            op_tags={LOADED_TAG: version},
-            partitions_def=partitions if stage.is_partitioned else None,
-            freshness_policy=freshness_policy_of(stage, root.settings.schedule),
-            automation_condition=condition_of(root.settings.schedule),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy
+            decorate = dg.asset(
+                **_asset_arguments(root, stage),
+                code_version=version,
+                op_tags={LOADED_TAG: version},
+                partitions_def=partitions if stage.is_partitioned else None,
+                backfill_policy=dg.BackfillPolicy.single_run() if stage.is_partitioned else None,
+                freshness_policy=freshness_policy_of(stage, root.settings.schedule),
+                automation_condition=condition_of(root.settings.schedule),
+            )
         assets.append(decorate(_materialization(index_root, stage, session, calls_endpoint(stage, root.settings))))
     return assets
 
 
 def _materialization(
     index_root: IndexRoot, stage: Stage, session: IndexSession | None, calls_endpoint: bool
-) -> Callable[..., Iterator[dg.MaterializeResult]]:
+) -> Callable[..., Iterator[dg.MaterializeResult | dg.AssetMaterialization]]:
     is_retried = calls_endpoint and session is None
 
-    def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
-        with contextlib.ExitStack() as held:
-            if session is None:  # an index run reports its costs itself
-                held.callback(lambda: report_costs(context.instance, index_root.open()))
-            held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
-            _refuse_before_paid(context, index_root.open(), stage, is_estimated=session is None)
-            result = _run_stage(context, index_root, stage, session or IndexSession())
-        if result:
-            yield result
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
+        made: dict[str, dg.MaterializeResult] = {}
+        try:
+            with contextlib.ExitStack() as held:
+                if session is None:  # an index run reports its costs itself
+                    held.callback(lambda: report_costs(context.instance, index_root.open()))
+                held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
+                _refuse_before_paid(context, index_root.open(), stage, is_estimated=session is None)
+                shared = session or _call_ahead(context, index_root.open(), stage)
+                for partition in _partitions(context, stage):
+                    if result := _run_stage(context, index_root, stage, partition, shared):
+                        made[partition] = result
+        except Exception:
+            yield from _events(context, index_root.open(), stage, made)  # of the buckets that are done
+            raise
+        if len(made) > 1:
+            # Dagster records one result for all partitions of a run, with one version; their own events follow it.
+            yield dg.MaterializeResult(metadata={"buckets of this run": len(made)})
+            yield from _events(context, index_root.open(), stage, made)
+        else:
+            yield from made.values()
 
     return materialize
+
+
+def _partitions(context: dg.AssetExecutionContext, stage: Stage) -> Sequence[str]:
+    return context.partition_keys if stage.is_partitioned else [WHOLE]
+
+
+def _call_ahead(context: dg.AssetExecutionContext, root: Root, stage: Stage) -> IndexSession:
+    """Return a session of a run from the UI; if it has several buckets, their calls of models are made in one pool."""
+    partitions, session = _partitions(context, stage), IndexSession(LogObserver(context.log.info))
+    if len(partitions) > 1:
+        check_loaded_code(context, root, stage)
+        check_prompts(root, [stage])
+        with paid_run("dagster", context.run.run_id, context.run.run_id), root.adding():
+            call_stage_ahead(root, stage, partitions, session)
+    return IndexSession(pooled=session.pooled)
+
+
+def _events(
+    context: dg.AssetExecutionContext, root: Root, stage: Stage, made: Mapping[str, dg.MaterializeResult]
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materialization of each bucket of a run, with its own data version."""
+    key, code_version = asset_key(root, stage.name), version_with_above(root, stage)
+    for partition, result in made.items():
+        version = result.data_version.value if result.data_version else ""
+        tags = version_tags(root, context.instance, stage, version, code_version) | dict(result.tags or {})
+        yield dg.AssetMaterialization(key, partition=partition, metadata=result.metadata, tags=tags)
 
 
 def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: Stage, is_estimated: bool) -> None:
@@ -106,16 +151,16 @@ def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: St
     Raises:
         PipelineError: with the way out.
     """
-    keys = context.run.asset_selection or context.job_def.asset_layer.executable_asset_keys
-    chosen = [other for other in STAGES.values() if asset_key(root, other.name) in keys]
+    selected = context.run.asset_selection or context.job_def.asset_layer.executable_asset_keys
+    chosen = [other for other in STAGES.values() if asset_key(root, other.name) in selected]
     paid = [other for other in chosen if calls_endpoint(other, root.settings)]
     if not stage.is_partitioned and stage in chosen and any(not other.is_partitioned for other in paid):
         refuse_mixed_buckets(root)
     if is_estimated and stage in paid and root.models.spending.has_ceiling:
         from graphrag_pipeline.inspection.estimates import estimate_index
 
-        key = context.partition_key if stage.is_partitioned else WHOLE
-        wanted = [StalePartition(each.name, key, ("asked for",)) for each in paid]
+        keys = _partitions(context, stage)
+        wanted = [StalePartition(each.name, key, ("asked for",)) for each in paid for key in keys]
         refuse_over_budget(root, estimate_index(root, wanted))
 
 
@@ -135,12 +180,11 @@ def _asset_arguments(root: Root, stage: Stage) -> dict[str, Any]:
 
 
 def _run_stage(
-    context: dg.AssetExecutionContext, index_root: IndexRoot, stage: Stage, session: IndexSession
+    context: dg.AssetExecutionContext, index_root: IndexRoot, stage: Stage, partition: str, session: IndexSession
 ) -> dg.MaterializeResult | None:
-    """Run a stage for the partition of the context unless it is fresh; return None if nothing was made."""
+    """Run a stage for a partition unless it is fresh; return None if nothing was made."""
     started = time.monotonic()
     root = index_root.open()
-    partition = context.partition_key if stage.is_partitioned else WHOLE
     with contextlib.ExitStack() as held:
         held.enter_context(paid_run("dagster", context.run.run_id, context.run.run_id))
         held.enter_context(root.adding() if stage.is_partitioned else root.writing())

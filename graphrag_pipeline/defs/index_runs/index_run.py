@@ -234,8 +234,8 @@ def _materialize(
     if not stale:
         return
     from graphrag_pipeline.defs.assets.ledger import report_costs
-    from graphrag_pipeline.defs.index_runs.call_pool import call_ahead, pooled_stages
     from graphrag_pipeline.defs.index_runs.costs import log_costs
+    from graphrag_pipeline.defs.runs.call_pool import call_ahead, pooled_stages
     from graphrag_pipeline.defs.runs.session import IndexSession
 
     session = IndexSession(observer, caller_accounts=root.accounts)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.provenance import DATA_VERSION_TAG, version_tags
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.pipeline.data_versions import owned_tables, stage_data_version
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of, upstream_of
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -48,16 +49,15 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
-    version_tag, code_tag = "dagster/data_version", "dagster/code_version"
     known: dict[str, str | None] = {}
     if stage.is_partitioned:
         found = instance.event_log_storage.get_latest_tags_by_partition(
-            key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[version_tag]
+            key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[DATA_VERSION_TAG]
         )
-        known = {partition: tags.get(version_tag) for partition, tags in found.items()}
+        known = {partition: tags.get(DATA_VERSION_TAG) for partition, tags in found.items()}
     elif record := instance.get_latest_data_version_record(key):
         event = record.asset_materialization
-        known = {WHOLE: (event.tags or {}).get(version_tag) if event else None}
+        known = {WHOLE: (event.tags or {}).get(DATA_VERSION_TAG) if event else None}
     n_reported = 0
     for partition in stage.partitions(root.settings):
         version = versions.get(f"{stage.name}/{partition}")
@@ -65,10 +65,8 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
             continue
         code_version = _head_code_version(root, stage, partition)
         tags = {
-            version_tag: version,
-            code_tag: code_version,
+            **version_tags(root, instance, stage, version, code_version),
             **observe_what_was_read(instance, root, stage, partition),
-            **_provenance(root, instance, stage, versions),
         }
         if stage is SNAPSHOT:
             event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
@@ -79,19 +77,6 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         instance.report_runless_asset_event(event)
         n_reported += 1
     return n_reported
-
-
-def _provenance(root: Root, instance: DagsterInstance, stage: Stage, versions: Mapping[str, str]) -> dict[str, str]:
-    """Return tags with the upstream events that Dagster has now; without them it would treat all upstream as new."""
-
-    tags = {}
-    for above in upstream_of(stage):
-        key = asset_key(root, above.name)
-        record = instance.get_latest_data_version_record(key)
-        tags[f"dagster/input_event_pointer/{key.to_user_string()}"] = str(record.storage_id) if record else "NULL"
-        # For a partitioned asset Dagster compares events and ignores this tag.
-        tags[f"dagster/input_data_version/{key.to_user_string()}"] = versions.get(f"{above.name}/{WHOLE}", "")
-    return tags
 
 
 def _head_code_version(root: Root, stage: Stage, partition: str) -> str:

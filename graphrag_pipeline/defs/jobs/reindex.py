@@ -32,7 +32,7 @@ from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
 from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.pipeline.progress import SilentObserver
+from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
@@ -41,15 +41,12 @@ Body = Callable[[dg.OpExecutionContext, Root], dict[str, Any]]
 """Indexes a root and returns the metadata that the UI shows."""
 
 
-class _JobObserver(SilentObserver):
+class _JobObserver(LogObserver):
     """Writes progress to the log of the job and records which stages ran."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
-        self._log = log
+        super().__init__(log)
         self.ran: list[tuple[str, str]] = []
-
-    def progress(self, message: str) -> None:
-        self._log(message)
 
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         self.ran.append((stage, partition))

@@ -1,9 +1,9 @@
-"""One pool of model calls over all stale buckets, before the buckets are materialised one by one.
+"""One pool of model calls over many buckets, before the buckets are materialised one by one.
 
 Bucket by bucket, each bucket would wait for its slowest call while most of the allowed concurrency is idle. Here the
-text units of all stale buckets are sent together. Extraction results go to the session, from which each bucket's stage
-takes them. A stage without pooled results, as in a run from the UI, calls the model itself. Vectors go through the
-vector cache.
+text units of all buckets of an index run, or of a run from the UI, are sent together. Extraction results go to the
+session, from which each bucket's stage takes them. A stage without pooled results, as in a run of one bucket from the
+UI, calls the model itself. Vectors go through the vector cache.
 """
 
 from collections.abc import Iterable
@@ -46,6 +46,16 @@ def call_ahead(root: Root, buckets: Iterable[str], session: IndexSession) -> Non
         _extract_from_units(root, _stale(root, EXTRACTION, buckets), session)
     if EMBEDDING.name in pooled_stages(root):
         _embed_units(root, _stale(root, EMBEDDING, buckets), session)
+
+
+def call_stage_ahead(root: Root, stage: Stage, buckets: Iterable[str], session: IndexSession) -> None:
+    """Make all model calls that a stage needs for some buckets, stale or not; their text units must be up to date.
+
+    Raises:
+        PipelineError: as `call_ahead`.
+    """
+    if stage.name in pooled_stages(root):
+        (_extract_from_units if stage is EXTRACTION else _embed_units)(root, list(buckets), session)
 
 
 def _stale(root: Root, stage: Stage, buckets: list[str]) -> list[str]:
