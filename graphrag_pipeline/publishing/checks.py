@@ -21,7 +21,6 @@ from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
 
-_SHOWN_DIGITS = 8  # of a code version
 _NEEDED = ("files", "schemas")
 """Checks that the others rely on."""
 
@@ -63,12 +62,26 @@ def check_schemas(snapshot: Snapshot) -> list[str]:
         path = snapshot.table_path(name)
         schema = pq.read_schema(path).remove_metadata()
         if not schema.equals(table.schema):
-            problems.append(f"{name}: columns are {schema.names} with types {schema.types}, not those of the contract")
+            problems.append(f"{name}: {_name_differences(schema, table.schema)}")
             continue
         rows = snapshot.table(name)
         nulls = [field.name for field in table.schema if not field.nullable and rows[field.name].null_count]
         problems += [f"{name}.{column}: {rows[column].null_count} nulls" for column in nulls]
     return problems
+
+
+def _name_differences(found: pa.Schema, wanted: pa.Schema) -> str:
+    """Return how the columns of a table differ from those of the contract, in words."""
+    missing = [name for name in wanted.names if name not in found.names]
+    others = [name for name in found.names if name not in wanted.names]
+    both = [name for name in wanted.names if name in found.names]
+    odd = [name for name in both if found.field(name) != wanted.field(name)]
+    parts = [
+        *([f"column {', '.join(missing)} is missing"] if missing else []),
+        *([f"column {', '.join(others)} is not in the contract"] if others else []),
+        *(f"column {name} has type {found.field(name).type}, not {wanted.field(name).type}" for name in odd),
+    ]
+    return "; ".join(parts) or "its columns are in another order than in the contract"
 
 
 def check_unique_keys(snapshot: Snapshot) -> list[str]:
@@ -110,7 +123,7 @@ def check_references(snapshot: Snapshot) -> list[str]:
             if pc.any(missing).as_py():
                 example = values.drop_null().filter(missing)[0].as_py()
                 n_missing = pc.sum(missing).as_py()
-                problems.append(f"{name}.{column}: {n_missing} values are not in {other}.{key}, such as {example!r}")
+                problems.append(f"{name}.{column}: {n_missing} values are not in {other}.{key}, such as `{example}`")
     return problems
 
 
@@ -189,7 +202,7 @@ def check_sentences(snapshot: Snapshot) -> list[str]:
     n_sentences = len(starts)
     lengths = {len(ends), len(sentences.vectors), len(sentences.scales), len(sentences.window_scales), int(indptr[-1])}
     if len(indptr) != len(text_units) + 1 or lengths != {n_sentences} or (np.diff(indptr) < 0).any():
-        found = f"{len(indptr) - 1} text units with {sorted(lengths)} sentences"
+        found = f"{len(indptr) - 1} text units with {' or '.join(map(str, sorted(lengths)))} sentences"
         return [f"{found}, but the table has {len(text_units)} text units"]
     text_lengths = pc.utf8_length(text_units["text"]).to_numpy()
     has_sentences = np.diff(indptr) > 0
@@ -270,8 +283,8 @@ def find_mixed(heads: Mapping[str, Mapping[str, Any]], code: Mapping[str, Mappin
         versions = buckets.setdefault(STAGE_TABLES[table].owner, {})
         versions.setdefault(head["code_version"], {})[partition] = None
     return [
-        f"{stage}: its buckets come from {len(versions)} versions of {_differing(code, versions)} ("
-        + "; ".join(f"{version[:_SHOWN_DIGITS]}: {' '.join(keys)}" for version, keys in versions.items())
+        f"{stage}: its buckets come from {len(versions)} versions of {_differing(code, versions)} (buckets "
+        + "; others: ".join(" ".join(keys) for keys in versions.values())
         + "); materialize the other buckets, or run `graphrag-pipeline index`, or set publishing.allow_mixed_prompts"
         for stage, versions in buckets.items()
         if len(versions) > 1

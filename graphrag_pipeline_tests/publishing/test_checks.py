@@ -163,7 +163,8 @@ def test_buckets_of_one_stage_by_several_versions_are_published_only_if_a_settin
     mixed = with_code_versions(small_index.freeze(tmp_path), versions)
     store = SnapshotStore(tmp_path)
     message = (
-        r"mixed_prompts: extracted_graph: its buckets come from 2 versions of prompt extract_graph \(a: 000; b: 001\)"
+        "mixed_prompts: extracted_graph: its buckets come from 2 versions of prompt extract_graph "
+        r"\(buckets 000; others: 001\)"
     )
     with pytest.raises(PipelineError, match=message):
         publish(store, mixed.id)

@@ -55,10 +55,7 @@ def test_a_half_done_backfill_is_not_published_until_the_other_buckets_are_there
         )
         and "publishing.allow_mixed_prompts" in description
     )
-    versions = {
-        half_filled.tables.need("entity_mentions", bucket).code_version[:8]: bucket for bucket in ("000", "001")
-    }
-    assert all(f"{version}: {bucket}" in description for version, bucket in versions.items())
+    assert "(buckets 000; others: 001)" in description
     assert evaluation(result, "heads").passed
     [failure] = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     assert failure and description in failure.message, "the page of the run says it, too"
