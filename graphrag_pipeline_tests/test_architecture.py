@@ -60,7 +60,16 @@ ROOMS = (
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
     # the server: values, served roots, one request, groups of routes, the application
     *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.mcp", "serve.openapi", "serve.gate", "serve.app"),
+    *(
+        "serve.api_route",
+        "serve.endpoint",
+        "serve.routes",
+        "serve.mcp",
+        "serve.explorer",
+        "serve.openapi",
+        "serve.gate",
+        "serve.app",
+    ),
     # the edges that people start
     *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
 )

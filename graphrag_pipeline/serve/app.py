@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 from graphrag_pipeline.serve.api_route import ApiRoute, ServedApp
 from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers, answer_error
 from graphrag_pipeline.serve.errors import ApiError
+from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
 from graphrag_pipeline.serve.gate import PUBLIC, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp.agent_server import AgentServer
@@ -27,11 +28,12 @@ from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.openapi import describe_routes
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
 from graphrag_pipeline.serve.routes.follow_ups import ROUTES as FOLLOW_UPS_ROUTES
+from graphrag_pipeline.serve.routes.picture import ROUTES as PICTURE_ROUTES
 from graphrag_pipeline.serve.routes.search import ROUTES as SEARCH_ROUTES
 from graphrag_pipeline.serve.routes.server import ROUTES as SERVER_ROUTES
 from graphrag_pipeline.serve.served_roots import ServedRoots
 
-API_ROUTES: tuple[ApiRoute, ...] = (*SERVER_ROUTES, *SEARCH_ROUTES, *FOLLOW_UPS_ROUTES)
+API_ROUTES: tuple[ApiRoute, ...] = (*SERVER_ROUTES, *SEARCH_ROUTES, *FOLLOW_UPS_ROUTES, *PICTURE_ROUTES)
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -54,8 +56,8 @@ def build_app(
         served: is started with the application and closed with it.
         authenticator: names the reader of a request; None: everybody reads all.
         hosts: see `gate.Gate`.
-        mounts: makes further routes, such as those of the explorer; they come last.
-        is_public: whether a path needs no key.
+        mounts: makes further routes; they come last.
+        is_public: whether a path needs no key; those of the explorer never do.
         lifespans: of the mounted parts.
     """
     limits = limits or ServerLimits()
@@ -77,12 +79,13 @@ def build_app(
             *(Route(one.path, RouteEndpoint(one, app, workers), methods=[one.method]) for one in API_ROUTES),
             _fixed_route("/openapi.json", "application/json", _write_openapi()),
             *agents.routes(),
+            *explorer_routes(),
             *mounts(app, workers),
         ],
         middleware=[
             Middleware(
                 Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
-                is_public=is_public,
+                is_public=lambda path: is_page(path) or is_public(path),
             )
         ],
         exception_handlers={HTTPException: _answer_http_error},

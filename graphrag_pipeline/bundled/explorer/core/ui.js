@@ -1,0 +1,81 @@
+// The building blocks of all pages: elements by htm and preact, loading, errors, pagers, chips.
+// Text is only ever given to preact as a child or an attribute, so it stays text. Keep out: pages, requests.
+
+import { Component, createRef, h, render } from "../vendor/preact.mjs";
+import htm from "../vendor/htm.mjs";
+import { visible } from "./text.js";
+
+export const html = htm.bind(h);
+export { Component, createRef, h, render };
+
+export function count(n, one, many) {
+  return `${Number(n ?? 0).toLocaleString("en")} ${n === 1 ? one : many ?? `${one}s`}`;
+}
+
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || value === "") return "–";
+  return typeof value === "number" ? value.toLocaleString("en", { maximumFractionDigits: digits }) : String(value);
+}
+
+export function Text({ of }) {
+  return visible(of ?? "");
+}
+
+export function Title({ children }) {
+  return html`<h1 id="title" tabindex="-1">${children}</h1>`;
+}
+
+export function Problem({ error }) {
+  return html`<div class="problem" role="alert">
+    <strong>${visible(error.message || "The request failed.")}</strong> ${visible(error.whatToDo || "")}
+  </div>`;
+}
+
+export function Busy({ what = "Loading" }) {
+  return html`<p class="busy" role="status">${what} …</p>`;
+}
+
+export function Pager({ offset, limit, total, go }) {
+  if (total <= limit && !offset) return html`<p class="count" role="status">${count(total, "row")}</p>`;
+  const last = Math.min(offset + limit, total);
+  return html`<nav class="pager" aria-label="Pages of the list">
+    <button disabled=${offset === 0} onClick=${() => go(Math.max(0, offset - limit))}>Previous</button>
+    <span role="status">${number(offset + 1)} to ${number(last)} of ${number(total)}</span>
+    <button disabled=${last >= total} onClick=${() => go(offset + limit)}>Next</button>
+  </nav>`;
+}
+
+/** A table that scrolls by itself on a narrow screen; `columns`: [heading, cell of a row, class]. */
+export function Table({ columns, rows, label }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+    <thead><tr>${columns.map(([heading]) => html`<th scope="col">${heading}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${columns.map(([, cell, kind]) => html`<td class=${kind ?? ""}>${cell(row)}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** A page that loads when it appears and again when `key` of its request changes; subclasses give `request` and `show`. */
+export class Loaded extends Component {
+  state = { found: null, error: null, key: null };
+
+  componentDidMount() { this.load(); }
+  componentDidUpdate() { if (this.key() !== this.state.key) this.load(); }
+  componentWillUnmount() { this.isGone = true; }
+  key() { return JSON.stringify(this.props.at ?? null); }
+
+  async load() {
+    const key = this.key();
+    this.setState({ key, error: null });
+    try {
+      const found = await this.request(this.props);
+      if (!this.isGone && key === this.key()) this.setState({ found, error: null });
+    } catch (error) {
+      if (!this.isGone) this.setState({ error });
+    }
+  }
+
+  render() {
+    const { found, error } = this.state;
+    if (error) return html`<${Problem} error=${error} />`;
+    return found ? this.show(found) : html`<${Busy} />`;
+  }
+}

@@ -1,0 +1,85 @@
+// The page Documents: a list with status, and one document with its mentions marked, a part at a time.
+
+import { get } from "../core/api.js";
+import { go, link } from "../core/routes.js";
+import { visible } from "../core/text.js";
+import { count, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
+import { MarkedText } from "../parts/marked_text.js";
+import { Search } from "../parts/search.js";
+
+const LIMIT = 50;
+const PART = 20000;
+const SORTS = { number: "Order of reading", title: "Title", path: "Path", date: "Newest first" };
+
+export default function Documents({ at }) {
+  if (at.key) return html`<${Document} at=${at} />`;
+  return at.params.unit ? html`<${TextUnit} at=${at} />` : html`<${List} at=${at} />`;
+}
+
+class List extends Loaded {
+  request({ at: { params } }) {
+    return get("/documents", { search: params.search, sort: params.sort, limit: LIMIT, offset: params.offset });
+  }
+
+  show({ documents, total }) {
+    const { params } = this.props.at;
+    return html`<${Title}>Documents</>
+      <${Search} page="documents" params=${params} sorts=${SORTS} label="Title or path" />
+      <${Table} label="Documents" rows=${documents} columns=${[
+        ["Document", (one) => html`<a href=${link("documents", one.number)}>${visible(one.title)}</a>`],
+        ["Path", (one) => visible(one.path + (one.record ? ` # ${one.record}` : ""))],
+        ["Status", (one) => (one.n_text_units ? `indexed, ${count(one.n_text_units, "text unit")}` : "empty: no text unit")],
+        ["Characters", (one) => number(one.n_characters), "number"],
+        ["Date", (one) => visible(one.creation_date ?? "")],
+        ["Metadata", (one) => visible(Object.entries(one.metadata ?? {}).map(([key, value]) => `${key}: ${show(value)}`).join(", "))],
+      ]} />
+      <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("documents", "", { ...params, offset })} />`;
+  }
+}
+
+function show(value) {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+class Document extends Loaded {
+  async request({ at: { key, params } }) {
+    const cited = params.start === undefined ? null : { start: Number(params.start), end: Number(params.end) };
+    const from = Number(params.from ?? Math.max(0, (cited?.start ?? 0) - PART / 4));
+    const path = `/documents/${encodeURIComponent(key)}`;
+    const range = { start: from, end: from + PART };
+    const [page, text, mentions] = await Promise.all([
+      get(path, { limit: 20 }), get(`${path}/text`, range), get(`${path}/mentions`, { ...range, limit: 10000 }),
+    ]);
+    return { page: page.document, text: text.document, mentions: mentions.mentions, cited };
+  }
+
+  show({ page, text, mentions, cited }) {
+    const turn = (from) => go("documents", this.props.at.key, { from });
+    return html`<${Title}>${visible(page.title)}</>
+      <dl class="facts">
+        <dt>Path</dt><dd>${visible(page.path || "–")}${page.record && ` # ${visible(page.record)}`}</dd>
+        ${page.creation_date && html`<dt>Date</dt><dd>${visible(page.creation_date)}</dd>`}
+        ${Object.entries(page.metadata).map(([name, value]) => html`<dt>${visible(name)}</dt><dd>${visible(show(value))}</dd>`)}
+        <dt>Status</dt><dd>${page.n_text_units ? `indexed, ${count(page.n_text_units, "text unit")}` : "empty: no text unit"}</dd>
+        <dt>Mentions most</dt><dd>${page.entities.slice(0, 12).map((one, i) => [i ? ", " : "", html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`])}</dd>
+      </dl>
+      <h2>Text</h2>
+      <p class="count">Characters ${number(text.start)} to ${number(text.end)} of ${number(text.n_characters)}. Underlined names lead to their entity${cited ? "; the frame marks the cited passage" : ""}.</p>
+      ${text.n_characters > PART && html`<nav class="pager" aria-label="Parts of the text">
+        <button disabled=${text.start === 0} onClick=${() => turn(Math.max(0, text.start - PART))}>Earlier part</button>
+        <button disabled=${text.end >= text.n_characters} onClick=${() => turn(text.end)}>Later part</button></nav>`}
+      <${MarkedText} text=${text.text} first=${text.start} mentions=${mentions} cited=${cited ? [cited] : []} />`;
+  }
+}
+
+class TextUnit extends Loaded {
+  async request({ at: { params } }) {
+    const { text_unit: unit } = await get(`/text-units/${encodeURIComponent(params.unit)}`);
+    if (unit.start !== null) location.replace(link("documents", unit.document_id, { start: unit.start, end: unit.end }));
+    return unit;
+  }
+
+  show(unit) {
+    return html`<${Title}>Text unit ${unit.number} of ${visible(unit.document)}</><${MarkedText} text=${unit.text} />`;
+  }
+}

@@ -1,0 +1,200 @@
+// The page Graph: communities as discs that open, and beside the picture the same as a list for keyboard and reader.
+
+import { get } from "../core/api.js";
+import { go, link } from "../core/routes.js";
+import { visible } from "../core/text.js";
+import { Busy, Component, count, createRef, html, number, Problem, Title } from "../core/ui.js";
+import { GraphModel, keyOf } from "../parts/graph_model.js";
+import { GraphPicture, loadDrawing } from "../parts/graph_picture.js";
+
+const MOST_LISTED = 100;
+const STEP = 0.1;
+const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP], "+": [0, 0, 0.8], "-": [0, 0, 1.25] };
+
+export default class GraphPage extends Component {
+  state = { isBusy: true, error: null, chosen: null, types: [], total: 0, levels: 1, found: null, noPicture: "", announced: "" };
+  model = new GraphModel();
+  box = createRef();
+
+  async componentDidMount() {
+    const drawing = loadDrawing().catch((error) => error);
+    await this.begin(drawing);
+    try { this.setState({ types: (await get("/facets")).facets.types }); } catch { /* the filter stays empty */ }
+  }
+
+  async begin(drawing) {
+    await this.load();
+    try {
+      const parts = await drawing;
+      if (parts instanceof Error) throw parts;
+      if (this.isGone) return;
+      this.picture = new GraphPicture(parts, this.box.current, { click: this.press, hover: this.hover });
+      this.draw();
+      await this.follow();
+    } catch (error) {
+      this.setState({ noPicture: `This browser cannot draw the picture (${error.message}). The list shows the same.` });
+    }
+  }
+
+  componentWillUnmount() {
+    this.isGone = true;
+    this.picture?.close();
+  }
+
+  componentDidUpdate(before) {
+    const [old, now] = [before.at.params, this.props.at.params];
+    if (old.type !== now.type || old.level !== now.level) this.load().then(() => this.draw(true));
+    else if (old.entity !== now.entity || old.community !== now.community) this.follow();
+  }
+
+  wanted() { return { type: this.props.at.params.type, limit: 2000 }; }
+
+  async attempt(work) {
+    this.setState({ isBusy: true, error: null });
+    try { return await work(); } catch (error) { this.setState({ error }); return null; } finally { this.setState({ isBusy: false }); }
+  }
+
+  load() {
+    return this.attempt(async () => {
+      const part = (await get("/graph", { ...this.wanted(), level: this.props.at.params.level ?? 0 })).graph;
+      this.model.clear();
+      this.model.add(part);
+      this.setState({ total: part.n_nodes, levels: part.n_levels, chosen: null, announced: `${part.nodes.length} communities` });
+    });
+  }
+
+  /** Show what the address names: an open community, or the surroundings of an entity. */
+  async follow() {
+    const { entity, community } = this.props.at.params;
+    if (entity) await this.surround(entity);
+    else if (community) await this.openPath(community);
+  }
+
+  draw(isWhole = false) {
+    if (isWhole && this.picture) this.picture.box = null;
+    this.picture?.show(this.model, this.state.chosen);
+    if (isWhole) this.picture?.lookAtAll();
+  }
+
+  choose(key) { this.setState({ chosen: key }, () => this.draw()); }
+
+  hover = (key) => { if (this.box.current) this.box.current.classList.toggle("over", Boolean(key)); };
+
+  press = (key) => {
+    const node = this.model.nodes.get(key);
+    if (!node) return;
+    if (node.kind === "community" && this.state.chosen === key) this.toggle(node);
+    else this.choose(key);
+  };
+
+  toggle = (node) => (this.model.open.has(keyOf(node)) ? this.closeOne(node) : this.openOne(node.number));
+
+  closeOne(node) {
+    this.model.close(node.number);
+    this.setState({ announced: `${node.title} is closed` });
+    this.choose(keyOf(node));
+  }
+
+  openOne(community) {
+    return this.attempt(async () => {
+      const part = (await get("/graph", { ...this.wanted(), community })).graph;
+      const keys = this.model.addInside(Number(community), part);
+      this.setState({ chosen: null, announced: `${part.nodes.length} parts of the community` }, () => this.draw());
+      this.picture?.lookAt([`community-${community}`]);
+      return keys;
+    });
+  }
+
+  /** Open a community and those around it, the coarsest first. */
+  async openPath(community) {
+    const path = await this.attempt(async () => {
+      const found = [];
+      for (let next = community; next !== null && next !== undefined;) {
+        const { community: page } = await get(`/communities/${encodeURIComponent(next)}`, { limit: 1 });
+        found.unshift(page.number);
+        next = page.parent?.number;
+      }
+      return found;
+    });
+    for (const one of path ?? []) await this.openOne(one);
+  }
+
+  surround = (entity) => this.attempt(async () => {
+    const part = (await get("/graph", { entity, depth: this.props.at.params.depth ?? 1, type: this.props.at.params.type, limit: 200 })).graph;
+    const keys = this.model.add(part);
+    this.setState({ chosen: keys[0], found: null, announced: `${part.nodes.length} entities around ${part.nodes[0].title}` }, () => this.draw());
+    this.picture?.lookAt(keys);
+  });
+
+  search = async (event) => {
+    event.preventDefault();
+    const search = new FormData(event.target).get("search").trim();
+    if (!search) return;
+    const [entities, reports] = (await this.attempt(() => Promise.all([get("/entities", { search, limit: 8 }), get("/reports", { search, limit: 4 })]))) ?? [];
+    if (entities) this.setState({ found: { entities: entities.entities, reports: reports.reports } });
+  };
+
+  narrow = (event) => {
+    const values = Object.fromEntries(new FormData(event.target.form));
+    go("graph", "", { type: values.type, level: values.level === "0" ? "" : values.level });
+  };
+
+  keys = (event) => {
+    const move = MOVES[event.key];
+    if (event.key === "0") this.picture?.lookAtAll();
+    else if (move) this.picture?.move(...move);
+    else return;
+    event.preventDefault();
+  };
+
+  render() {
+    const { isBusy, error, chosen, types, total, levels, found, noPicture, announced } = this.state;
+    const { params } = this.props.at;
+    const listed = this.model.listed();
+    const node = chosen ? this.model.nodes.get(chosen) : null;
+    return html`<${Title}>Graph</>
+      <div class="tools">
+        <form class="search" role="search" onSubmit=${this.search}><label>Find <input name="search" type="search" /></label><button>Find</button></form>
+        <form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
+          html`<option value=${one.value} selected=${one.value === params.type}>${visible(one.value)} (${number(one.count)})</option>`)}</select></label>
+          <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form>
+      </div>
+      ${found && html`<${Found} found=${found} close=${() => this.setState({ found: null })} />`}
+      ${error && html`<${Problem} error=${error} />`}
+      <div class="graph">
+        <div class="picture">
+          ${noPicture ? html`<p class="none">${noPicture}</p>` : html`<div ref=${this.box} class="canvas" tabindex="0" role="application" onKeyDown=${this.keys}
+            aria-label="Picture of the graph. Arrows move it, plus and minus zoom, 0 shows all. The list beside it opens communities."></div>`}
+          <div class="zoom"><button aria-label="Zoom in" onClick=${() => this.picture?.move(0, 0, 0.7)}>+</button><button aria-label="Zoom out" onClick=${() => this.picture?.move(0, 0, 1.4)}>−</button><button aria-label="Show all" onClick=${() => this.picture?.lookAtAll()}>All</button></div>
+        </div>
+        <section class="beside-graph" aria-label="Shown in the picture">
+          <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
+          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} surround=${() => this.surround(node.number)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
+          ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
+          <h2>Shown</h2>
+          ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
+          ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
+            <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${visible(one.title)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : visible(one.type)}</span></li>`)}</ul>`}
+          ${listed.length > MOST_LISTED && html`<p class="count">and ${number(listed.length - MOST_LISTED)} smaller ones in the picture</p>`}
+        </section>
+      </div>`;
+  }
+}
+
+function Chosen({ node, isOpen, toggle, surround, near, choose }) {
+  const isCommunity = node.kind === "community";
+  return html`<div class="chosen"><h2>${visible(node.title)}</h2>
+    <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${visible(node.type)}, ${count(node.size, "relationship")}`}</p>
+    <p class="buttons">${isCommunity ? html`<button class="main" onClick=${toggle}>${isOpen ? "Close" : "Open"} the community</button> <a href=${link("communities", node.number)}>Report</a>`
+      : html`<button class="main" onClick=${surround}>Show its surroundings</button> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
+    ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${visible(one.title)}</button></li>`)}</ul></details>`}
+  </div>`;
+}
+
+function Found({ found, close }) {
+  const none = !found.entities.length && !found.reports.length;
+  return html`<section class="found" aria-label="Found"><button onClick=${close}>Close</button>
+    ${none && html`<p class="none">Nothing has this in its name.</p>`}
+    <ul>${found.entities.map((one) => html`<li><a href=${link("graph", "", { entity: one.number })}>${visible(one.title)}</a> <span class="count">${visible(one.type)}</span></li>`)}
+      ${found.reports.map((one) => html`<li><a href=${link("graph", "", { community: one.community })}>${visible(one.title)}</a> <span class="count">community</span></li>`)}</ul></section>`;
+}

@@ -1,0 +1,201 @@
+// The picture of the graph: sigma (WebGL) over graphology, both loaded when the first picture is drawn.
+// Sizes are in units of the layout, so an open community is the disc around its parts. Keep out: what is shown.
+
+import { shorten, visible } from "../core/text.js";
+import { keyOf } from "./graph_model.js";
+
+const ENTITY_RADIUS = 0.75;
+const LEAST_ROOM = 44; // pixels
+const MOST_ROOM = 260;
+const HUES = [210, 20, 140, 280, 45, 330, 180, 90, 250, 0];
+
+export async function loadDrawing() {
+  await Promise.all([import("../vendor/graphology.umd.min.js"), import("../vendor/sigma.min.js")]);
+  return { Graph: globalThis.graphology.Graph, Sigma: globalThis.Sigma };
+}
+
+export class GraphPicture {
+  constructor({ Graph, Sigma }, container, { click, hover }) {
+    this.graph = new Graph({ type: "undirected", multi: false });
+    this.colors = readColors();
+    this.sigma = new Sigma(this.graph, container, {
+      itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, allowInvalidContainer: true,
+      labelFont: "system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.6, labelGridCellSize: 120,
+      labelRenderedSizeThreshold: 5, minEdgeThickness: 0.4, minCameraRatio: 0.0005, maxCameraRatio: 3,
+      defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings),
+      defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings),
+    });
+    this.sigma.createCanvasContext("frames", { beforeLayer: "edges" });
+    this.sigma.on("afterRender", () => this.drawFrames());
+    this.sigma.on("clickNode", ({ node }) => click(node));
+    this.sigma.on("enterNode", ({ node }) => hover(node));
+    this.sigma.on("leaveNode", () => hover(null));
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.scheme.addEventListener("change", this.recolor);
+  }
+
+  recolor = () => {
+    this.colors = readColors();
+    this.sigma.setSetting("labelColor", { color: this.colors.text });
+    if (this.model) this.show(this.model, this.chosen);
+  };
+
+  close() {
+    this.scheme.removeEventListener("change", this.recolor);
+    this.sigma.kill();
+  }
+
+  /** Draw a model; `chosen` is the key of the selected node, whose surroundings stand out. */
+  show(model, chosen) {
+    Object.assign(this, { model, chosen });
+    const near = chosen ? model.near(chosen).add(chosen) : null;
+    const types = model.types();
+    this.graph.clear();
+    for (const [key, node] of model.nodes) {
+      if (!model.open.has(key)) this.graph.addNode(key, this.nodeLook(key, node, near, types));
+    }
+    const strongest = Math.max(...[...model.edges.values()].map((edge) => edge.weight), 1);
+    for (const { a, b, weight } of model.edges.values()) {
+      if (!this.graph.hasNode(a) || !this.graph.hasNode(b)) continue;
+      const isNear = chosen && (a === chosen || b === chosen);
+      this.graph.addEdge(a, b, { size: this.edgeSize(model, a, b, weight / strongest), color: isNear ? this.colors.strong : near ? this.colors.faint : this.colors.edge, zIndex: isNear ? 1 : 0 });
+    }
+    this.frame(model);
+  }
+
+  nodeLook(key, node, near, types) {
+    const isFaded = near && !near.has(key);
+    const hue = HUES[types.indexOf(node.type) % HUES.length];
+    const color = isFaded ? this.colors.faded : node.kind === "community" ? this.colors.community : `hsl(${hue}, 55%, ${this.colors.lightness}%)`;
+    return {
+      x: node.x, y: node.y, color, size: node.kind === "community" ? node.radius : ENTITY_RADIUS, zIndex: node.level + 2,
+      label: isFaded ? null : visible(node.title), about: about(node), forceLabel: key === this.chosen,
+    };
+  }
+
+  edgeSize(model, a, b, share) {
+    const radius = Math.min(...[a, b].map((key) => { const node = model.nodes.get(key); return node.kind === "community" ? node.radius : ENTITY_RADIUS; }));
+    return radius * (0.03 + 0.14 * Math.sqrt(share));
+  }
+
+  /** Draw the discs of open communities below everything else, the outer ones first. */
+  drawFrames() {
+    const canvas = this.sigma.getCanvases().frames;
+    const context = canvas.getContext("2d");
+    const { width, height } = this.sigma.getDimensions();
+    const ratio = window.devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * ratio)) Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const frames = [...(this.model?.open ?? [])].map((key) => this.model.nodes.get(key)).filter(Boolean).sort((a, b) => a.level - b.level);
+    for (const { x, y, radius } of frames) {
+      const [centre, edge] = [this.sigma.graphToViewport({ x, y }), this.sigma.graphToViewport({ x: x + radius, y })];
+      context.beginPath();
+      context.arc(centre.x, centre.y, Math.hypot(edge.x - centre.x, edge.y - centre.y), 0, 2 * Math.PI);
+      context.fillStyle = this.colors.open;
+      context.strokeStyle = this.colors.edge;
+      context.fill();
+      context.stroke();
+    }
+  }
+
+  /** Keep the frame of the picture while communities open and close. */
+  frame(model) {
+    if (this.box || !model.nodes.size) return;
+    const nodes = [...model.nodes.values()];
+    this.box = {
+      x: [Math.min(...nodes.map((one) => one.x - one.radius)), Math.max(...nodes.map((one) => one.x + one.radius))],
+      y: [Math.min(...nodes.map((one) => one.y - one.radius)), Math.max(...nodes.map((one) => one.y + one.radius))],
+    };
+    this.sigma.setCustomBBox(this.box);
+    this.sigma.refresh();
+  }
+
+  /** Move the camera so that some nodes fill the picture. */
+  lookAt(keys) {
+    const nodes = keys.map((key) => this.model.nodes.get(key)).filter(Boolean);
+    if (!nodes.length || !this.box) return;
+    const [width, height] = ["x", "y"].map((axis) => this.box[axis][1] - this.box[axis][0]);
+    const spread = (axis) => [Math.min(...nodes.map((one) => one[axis] - one.radius)), Math.max(...nodes.map((one) => one[axis] + one.radius))];
+    const [[left, right], [bottom, top]] = [spread("x"), spread("y")];
+    const whole = Math.max(width, height) || 1;
+    const ratio = Math.max((1.25 * Math.max(right - left, top - bottom)) / whole, 0.0008);
+    const target = {
+      x: 0.5 + ((left + right) / 2 - (this.box.x[0] + this.box.x[1]) / 2) / whole,
+      y: 0.5 + ((bottom + top) / 2 - (this.box.y[0] + this.box.y[1]) / 2) / whole, ratio: Math.min(ratio, 1.1), angle: 0,
+    };
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (isStill) this.sigma.getCamera().setState(target); else this.sigma.getCamera().animate(target, { duration: 400 });
+  }
+
+  lookAtAll() { this.lookAt([...this.model.nodes.keys()]); }
+
+  move(dx, dy, zoom = 1) {
+    const camera = this.sigma.getCamera();
+    const { x, y, ratio } = camera.getState();
+    camera.setState({ x: x + dx * ratio, y: y + dy * ratio, ratio: ratio * zoom });
+  }
+
+  /** Write the name of a community inside its disc, if it fits, and that of an entity beside it. */
+  drawLabel(context, data, settings) {
+    if (!data.label) return;
+    context.font = `${settings.labelSize}px ${settings.labelFont}`;
+    if (data.key.startsWith("entity")) {
+      context.fillStyle = this.colors.text;
+      context.fillText(fit(context, data.label, MOST_ROOM), data.x + data.size + 3, data.y + settings.labelSize / 3);
+      return;
+    }
+    const room = 1.7 * data.size;
+    if (room < LEAST_ROOM) return;
+    const height = settings.labelSize + 2;
+    const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor(data.size / height))));
+    context.fillStyle = this.colors.inside;
+    lines.forEach((line, i) => context.fillText(line, data.x - context.measureText(line).width / 2, data.y + settings.labelSize / 3 + (i - (lines.length - 1) / 2) * height));
+  }
+
+  drawHover(context, data, settings) {
+    if (!data.label && !data.about) return;
+    const size = settings.labelSize;
+    const lines = [data.label, this.graph.getNodeAttribute(data.key, "about")].filter(Boolean);
+    context.font = `${size}px ${settings.labelFont}`;
+    const width = Math.max(...lines.map((line) => context.measureText(line).width)) + 12;
+    context.fillStyle = this.colors.panel;
+    context.strokeStyle = this.colors.text;
+    context.beginPath();
+    context.rect(data.x + 8, data.y - size - 4, width, lines.length * (size + 4) + 6);
+    context.fill();
+    context.stroke();
+    context.fillStyle = this.colors.text;
+    lines.forEach((line, i) => context.fillText(line, data.x + 14, data.y + 1 + i * (size + 4)));
+  }
+}
+
+function about(node) {
+  return node.kind === "community" ? `community of ${node.size.toLocaleString("en")} entities` : `${visible(node.type)}, ${node.size} relationships`;
+}
+
+/** Return a text as lines of a width, the last one cut if there are more. */
+function wrap(context, text, width, most) {
+  const lines = [];
+  for (const word of text.split(/\s+/)) {
+    const longer = lines.length ? `${lines[lines.length - 1]} ${word}` : "";
+    if (longer && (context.measureText(longer).width <= width || lines.length === most)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.map((line) => fit(context, line, width));
+}
+
+/** Return the beginning of a text that fits into a width, with a mark where it is cut. */
+function fit(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  const letter = context.measureText("n").width;
+  let shown = shorten(text, Math.max(4, Math.floor(width / letter)));
+  while (shown.length > 4 && context.measureText(shown).width > width) shown = `${shown.slice(0, -2).trimEnd()}…`;
+  return shown;
+}
+
+function readColors() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name) => style.getPropertyValue(`--graph-${name}`).trim();
+  return Object.fromEntries(["text", "panel", "edge", "strong", "faint", "open", "community", "faded", "lightness", "inside"].map((name) => [name, color(name)]));
+}

@@ -1,0 +1,1 @@
+"""The explorer's files over HTTP, with the headers that keep text of documents from becoming code."""
