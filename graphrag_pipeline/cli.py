@@ -21,6 +21,7 @@ from graphrag_pipeline.commands.dagster_ui import add_ui_commands
 from graphrag_pipeline.commands.evaluation import add_evaluation_commands
 from graphrag_pipeline.commands.indexing import add_indexing_commands
 from graphrag_pipeline.commands.interchange import add_interchange_commands
+from graphrag_pipeline.commands.permissions.access import add_access_commands
 from graphrag_pipeline.commands.questions import add_question_commands
 from graphrag_pipeline.commands.serving import add_serving_commands
 from graphrag_pipeline.commands.setup import add_setup_commands
@@ -87,6 +88,7 @@ for add_commands in (
     add_question_commands,
     add_batch_commands,
     add_serving_commands,
+    add_access_commands,
     add_show_commands,
     add_sql_commands,
     add_tracing_commands,

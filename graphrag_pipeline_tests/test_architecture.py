@@ -59,19 +59,12 @@ ROOMS = (
     # Dagster
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
     # the server: values, served roots, one request, groups of routes, the application
+    "access",
     *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *(
-        "serve.api_route",
-        "serve.endpoint",
-        "serve.routes",
-        "serve.mcp",
-        "serve.explorer",
-        "serve.openapi",
-        "serve.gate",
-        "serve.app",
-    ),
+    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.mcp", "serve.explorer", "serve.openapi"),
+    *("serve.audit", "serve.view_builder", "serve.gate", "serve.app"),
     # the edges that people start
-    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
+    *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
 )
 """The rooms from the bottom to the top: a module imports from its own room and from rooms named before it."""
 

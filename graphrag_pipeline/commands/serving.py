@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +18,9 @@ from graphrag_pipeline.commands.terminal import QUESTION_GROUP, RootOption, chec
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.access.rules import FollowedRules
     from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline.serve.served_roots import ServedRoots
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -46,6 +49,12 @@ def serve(
     max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait; a further one gets 429.")] = 256,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
     max_body: Annotated[int, typer.Option(min=1000, help="Bytes of one request's body.")] = 1_000_000,
+    access: Annotated[
+        Path | None, typer.Option(help="Access rules; default: `access.yaml` in the root, if it is there.")
+    ] = None,
+    build: Annotated[
+        bool, typer.Option("--build/--no-build", help="Make the views of principals with filters after a publication.")
+    ] = True,
     drain: Annotated[float, typer.Option(min=0, help="Seconds for requests under way when the server stops.")] = 30.0,
 ) -> None:
     """Serve searches and records of published indexes over HTTP, read only.
@@ -53,18 +62,22 @@ def serve(
     The server follows publications and rollbacks without dropping a request. It listens on this machine only, unless
     access rules exist.
     """
+    from graphrag_pipeline.access.view_settings import find_view
     from graphrag_pipeline.models.accounting import paid_run
     from graphrag_pipeline.serve.app import LOOPBACK, build_app
     from graphrag_pipeline.serve.limits import ServerLimits, running_by_default
     from graphrag_pipeline.serve.served_roots import ServedRoots
 
-    roots = _open_roots(root, also or [])
-    _check_address(host)
+    roots = open_roots(root, also or [])
+    rules = _load_rules(access, roots)
+    if rules is None:
+        _check_address(host)
     check_port(host, port)
     most = max_running or running_by_default(any(map(_waits_for_models, roots.values())))
     limits = ServerLimits(max_body, timeout, most, max_waiting, drain_s=drain)
-    served = ServedRoots({name: opened.path for name, opened in roots.items()})
-    app = build_app(served, limits=limits, hosts=(*LOOPBACK, host))
+    served = ServedRoots({name: opened.path for name, opened in roots.items()}, find_view)
+    options = _guard(rules, served, build) if rules else {"hosts": (*LOOPBACK, host)}
+    app = build_app(served, limits=limits, **options)
     echo(f"serving {', '.join(roots)} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
     with paid_run("serve"), suppress(KeyboardInterrupt):
         _listen(app, host, port, drain)
@@ -86,11 +99,37 @@ def mcp(
     from graphrag_pipeline.serve.limits import ServerLimits, running_by_default
     from graphrag_pipeline.serve.served_roots import ServedRoots
 
-    roots = _open_roots(root, also or [])
+    roots = open_roots(root, also or [])
     most = running_by_default(any(map(_waits_for_models, roots.values())))
     served = ServedRoots({name: opened.path for name, opened in roots.items()})
     with paid_run("mcp"), suppress(KeyboardInterrupt):
         anyio.run(run_agent_over_stdio, served, ServerLimits(timeout_s=timeout, max_running=most))
+
+
+def _load_rules(access: Path | None, roots: Mapping[str, Root]) -> FollowedRules | None:
+    """Return the access rules; None without any.
+
+    Raises:
+        AccessError: the file cannot be used.
+    """
+    from graphrag_pipeline.access.rules import FollowedRules
+
+    path = find_access_file(access, roots)
+    return FollowedRules(path) if access or path.exists() else None
+
+
+def _guard(rules: FollowedRules, served: ServedRoots, builds: bool) -> dict[str, Any]:
+    """Return the options of a server with access rules."""
+    from graphrag_pipeline.access.audit import AuditLog
+    from graphrag_pipeline.serve.audit import Audit
+    from graphrag_pipeline.serve.view_builder import building_views
+
+    audit = rules.current().access.audit
+    return {
+        "authenticator": rules,
+        "audit": Audit(AuditLog(audit, rules.path.parent)) if audit else None,
+        "lifespans": [lambda: building_views(rules, served)] if builds else [],
+    }
 
 
 def _listen(app: object, host: str, port: int, drain_s: float) -> None:
@@ -113,7 +152,7 @@ def _listen(app: object, host: str, port: int, drain_s: float) -> None:
     ).run()
 
 
-def _open_roots(root: Path | None, also: list[str]) -> dict[str, Root]:
+def open_roots(root: Path | None, also: list[str]) -> dict[str, Root]:
     """Return the roots to serve by name; that of `--root` has the name of its folder."""
     if not also:
         opened = open_root(root)
@@ -128,6 +167,21 @@ def _open_roots(root: Path | None, also: list[str]) -> dict[str, Root]:
             )
         found[name] = open_root(Path(folder))
     return found
+
+
+def find_access_file(access: Path | None, roots: Mapping[str, Root]) -> Path:
+    """Return the path of the access rules: the given one, else `access.yaml` of the only root that has it.
+
+    Raises:
+        PipelineError: several roots have one.
+    """
+    from graphrag_pipeline.access.access_file import ACCESS_FILE
+
+    places = [opened.path / ACCESS_FILE for opened in roots.values()]
+    found = [path for path in places if path.exists()]
+    if access is None and len(found) > 1:
+        raise PipelineError(f"several roots have access rules ({', '.join(map(str, found))}); name one by --access")
+    return access or (found or places)[0]
 
 
 def _waits_for_models(root: Root) -> bool:
@@ -146,5 +200,6 @@ def _check_address(host: str) -> None:
         is_local = False
     if not is_local:
         raise PipelineError(
-            f"`{host}` is reached by other machines, and there are no access rules; listen on 127.0.0.1"
+            f"`{host}` is reached by other machines, and there are no access rules; add some with `graphrag-pipeline "
+            "access add`, or listen on 127.0.0.1"
         )

@@ -92,6 +92,20 @@ def replace_durably(path: Path, data: bytes) -> None:
     _on_folder(path.parent, os.fsync)
 
 
+def replace_private(path: Path, data: bytes) -> None:
+    """Replace a file like `replace`; only its owner may read it, from the first byte on.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+
+    def write(file: BinaryIO) -> None:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(data)
+
+    replace_by(path, write)
+
+
 def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace a file like `replace`, with content that `write` puts straight to disk, since it may be large."""
     try:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
+VIEWS_FOLDER = "views"
+"""Folder of the roots that hold only the documents which some principals may read."""
 DAGSTER_YAML_BEFORE = """telemetry:
   enabled: false
 nux:
@@ -58,7 +60,7 @@ DAGSTER_YAML = f"""{DAGSTER_YAML_BEFORE}python_logs: {{python_log_level: INFO}}
 For records of runs see `schedule`.
 """
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
-_OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/")
+_OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/", f"{VIEWS_FOLDER}/")
 
 
 def find_root(path: str | Path | None = None) -> Path:

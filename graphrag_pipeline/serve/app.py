@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from graphrag_pipeline.serve.api_route import ApiRoute, ServedApp
+from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers, answer_error
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
@@ -49,6 +50,7 @@ def build_app(
     mounts: Callable[[ServedApp, Workers], Sequence[BaseRoute]] = lambda app, workers: (),
     is_public: Callable[[str], bool] = PUBLIC.__contains__,
     lifespans: Sequence[Lifespan] = (),
+    audit: Audit | None = None,
 ) -> Starlette:
     """Return the application.
 
@@ -59,6 +61,7 @@ def build_app(
         mounts: makes further routes; they come last.
         is_public: whether a path needs no key; those of the explorer never do.
         lifespans: of the mounted parts.
+        audit: writes a line about each request that needs a key.
     """
     limits = limits or ServerLimits()
     app, workers = _make_parts(served, limits)
@@ -85,7 +88,7 @@ def build_app(
         middleware=[
             Middleware(
                 Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
-                is_public=lambda path: is_page(path) or is_public(path),
+                is_public=lambda path: is_page(path) or is_public(path), audit=audit,
             )
         ],
         exception_handlers={HTTPException: _answer_http_error},

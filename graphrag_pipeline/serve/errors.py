@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.reading.lookup import RecordNameError
 
@@ -105,6 +106,8 @@ def error_of(error: Exception) -> ApiError:
         return error
     if isinstance(error, ValidationError):
         return InvalidRequestError(describe_invalid(error))
+    if isinstance(error, NotAuthenticatedError):
+        return ApiError(401, "not_authenticated", f"Not authenticated: {error}.", "Send `Authorization: Bearer KEY`.")
     if isinstance(error, RecordNameError):
         return NotFoundError(str(error), "Name a record by its number or id, as lists show it.")
     if isinstance(error, NoSnapshotError):

@@ -5,11 +5,14 @@ A request passes it once, whether it asks the API, MCP or the explorer. Keep out
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.endpoint import answer_error
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits, too_large
@@ -27,6 +30,7 @@ class Gate:
         hosts: names that the header Host may have, without a port; empty: any. A server without access rules needs
             this, since a web page can give its own name the address 127.0.0.1 and then ask in the user's browser.
         is_public: whether a path needs no key.
+        audit: writes a line about each request that needs a key.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Gate:
         metrics: Metrics,
         hosts: Collection[str] = (),
         is_public: Callable[[str], bool] = PUBLIC.__contains__,
+        audit: Audit | None = None,
     ) -> None:
         self._app = app
         self._authenticator = authenticator
@@ -44,6 +49,7 @@ class Gate:
         self._metrics = metrics
         self._hosts = frozenset(hosts)
         self._is_public = is_public
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,23 +57,29 @@ class Gate:
             return
         started = time.perf_counter()
         status = 0
+        watch = self._audit.watch(scope) if self._audit and not self._is_public(scope["path"]) else None
 
         async def counting(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            if watch:
+                watch.see_answer(message)
             await send(message)
 
         try:
-            await self._pass(scope, receive, counting)
-        except ApiError as error:
+            await self._pass(scope, watch.see_request(receive) if watch else receive, counting)
+        except (ApiError, NotAuthenticatedError) as error:
             if status:
                 raise
             await answer_error(error)(scope, receive, counting)
         finally:
             route = scope.get("state", {}).get("route", "other")
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"
-            self._metrics.count_request(route, method, status or 499, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._metrics.count_request(route, method, status or 499, seconds)
+            if self._audit and watch:
+                self._audit.write(watch, status or 499, seconds)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _check_head(scope, self._limits)
@@ -75,7 +87,8 @@ class Gate:
         # A server without lifespan state gives no such dictionary; a server with it gives one for each request.
         state = scope.setdefault("state", {})
         if not self._is_public(scope["path"]):
-            state["reader"] = self._authenticator.authenticate(headers.get(b"authorization"))
+            # In a thread, since the keys of tokens may be fetched.
+            state["reader"] = await asyncio.to_thread(self._authenticator.authenticate, headers.get(b"authorization"))
         await self._app(scope, _limited(receive, self._limits.max_body_bytes), send)
 
     def _check_host(self, host: str) -> None:

@@ -69,13 +69,18 @@ class _OpenedIndex:
 class FollowedRoot:
     """One root and its opened indexes; safe to use from several threads.
 
+    Args:
+        is_view: it has only the documents that a reader may read. Then an earlier snapshot is never read, since it may
+            have others; and if the published one goes, it is closed, since it may go for the same reason.
+
     Attributes:
         n_followed: publications that were followed since the first.
         problem: the reason why the last look failed; "" if it did not.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, is_view: bool = False) -> None:
         self.path = path
+        self._is_view = is_view
         self.n_followed = 0
         self.problem = ""
         self._current: _OpenedIndex | None = None
@@ -114,7 +119,13 @@ class FollowedRoot:
             self._looks += 1
             if current.project.shared and self._looks % round(LOOK_AT_STORE_S / LOOK_S) == 0:
                 current.project.follow()
-            if current.project.snapshots.current() in (None, current.index.snapshot.id):
+            published = current.project.snapshots.current()
+            if published is None and self._is_view:
+                with self._lock:
+                    self._current = None
+                self._retire(current)
+                return
+            if published in (None, current.index.snapshot.id):
                 return
         opened = _OpenedIndex(self._open_project(), None)
         warm(opened.index)
@@ -156,6 +167,8 @@ class FollowedRoot:
             if snapshot is None or current.index.snapshot.id == snapshot:
                 current.n_leases += 1
                 return current
+        if self._is_view:
+            raise _no_such_snapshot(snapshot)
         return self._take_earlier(snapshot, current.project)
 
     def _take_earlier(self, start: str, project: Root) -> _OpenedIndex:
@@ -176,9 +189,7 @@ class FollowedRoot:
                         self._earlier[snapshot] = opened
                 self._close_oldest()
         except PipelineError:
-            raise NotFoundError(
-                f"There is no published snapshot `{start[:80]}` here.", "GET /snapshots lists all."
-            ) from None
+            raise _no_such_snapshot(start) from None
         return opened
 
     def _close_oldest(self) -> None:
@@ -287,10 +298,14 @@ class ServedRoots:
         path = self._find_view(self._roots[name].path, filters)
         with self._lock:
             known = self._views.get(path)
-            followed = known or self._views.setdefault(path, FollowedRoot(path))
+            followed = known or self._views.setdefault(path, FollowedRoot(path, is_view=True))
         if followed.snapshot is None:
             followed.look()
         return followed
+
+
+def _no_such_snapshot(start: str) -> NotFoundError:
+    return NotFoundError(f"There is no published snapshot `{start[:80]}` here.", "GET /snapshots lists all.")
 
 
 def no_such_root(name: str) -> NotFoundError:

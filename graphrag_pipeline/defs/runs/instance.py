@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 def dagster_home(root: Root) -> Path:
-    """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; create it with telemetry off."""
-    named = os.environ.get("DAGSTER_HOME")
+    """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; create it with telemetry off.
+
+    A root that ignores the environment has its own records.
+    """
+    named = None if root.settings.storage.ignore_environment else os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
     settings = home / "dagster.yaml"
     if not settings.exists():

@@ -1,0 +1,116 @@
+"""JSON Web Tokens: their signature, issuer, audience and times, and the keys that signed them.
+
+Only signatures of `TokenRules.algorithms` count, whatever the token says of itself. Keep out: whose token it is
+(`rules.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+
+from graphrag_pipeline.access.access_file import TokenRules
+from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.errors import PipelineError
+
+_REQUIRED = ("exp", "iss", "aud")
+_MIN_FETCH_S = 60.0
+"""Seconds between two reads of the keys: a token with an unknown key must not make the server fetch at will."""
+_MAX_AGE_S = 3600.0
+_TIMEOUT_S = 10.0
+_MAX_BYTES = 1_000_000
+
+
+class SigningKeys:
+    """The public keys of an issuer, from a file or URL; read again for an unknown key, and each hour.
+
+    Args:
+        place: path or URL of a JWKS.
+        folder: that a relative path starts from.
+    """
+
+    def __init__(self, place: str, folder: Path) -> None:
+        self._place = place
+        self._path = None if "://" in place else folder / place
+        self._lock = threading.Lock()
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._read_at = -_MAX_AGE_S
+
+    def find(self, key_id: str) -> jwt.PyJWK:
+        """Return a key by its id; the only key if the token names none.
+
+        Raises:
+            NotAuthenticatedError: there is no such key.
+            PipelineError: the keys cannot be read.
+        """
+        with self._lock:
+            age = time.monotonic() - self._read_at
+            if age >= _MAX_AGE_S or (self._pick(key_id) is None and age >= _MIN_FETCH_S):
+                self._keys, self._read_at = self._read(), time.monotonic()
+            found = self._pick(key_id)
+        if found is None:
+            raise NotAuthenticatedError("the token was signed by a key that the issuer does not list")
+        return found
+
+    def _pick(self, key_id: str) -> jwt.PyJWK | None:
+        if not key_id and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(key_id)
+
+    def _read(self) -> dict[str, jwt.PyJWK]:
+        try:
+            content = json.loads(self._path.read_bytes() if self._path else _fetch(self._place))
+            keys = jwt.PyJWKSet.from_dict(content).keys
+        except (OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
+            raise PipelineError(f"the keys of tokens (jwt.keys) at {self._place} cannot be read: {error}") from None
+        return {key.key_id or "": key for key in keys if key.public_key_use in (None, "sig")}
+
+
+def _fetch(url: str) -> bytes:
+    import httpx
+
+    try:
+        with httpx.stream("GET", url, timeout=_TIMEOUT_S) as answer:
+            answer.raise_for_status()
+            content = b""
+            for piece in answer.iter_bytes():
+                content += piece
+                if len(content) > _MAX_BYTES:
+                    raise OSError(f"more than {_MAX_BYTES:,} bytes")
+    except httpx.HTTPError as error:
+        raise OSError(str(error)) from None
+    return content
+
+
+def read_claims(token: str, rules: TokenRules, keys: SigningKeys) -> dict[str, Any]:
+    """Return the claims of a valid token.
+
+    Raises:
+        NotAuthenticatedError: it is not signed by a listed key, has another issuer or audience, or is out of time.
+        PipelineError: the keys cannot be read.
+    """
+    try:
+        header = jwt.get_unverified_header(token)
+        algorithm = header.get("alg")
+        if algorithm not in rules.algorithms:
+            raise NotAuthenticatedError("the token is signed in a way that is not accepted")
+        key = keys.find(str(header.get("kid") or ""))
+        if key.algorithm_name != algorithm:
+            raise NotAuthenticatedError("the key of the token is for another signature")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[str(algorithm)],
+            audience=rules.audience,
+            issuer=rules.issuer,
+            leeway=rules.leeway_s,
+            options={"require": list(_REQUIRED)},
+        )
+        return claims
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise NotAuthenticatedError(f"the token is not valid ({type(error).__name__})") from None

@@ -1,0 +1,237 @@
+"""Making, checking and removing the views that the principals of `access.yaml` need.
+
+A view is brought up to date by an index run of its own, which computes what changed. If a document was deleted or
+edited, communities are clustered from scratch. If a document does not pass any more, the view is removed at once and
+made from nothing, so that not even numbers of records remember it. Earlier snapshots of a view are never kept. Keep
+out: places and settings of views (`view_settings.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filters import parse_filter
+from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.progress import RunObserver
+from graphrag_pipeline.pipeline.retention import prune
+from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root, init_root
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.storage.snapshots import Snapshot
+
+_log = logging.getLogger(__name__)
+_ID = re.compile(r"[0-9a-f]{16}")
+_TAG = "graphrag/view"
+
+
+@dataclass(frozen=True)
+class ViewReport:
+    """A view after it was made or checked.
+
+    Attributes:
+        filters: of its documents.
+        snapshot: published snapshot; "" before the first.
+        n_documents: documents in it.
+        n_bytes: of its folder.
+        seconds: that making it took; 0.0 for a check.
+        problems: reasons why it is not right or not up to date.
+    """
+
+    root: str
+    place: Path
+    filters: tuple[str, ...]
+    snapshot: str
+    n_documents: int
+    n_bytes: int
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+
+
+def build_view(
+    name: str, root: Root, filters: Sequence[str], rules: ViewRules, observer: RunObserver | None = None
+) -> ViewReport:
+    """Make a view, or bring it up to date.
+
+    Args:
+        name: of the served root, for the report.
+
+    Raises:
+        PipelineError: the root holds an imported index or has no documents with a field of the filters, or a stage of
+            the view failed. The last published state of the view stays.
+    """
+    started = time.monotonic()
+    if root.is_imported:
+        raise PipelineError(
+            f"`{root.path}` holds an imported index, so there are no documents to make a view of; a principal can read "
+            "only all of it"
+        )
+    check_filters(root, filters)
+    with _one_builder(root.path):
+        view = write_view(root, filters, rules)
+        gone = _find_gone(view)
+        if gone & _published_ids(root):
+            view = _start_over(view)
+        run_index(
+            view,
+            observer,
+            allow_empty=True,
+            allow_removal=True,
+            is_reclustering=bool(gone),
+            tags={_TAG: view.path.name},
+        )
+        prune(view, n_kept=1, before=math.inf)
+    return _report(name, view, tuple(filters), time.monotonic() - started)
+
+
+@contextmanager
+def _one_builder(root: Path) -> Iterator[None]:
+    """Admit one process at a time to the views of a root; a second one waits."""
+    from filelock import FileLock
+
+    folder = root / VIEWS_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".build.lock"):
+        yield
+
+
+def _find_gone(view: Root) -> set[str]:
+    """Return the ids of the view's documents that are deleted or do not pass any more; a changed one is marked."""
+    heads = view.tables.heads("corpus_manifest", _buckets(view)).values()
+    before = {key for head in heads if head for key in _contents(view.tables.read_head(head))}
+    if not before:
+        return set()
+    now = {key for rows in detect_input(view).values() for key in _contents(rows)}
+    differing, present = {document_id for document_id, _ in before - now}, {document_id for document_id, _ in now}
+    return (differing - present) | {f"changed {document_id}" for document_id in differing & present}
+
+
+def _published_ids(root: Root) -> set[str]:
+    snapshot = root.open_snapshot()
+    try:
+        return set(snapshot.table("documents")["id"].to_pylist())
+    finally:
+        snapshot.close()
+
+
+def _start_over(view: Root) -> Root:
+    """Remove everything that was made of a view, and return it; readers lose it at once."""
+    if view.shared:  # other machines read it; the next publication replaces it
+        return view
+    (view.path / "snapshots" / "current.json").unlink(missing_ok=True)
+    for name in ("snapshots", "heads", "tables", "evaluations", "dagster"):
+        shutil.rmtree(view.path / name, ignore_errors=True)
+    init_root(view.path)
+    return Root(view.path)
+
+
+def _buckets(root: Root) -> list[str]:
+    return bucket_keys(root.settings.storage.n_buckets)
+
+
+def _contents(manifest: pa.Table) -> Iterator[tuple[str, str]]:
+    ids, hashes = manifest["document_id"].to_pylist(), manifest["content_hash"].to_pylist()
+    return ((one, content) for one, content in zip(ids, hashes, strict=True) if content)
+
+
+def check_filters(root: Root, filters: Sequence[str]) -> None:
+    """Refuse filters that cannot mean what was meant: a field that no document of the root has.
+
+    Raises:
+        PipelineError: the message lists the fields, so it is for the operator only.
+    """
+    snapshot = root.open_snapshot()
+    try:
+        fields = DocumentFields(snapshot.table("documents"))
+        for text in filters:
+            fields.mask_of(parse_filter(text))
+    finally:
+        snapshot.close()
+
+
+def check_view(name: str, root: Root, filters: Sequence[str], rules: ViewRules) -> ViewReport:
+    """Compare a view with its root: its settings, and the documents of its snapshot; nothing is written.
+
+    Raises:
+        PipelineError: the root has no published index, or a filter has a field that no document has.
+    """
+    check_filters(root, filters)
+    place = find_view(root.path, filters)
+    if not (place / "settings.yaml").exists():
+        return ViewReport(name, place, tuple(filters), "", 0, 0, problems=("not made yet",))
+    view = Root(place)
+    problems = [] if view.settings == derive_settings(root, filters, rules) else ["its settings are not of today"]
+    if view.snapshots.current() is None:
+        problems.append("not made yet")
+    else:
+        problems += _compare_documents(root, view)
+    report = _report(name, view, tuple(filters), 0.0)
+    return ViewReport(**{**vars(report), "problems": tuple(problems)})
+
+
+def _compare_documents(root: Root, view: Root) -> list[str]:
+    """Return how the documents of a view's snapshot differ from those that pass in the input folder now."""
+    now = {key for rows in detect_input(view).values() for key in _contents(rows)}
+    snapshot = view.open_snapshot()
+    try:
+        ids = set(snapshot.table("documents")["id"].to_pylist())
+        heads = view.tables.heads("documents", _buckets(view)).values()
+        rows = [
+            row
+            for head in heads
+            if head
+            for row in view.tables.read_head(head).select(["id", "content_hash"]).to_pylist()
+        ]
+        held = {(row["id"], row["content_hash"]) for row in rows if row["id"] in ids}
+    finally:
+        snapshot.close()
+    more, fewer = len(ids) - len({key for key, _ in held & now}), len(now - held)
+    found = [f"{more:,} of its documents are gone, changed or not permitted now"] if more else []
+    return [*found, f"{fewer:,} documents are new or changed"] if fewer else found
+
+
+def _report(name: str, view: Root, filters: tuple[str, ...], seconds: float) -> ViewReport:
+    snapshot = view.snapshots.current() or ""
+    n_documents = _count_documents(view.open_snapshot()) if snapshot else 0
+    return ViewReport(name, view.path, filters, snapshot, n_documents, _measure(view.path), seconds)
+
+
+def _count_documents(snapshot: Snapshot) -> int:
+    try:
+        return snapshot.n_rows("documents")
+    finally:
+        snapshot.close()
+
+
+def _measure(folder: Path) -> int:
+    """Return the bytes of all files below a folder; a file with several names counts once."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            stat = path.stat()
+            found[stat.st_dev, stat.st_ino] = stat.st_size
+    return sum(found.values())
+
+
+def remove_unneeded_views(root: Path, needed: Collection[tuple[str, ...]], is_dry_run: bool = False) -> list[Path]:
+    """Remove the views of filters that no principal has any more, and return their places."""
+    wanted = {view_id(filters) for filters in needed}
+    folder = root / VIEWS_FOLDER
+    unneeded = [place for place in sorted(folder.glob("*")) if _ID.fullmatch(place.name) and place.name not in wanted]
+    for place in [] if is_dry_run else unneeded:
+        _log.info("removes the view %s", place)
+        shutil.rmtree(place)
+    return unneeded

@@ -1,0 +1,1 @@
+"""Commands for permissions, beside `serve`. Keep out: rules and views (`access/`)."""

@@ -1,0 +1,85 @@
+"""The line of the audit log about one request, collected while it passes the gate.
+
+Keep out: the file (`access/audit.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+from starlette.types import Message, Receive, Scope
+
+from graphrag_pipeline.access.audit import AnswerTrace, AuditLog
+from graphrag_pipeline.errors import PipelineError
+
+_log = logging.getLogger(__name__)
+_MAX_TEXT_BYTES = 100_000
+
+
+@dataclass
+class RequestWatch:
+    """What is seen of one request and its answer.
+
+    Attributes:
+        has_texts: whether the body of the request is kept.
+    """
+
+    scope: Scope
+    has_texts: bool
+    trace: AnswerTrace = field(default_factory=AnswerTrace)
+    text: bytes = b""
+
+    def see_request(self, receive: Receive) -> Receive:
+        """Return `receive` that keeps the beginning of the body, if texts are wanted."""
+        if not self.has_texts:
+            return receive
+
+        async def seen() -> Message:
+            message = await receive()
+            self.text += message.get("body", b"")[: _MAX_TEXT_BYTES - len(self.text)]
+            return message
+
+        return seen
+
+    def see_answer(self, message: Message) -> None:
+        """Look for the snapshot and the documents that a piece of the answer names."""
+        if message["type"] == "http.response.body":
+            self.trace.add(message.get("body", b""))
+
+
+class Audit:
+    """The audit log as the gate uses it."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+
+    def watch(self, scope: Scope) -> RequestWatch:
+        """Return the watch of a request that begins."""
+        return RequestWatch(scope, self._log.has_texts)
+
+    def write(self, watch: RequestWatch, status: int, seconds: float) -> None:
+        """Write the line about a request that ended; a failure is an error in the server's own log."""
+        scope = watch.scope
+        reader, route = scope.get("state", {}).get("reader"), scope.get("state", {}).get("route")
+        target = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" if self._log.has_texts else ""
+        entry = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "principal": getattr(reader, "name", ""),
+            "subject": getattr(reader, "subject", ""),
+            "client": (scope.get("client") or ("",))[0],
+            "method": scope["method"],
+            "route": route or "other",
+            "status": status,
+            "root": watch.trace.root,
+            "snapshot": watch.trace.snapshot,
+            "documents": watch.trace.documents,
+            "seconds": round(seconds, 3),
+            "target": target.rstrip("?"),
+            "request": watch.text.decode("utf-8", "replace"),
+        }
+        try:
+            self._log.write(entry)
+        except PipelineError as error:
+            _log.error("the audit log misses a request: %s", error)

@@ -1,0 +1,170 @@
+"""Canary documents: a principal without the right gets what a root without them gives, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from graphrag_pipeline.access.access_file import ViewRules, load_access_file
+from graphrag_pipeline.access.audit import AuditLog
+from graphrag_pipeline.access.editing import add_key
+from graphrag_pipeline.access.rules import FollowedRules
+from graphrag_pipeline.access.view_settings import find_view
+from graphrag_pipeline.access.views import build_view, check_view
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.serve.audit import Audit
+from graphrag_pipeline.tables import CONTRACT_TABLES
+from graphrag_pipeline_tests.support import canaries
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.serving import RunningServer, running_server
+
+pytestmark = pytest.mark.slow
+
+N_CANARIES = 15
+_VARYING = re.compile(r'\\?"(seconds|snapshot)\\?": ?(\\?"[0-9a-f]{16}\\?"|[0-9.e-]+)|\b[0-9a-f]{16}\b(?=["\\])')
+
+
+class World(NamedTuple):
+    """A server of a root with canaries, and one of a root that was made without them, under one name."""
+
+    server: RunningServer
+    reference: RunningServer
+    canaries: list[canaries.Canary]
+    restricted: str
+    whole: str
+    root: Root
+    alone: Root
+    audit: Path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> Iterator[World]:
+    folder, found = tmp_path_factory.mktemp("canaries"), canaries.make_canaries(N_CANARIES)
+    open_rows = canaries.open_rows(12)
+    secret = [canaries.restricted_row(one, number) for number, one in enumerate(found)]
+    roots = {}
+    for name, rows in (("all", canaries.mix(open_rows, secret)), ("alone", open_rows)):
+        root = make_root(folder / name, {})
+        _write(root.path, rows)
+        build_tables(root, tuple(ALL_STAGES))
+        roots[name] = root
+    path = folder / "access.yaml"
+    restricted = add_key(path, "reader", ["news"], [canaries.FILTER])
+    whole = add_key(path, "editor", ["news"], is_whole=True)
+    build_view("news", roots["all"], (canaries.FILTER,), ViewRules())
+    rules, log = FollowedRules(path), load_access_file(path).audit
+    audit = Audit(AuditLog(log, folder))
+    with (
+        running_server({"news": roots["all"].path}, find_view, authenticator=rules, audit=audit) as server,
+        running_server({"news": roots["alone"].path}) as reference,
+    ):
+        yield World(server, reference, found, restricted, whole, roots["all"], roots["alone"], folder / "audit.jsonl")
+
+
+def _write(root: Path, rows: list[dict]) -> None:
+    """Write the open rows of each file in the same order, whatever is between them."""
+    half = [row for row in rows if row["level"] == "open"][6]
+    place = rows.index(half)
+    canaries.write_rows(root, rows[:place], rows[place:])
+
+
+def _requests(world: World) -> list[canaries.Asked]:
+    hidden = [row for row in world.root.open_snapshot().table("documents").to_pylist() if "secret" in row["metadata"]]
+    keys = ["0", "1", "2", "Bob Cratchit", "BOB CRATCHIT", "plain.jsonl", hidden[0]["id"], hidden[-1]["id"]]
+    openapi = world.server.client.get("/openapi.json").json()
+    return list(canaries.list_requests(openapi, world.canaries[0].words, keys))
+
+
+def test_every_answer_is_that_of_a_root_without_the_canaries(world):
+    asked = _requests(world)
+    differing, statuses = [], set()
+    words = [word for one in world.canaries for word in one.words]
+    for request in asked:
+        status, text = canaries.send(world.server.client, request, world.restricted)
+        expected_status, expected = canaries.send(world.reference.client, request)
+        statuses.add((request.path.split("/")[1], status))
+        if "/metrics" in request.path:
+            assert status == 404  # counts of the server are for those who read all of it
+            continue
+        if (status, _VARYING.sub("", text)) != (expected_status, _VARYING.sub("", expected)):
+            differing.append((request, status, expected_status))
+        if not request.names_canary:
+            assert not [word for word in words if word.lower() in text.lower()], request
+    assert differing == []
+    assert len(asked) > 100
+    assert {("search", 200), ("explain", 200)} <= statuses
+
+
+def test_with_the_right_every_canary_is_found(world):
+    for one in world.canaries:
+        body = json.dumps({"question": f"Who is {one.person}?", "method": "basic", "context_only": True})
+        asked = canaries.Asked("POST", "/search", (), body)
+        _, text = canaries.send(world.server.client, asked, world.whole)
+        assert all(word in text for word in (one.alias, one.place, one.number)), one
+        _, without = canaries.send(world.server.client, asked, world.restricted)
+        assert one.place not in without
+
+
+def test_the_tables_of_the_view_are_those_of_a_root_without_the_canaries(world):
+    view = Root(find_view(world.root.path, (canaries.FILTER,)))
+    made, expected = view.open_snapshot(), world.alone.open_snapshot()
+    for name in CONTRACT_TABLES:
+        assert made.table(name).equals(expected.table(name)), name
+    assert check_view("news", world.root, (canaries.FILTER,), ViewRules()).problems == ()
+
+
+def test_nothing_of_a_canary_is_written_into_the_folder_of_the_view(world):
+    import pyarrow.parquet as pq
+
+    words = [word.lower().encode() for one in world.canaries for word in one.words]
+    place = find_view(world.root.path, (canaries.FILTER,))
+    seen, whole = (set(root.open_snapshot().table("documents")["id"].to_pylist()) for root in (Root(place), world.root))
+    hidden = {one.encode() for one in whole - seen}
+    n_read = 0
+    for path in sorted(path for path in place.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        if path.suffix == ".parquet":
+            content += str(pq.read_table(path).to_pylist()).encode()
+        n_read += 1
+        assert not [word for word in words if word in content.lower()], path
+        assert not [one for one in hidden if one in content], path
+    assert n_read > 50
+
+
+def test_an_earlier_snapshot_of_a_view_and_roots_of_others_are_not_found(world):
+    for params in ({"root": "news", "snapshot": "0" * 16}, {"root": "other"}):
+        body = {"question": "x"} | ({"snapshot": params["snapshot"]} if "snapshot" in params else {})
+        found = world.server.client.post(
+            "/search",
+            params={"root": params["root"]},
+            json=body,
+            headers={"authorization": f"Bearer {world.restricted}"},
+        )
+        assert found.status_code == 404
+    whole = world.root.open_snapshot().id
+    found = world.server.client.post(
+        "/search", json={"question": "x", "snapshot": whole}, headers={"authorization": f"Bearer {world.restricted}"}
+    )
+    assert found.status_code == 404
+    for header in ({}, {"authorization": "Bearer wrong"}):
+        assert world.server.client.get("/roots", headers=header).status_code == 401
+
+
+def test_the_audit_log_says_who_read_what_and_no_text(world):
+    body = {"question": "Who met Bob Cratchit?", "method": "basic"}
+    answer = world.server.client.post(
+        "/search", json=body, headers={"authorization": f"Bearer {world.restricted}"}
+    ).json()
+    line = json.loads(world.audit.read_text().splitlines()[-1])
+    assert (line["principal"], line["route"], line["status"]) == ("reader", "/search", 200)
+    assert (line["snapshot"], line["root"]) == (answer["snapshot"], "news")
+    assert {citation["document_id"] for citation in answer["citations"]} <= set(line["documents"])
+    assert "Cratchit" not in world.audit.read_text()
+    world.server.client.get("/roots", headers={"authorization": "Bearer wrong"})
+    assert json.loads(world.audit.read_text().splitlines()[-1])["status"] == 401

@@ -1,0 +1,180 @@
+"""Roots with canary documents, and every request of the API that could show one.
+
+A canary document states random facts about entities that open documents name, too: a name, an alias, a place, a
+number, and metadata. Keep out: assertions.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILTER = "level=open"
+PEOPLE = ("Bob Cratchit", "Ebenezer Scrooge", "Jacob Marley", "Belle Fezziwig", "Tiny Tim")
+PLACES = ("Camden Town", "Cornhill", "Scrooge & Marley Ltd")
+METHODS = ("local", "global", "basic", "drift", "lazy", "auto")
+STRATEGIES = (
+    "balanced", "graph", "depth_first", "per_entity_cap", "round_robin", "weighted_quota", "minimum_guarantee"
+)  # fmt: skip
+_OPEN = (
+    "{a} met {b} in {place}. {a} signed the register of {place}. The clerk of {b} kept the ledger in {place}.",
+    "{b} visited {a} at {place}. {a} and {b} founded the school of {place} in 1843.",
+    "{a} works for {b}. {b} owns a house in {place}, and {a} rents a room there.",
+)
+_SYLLABLES = ("zor", "vex", "qua", "lim", "tarn", "obb", "ury", "kesh", "wix", "pol", "drun", "yth")
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The facts of one restricted document; none of its words is in an open one."""
+
+    person: str
+    alias: str
+    place: str
+    number: str
+    project: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*self.person.split(), *self.alias.split(), self.place, self.number, self.project)
+
+
+def make_canaries(n: int, seed: int = 7) -> list[Canary]:
+    """Return canaries with distinct random words."""
+    draw, used = random.Random(seed), set[str]()
+
+    def word() -> str:
+        while (made := "".join(draw.sample(_SYLLABLES, 3)).capitalize()) in used:
+            pass
+        used.add(made)
+        return made
+
+    return [
+        Canary(f"{word()} {word()}", f"{word()} {word()}", word(), str(draw.randrange(10**8, 10**9)), f"PX-{word()}")
+        for _ in range(n)
+    ]
+
+
+def restricted_row(canary: Canary, number: int) -> dict[str, Any]:
+    """Return a row whose text names entities of open documents."""
+    person, place = PEOPLE[number % len(PEOPLE)], PLACES[number % len(PLACES)]
+    text = (
+        f"{person} met {canary.person} in {canary.place}. {canary.person}, also known as {canary.alias}, paid {person} "
+        f"{canary.number} pounds in {place}. {canary.person} works for {person}, and {canary.place} belongs to {place}."
+    )
+    return {"title": f"Memo on {canary.person}", "text": text, "level": "secret", "project": canary.project,
+            f"code_{canary.place.lower()}": canary.number, "date": f"20{number % 30 + 30}-01-01"}  # fmt: skip
+
+
+def open_rows(n: int) -> list[dict[str, Any]]:
+    """Return rows without canaries."""
+    rows = []
+    for number in range(n):
+        a, b = PEOPLE[number % len(PEOPLE)], PEOPLE[(number * 2 + 1) % len(PEOPLE)]
+        text = _OPEN[number % len(_OPEN)].format(a=a, b=b, place=PLACES[number % len(PLACES)])
+        row = {"title": f"Note {number}", "level": "open", "date": f"184{number % 10}-05-01"}
+        rows.append(row | {"text": f"{text} It was day {number}."})
+    return rows
+
+
+def write_rows(root: Path, plain: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, Any]]) -> None:
+    """Write a file of rows without ids, whose numbers could tell of their neighbours, and a file of rows with ids."""
+    (root / "input").mkdir(parents=True, exist_ok=True)
+    for name, rows in (("plain.jsonl", plain), ("named.jsonl", [{"id": f"r-{row['title']}", **row} for row in named])):
+        (root / "input" / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def mix(open_ones: Sequence[Any], restricted: Sequence[Any], seed: int = 3) -> list[Any]:
+    """Return the rows in one order in which the open ones keep theirs."""
+    draw, waiting, mixed = random.Random(seed), list(restricted), list(open_ones)
+    for one in waiting:
+        mixed.insert(draw.randrange(len(mixed) + 1), one)
+    return mixed
+
+
+# ------------------------------------------------------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of the API.
+
+    Attributes:
+        names_canary: whether the request itself holds words of a canary.
+    """
+
+    method: str
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+    names_canary: bool = False
+
+
+def list_requests(openapi: Mapping[str, Any], words: Sequence[str], keys: Sequence[str]) -> Iterator[Asked]:
+    """Yield requests for every route of an OpenAPI document.
+
+    Args:
+        words: of a canary, tried as the value of every text.
+        keys: of records, tried as the parameter of every path.
+    """
+    for path, operations in openapi["paths"].items():
+        for method, operation in operations.items():
+            places = [path] if "{" not in path else [_fill(path, key) for key in (*keys, *words)]
+            for place in places:
+                is_named = any(word in place for word in words)
+                if method == "post":
+                    yield from (Asked("POST", place, (), body, is_named or has) for body, has in _bodies(path, words))
+                    continue
+                yield Asked("GET", place, (), "", is_named)
+                for parameter in operation.get("parameters", ()):
+                    if parameter["in"] == "query" and parameter["name"] not in ("root", "snapshot"):
+                        for value in _values(parameter["schema"], words):
+                            has = is_named or value in words or any(word in value for word in words)
+                            yield Asked("GET", place, ((parameter["name"], value),), "", has)
+
+
+def _fill(path: str, key: str) -> str:
+    start, _, rest = path.partition("{")
+    return f"{start}{key.replace(' ', '%20')}{rest.partition('}')[2]}"
+
+
+def _values(schema: Mapping[str, Any], words: Sequence[str]) -> list[str]:
+    options = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
+    if enum := next((option["enum"] for option in options if "enum" in option), None):
+        return [str(value) for value in enum]
+    if any(option.get("type") in ("integer", "number") for option in options):
+        return ["0", "1", "3"]
+    if any(option.get("type") == "boolean" for option in options):
+        return ["true", "false"]
+    return [*words, "Bob Cratchit", "PERSON", "project~x", "level=secret", "title", "a"]
+
+
+def _bodies(path: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    if path not in ("/search", "/search/stream", "/explain", "/follow-ups"):
+        return
+    for question, has in (("Who met Bob Cratchit?", False), (f"Who is {words[0]} {words[1]}?", True)):
+        if path == "/follow-ups":
+            yield json.dumps({"question": question}), has
+            continue
+        yield from ((json.dumps({"question": question, "strategy": name}), has) for name in STRATEGIES)
+        if path == "/explain":
+            continue
+        for method in METHODS:
+            yield json.dumps({"question": question, "method": method}), has
+            yield json.dumps({"question": question, "method": method, "context_only": True}), has
+        for text in (f"project={words[-1]}", "project~PX", "level=secret", "level!=open", "nothing=1", "date>=2030"):
+            yield json.dumps({"question": question, "filters": [text]}), has or words[-1] in text
+
+
+def send(client: Any, asked: Asked, key: str = "") -> tuple[int, str]:
+    """Return the status and the body of the answer, without what may differ between two equal indexes: its id, time."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers |= {"content-type": "application/json"} if asked.body else {}
+    answer = client.request(
+        asked.method, asked.path, params=list(asked.params), content=asked.body or None, headers=headers
+    )
+    return answer.status_code, answer.text
