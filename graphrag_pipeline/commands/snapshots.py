@@ -175,6 +175,7 @@ def forget(
     pruned: Annotated[
         bool, typer.Option("--pruned", help="Allow a document that no file names any more, and remove unused replies.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --pruned: do not ask; needed without a terminal.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -191,9 +192,9 @@ def forget(
     try:
         forgotten = forget_document(project, document)
     except UnknownDocumentError as error:
-        meant = _ask_which(document, error.nearest, pruned)
-        if meant is None and not pruned:
+        if not (pruned and yes) and not can_ask():
             raise
+        meant = None if pruned and yes else _ask_which(document, error.nearest, pruned)
         forgotten = forget_document(project, meant or document, pruned)
     if as_json:
         print_json(asdict(forgotten))
@@ -203,13 +204,11 @@ def forget(
 
 
 def _ask_which(document: str, nearest: Sequence[str], is_pruned: bool) -> str | None:
-    """Return the document that the user means, asked in a terminal; None without a terminal.
+    """Return the document that the user means, asked in a terminal; None: it was pruned.
 
     Raises:
         typer.Abort: none of them, and it is not to be forgotten as a pruned one either.
     """
-    if not can_ask():
-        return None
     echo(f"no snapshot and no file of the index names {document!r}; nothing was removed", err=True)
     for number, path in enumerate(nearest, 1):
         echo(f"{number}  {path}", err=True)

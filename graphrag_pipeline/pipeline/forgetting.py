@@ -78,7 +78,8 @@ class UnknownDocumentError(PipelineError):
             f"document {document!r}: no snapshot and no file of the index holds a document of this path or id; it "
             f"is forgotten already, was pruned, or has another name. Nothing was removed. {meant}Names are in `path` "
             "of `graphrag-pipeline sql 'SELECT id, path FROM documents'`. If it was pruned, replies of models may "
-            "still hold it: run this with --pruned, which removes all that the present index does not need"
+            "still hold it: run this with --pruned, which removes all that the present index does not need, and "
+            "without a terminal also with --yes"
         )
         self.nearest = nearest
 

@@ -154,5 +154,7 @@ def test_forget_offers_the_nearest_names_and_removes_nothing_until_it_knows_whic
     none = in_terminal(200, *words, "--pruned", typed="0\nn\n")
     assert "Remove all replies that the present index does not need?" in none and "Aborted" in none
     assert root.snapshots.ids() == snapshots
+    assert_one_line_error(call(*words, "--pruned"), "Nothing was removed", "--yes")
+    assert call(*words, "--pruned", "--yes").status == 0 and root.snapshots.ids() == snapshots
     assert "forgot three.md" in in_terminal(200, *words, typed="1\n")
     assert root.snapshots.ids() != snapshots

@@ -97,7 +97,7 @@ def _import(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
 
 
 def _forget(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
-    return ["forget", *chance.choice(([], [], ["--pruned"])), chance.choice(list(desk.deleted))]
+    return ["forget", *chance.choice(([], [], ["--pruned", "--yes"])), chance.choice(list(desk.deleted))]
 
 
 def _verify_store(machine: Machine, chance: random.Random, desk: Desk) -> list[str]:
