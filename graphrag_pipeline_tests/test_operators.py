@@ -115,7 +115,7 @@ def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelI
     model_index.script = other_reports
     before = model_index.root.snapshots.current()
     outcomes = operator.run("backfill")
-    assert "stale community_reports: prompt community_report: " in outcomes["status"].out
+    assert "stale community_reports: prompt community_report changed" in outcomes["status"].out
     assert "stale extracted_graph" not in outcomes["status"].out
     tried = outcomes["try community_reports --sample 2"].out
     assert tried.startswith("community_reports: 2 of ") and "2 of 2 changed" in tried

@@ -4,7 +4,6 @@ Only heads and tables are read, and the input folder as the caller saw it. Keep 
 (`defs/assets/state_checks.py`).
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,6 @@ from graphrag_pipeline.tables import MODEL_STAGES
 UP_TO_DATE, READABLE, FAILURES, COVERAGE = "up_to_date", "documents_readable", "failures", "coverage"
 _MANIFEST = "corpus_manifest"
 _MAX_LISTED = 50
-_PROMPT_HASHES = re.compile(r"(prompt \w+): [0-9a-f]+ -> [0-9a-f]+")
 _COVERED = ("extracted_graph", "summarized_descriptions")
 
 
@@ -102,10 +100,7 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     if not stale:
         return AssetState(stage.name, UP_TO_DATE, True, "up to date", numbers)
     groups = group_stale(stale)
-    reasons = [
-        (_without_hashes(why), "the whole corpus" if keys == [WHOLE] else ", ".join(keys))
-        for (_, why), keys in groups.items()
-    ]
+    reasons = [(why, "the whole corpus" if keys == [WHOLE] else ", ".join(keys)) for (_, why), keys in groups.items()]
     part = "" if n_partitions == 1 else f"{len(stale):,} of {n_partitions:,} buckets: "
     line = f"stale. {part}{'; '.join(dict.fromkeys(why for why, _ in reasons))}. Run `reindex_stale` or `index`."
     changes = {(c.name, str(c.old), str(c.new)): c for item in stale for c in item.changes}
@@ -115,11 +110,6 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     if others:
         tables["changes of code and settings"] = (("name", "index was made with", "now"), others)
     return AssetState(stage.name, UP_TO_DATE, False, line, numbers, tables, diffs)
-
-
-def _without_hashes(why: str) -> str:
-    """Return a reason that says of a changed prompt only that it changed: its difference is shown beside it."""
-    return _PROMPT_HASHES.sub(r"\1 changed", why)
 
 
 # ----------------------------------------------------------------------------------------------------------- documents

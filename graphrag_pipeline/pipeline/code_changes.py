@@ -12,6 +12,9 @@ from graphrag_pipeline.pipeline.stage_code import UNUSABLE
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 
+_HASHED = ("schema", "prompt ")
+"""Beginnings of names whose values are hashes, which say nothing to a reader."""
+
 
 @dataclass(frozen=True)
 class CodeChange:
@@ -29,7 +32,9 @@ class CodeChange:
     def to_line(self) -> str:
         if str(self.new).startswith(UNUSABLE):
             return f"{self.name} {self.new}"
-        return f"{self.name} changed" if self.name.startswith("schema") else f"{self.name}: {self.old} -> {self.new}"
+        if self.name.startswith(_HASHED) and None not in (self.old, self.new):
+            return f"{self.name} changed"
+        return f"{self.name}: {self.old} -> {self.new}"
 
 
 def find_changed_code(root: Root) -> list[str]:

@@ -143,7 +143,9 @@ def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: 
     model_index.script = lambda request: "A new summary." if request.kind == "summary" else None
     shown = call("--root", model_index.root.path, "try", "descriptions", "--sample", "2").out
     assert "difference of prompt summarize_descriptions:\n" in shown and "\n  +Be brief.\n" in shown
-    assert "  prompt summarize_descriptions: " in shown and " | NEW\n" in shown and " | A new summary.\n" in shown
+    assert (
+        "  prompt summarize_descriptions changed\n" in shown and " | NEW\n" in shown and " | A new summary.\n" in shown
+    )
     assert "2 of 2 changed" in shown and "does not pay for them again" in shown
     again = json.loads(call("--root", model_index.root.path, "try", "descriptions", "--sample", "2", "--json").out)
     assert [record["new"] for record in again["records"]] == ["A new summary."] * 2
