@@ -5,6 +5,7 @@ something else looks at the index, such as an observation. So it also shows what
 no job materializes it. Keep out: reading the ledger (`inspection/ledger_report.py`).
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,10 +62,10 @@ def _describe(root: Root, report: LedgerReport) -> dict[str, Any]:
     bars = [(day.name, round(day.cost, 4)) for day in days]
     return {
         **_numbers(report),
-        **{f"model cost of {one.name} so far (USD)": round(one.cost, 6) for one in report.groups if one.name},
+        "last paid runs": _runs(report.runs),
         "plot of model cost by day": plot_bars("model cost by day (USD)", bars),
         **{f"costs by {group}": _sums(report_ledger(root, group).groups, group) for group in GROUPS},
-        "last paid runs": _runs(report.runs),
+        **{f"model cost of {one.name} so far (USD)": round(one.cost, 6) for one in report.groups if one.name},
     }
 
 
@@ -85,11 +86,13 @@ def _numbers(report: LedgerReport) -> dict[str, int | float]:
     return shown
 
 
-_FIGURES = ("calls", "tokens sent", "tokens received", "USD")
+_RUN_ID, _RUN_DIGITS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), 8
+_TO_MINUTE = len("2026-01-01T00:00")
+_FIGURES = ("USD", "calls", "tokens sent", "tokens received")
 
 
-def _figures(one: PaidCalls) -> tuple[int, int, int, str]:
-    return one.n_calls, one.prompt_tokens, one.completion_tokens, f"{one.cost:.4f}{' and ?' if one.n_unpriced else ''}"
+def _figures(one: PaidCalls) -> tuple[str, int, int, int]:
+    return f"{one.cost:.4f}{' and ?' if one.n_unpriced else ''}", one.n_calls, one.prompt_tokens, one.completion_tokens
 
 
 def _sums(groups: Sequence[PaidCalls], name: str) -> dg.MarkdownMetadataValue:
@@ -97,7 +100,16 @@ def _sums(groups: Sequence[PaidCalls], name: str) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(as_table((name, *_FIGURES), rows))
 
 
+def _name_run(one: PaidCalls) -> str:
+    """Return the command and what it was about; a run of Dagster by the digits that Dagster's page of runs shows."""
+    about = one.about[:_RUN_DIGITS] if _RUN_ID.fullmatch(one.about) else one.about
+    return f"{one.command} {about}".strip()
+
+
 def _runs(runs: Sequence[PaidCalls]) -> dg.MarkdownMetadataValue:
-    """Return the newest runs; `costs` lists all."""
-    rows = [(one.begun, one.command, one.about, one.status, *_figures(one)) for one in reversed(runs[-_MAX_RUNS:])]
-    return dg.MetadataValue.md(as_table(("begun", "command", "about", "status", *_FIGURES), rows))
+    """Return the newest runs, in columns that are narrow enough for the page; `costs` lists all."""
+    rows = [
+        (one.begun[:_TO_MINUTE].replace("T", " "), _name_run(one), one.status, *_figures(one))
+        for one in reversed(runs[-_MAX_RUNS:])
+    ]
+    return dg.MetadataValue.md(as_table(("begun (UTC)", "command", "status", *_FIGURES), rows))

@@ -16,6 +16,7 @@ from graphrag_pipeline.defs.assets.metadata import as_table
 from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.defs.runs.names import SHOWN_STATE
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.private_api import AssetCheckEvaluationTargetMaterializationData
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
@@ -71,13 +72,17 @@ def report_found(instance: dg.DagsterInstance, root: Root, findings: Iterable[As
     shown = _read_marker(marker.read_bytes() if marker.exists() else b"{}")
     n_reported = 0
     for finding in findings:
-        name, state = f"{finding.stage}/{finding.check}", _state_of(instance, root, finding)
+        key = asset_key(root, finding.stage)
+        made = next(iter(instance.fetch_materializations(key, limit=1).records), None)
+        name, state = f"{finding.stage}/{finding.check}", _state_of(root, finding, made)
         if shown.get(name) == state:
             continue
-        key = asset_key(root, finding.stage)
-        instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(key, finding.check, blocking=False, **_arguments(finding))
-        )
+        arguments = _arguments(finding)
+        if made:
+            arguments["target_materialization_data"] = AssetCheckEvaluationTargetMaterializationData(
+                storage_id=made.storage_id, run_id=made.run_id, timestamp=made.timestamp
+            )
+        instance.report_runless_asset_event(dg.AssetCheckEvaluation(key, finding.check, blocking=False, **arguments))
         shown[name] = state
         n_reported += 1
     if n_reported:
@@ -93,10 +98,9 @@ def _read_marker(content: bytes) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _state_of(instance: dg.DagsterInstance, root: Root, finding: AssetState) -> str:
+def _state_of(root: Root, finding: AssetState, record: dg.EventLogRecord | None) -> str:
     """Return a hash of a finding and of the materialization that it is about: a new one hides the checks before it."""
-    event = instance.get_latest_materialization_event(asset_key(root, finding.stage))
-    made = str(event.timestamp) if event else ""
+    made = str(record.timestamp) if record else ""
     version = stage_data_version(root, ALL_STAGES[finding.stage], "all") or ""
     return stable_hash(finding.check, finding.line, str(finding.numbers), str(finding.texts), version, made)
 

@@ -75,7 +75,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
             shown = body(context, opened.counted_in(account))
         published = opened.snapshots.current()
         links = link_difference(context.instance, opened, published) if published else {}
-        context.add_output_metadata(shown | links | of_calls(account) | describe_definitions(context, opened))
+        context.add_output_metadata(links | shown | of_calls(account) | describe_definitions(context, opened))
 
     @dg.job(
         name=full_name(root, name),

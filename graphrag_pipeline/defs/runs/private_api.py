@@ -4,6 +4,8 @@
   has no place for the lock that a run holds while it works, by which a run whose process died is known.
 - `SqliteEventLogStorage`, `SqliteRunStorage` and `InstanceRef`: Dagster's storages open a connection for every event,
   and the public ways to an instance take no other storage than that of its `dagster.yaml`.
+- `AssetCheckEvaluationTargetMaterializationData`: without it, Dagster compares times of whole seconds. It shows a
+  check as not evaluated that was reported within the second of its materialization.
 - `SerializableErrorInfo`, `UnresolvedAssetJobDefinition`: types of values that public functions return.
 
 A new release may move them. The range of `dagster` in pyproject.toml is bounded, and tests run every name.
@@ -12,6 +14,7 @@ A new release may move them. The range of `dagster` in pyproject.toml is bounded
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.definitions.executor_definition import IN_PROC_CONFIG
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.execution.context.system import PlanOrchestrationContext
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IN_PROC_CONFIG",
     "NO_COMPUTE_LOGS",
+    "AssetCheckEvaluationTargetMaterializationData",
     "ExecutionPlan",
     "InProcessExecutor",
     "InstanceRef",

@@ -34,7 +34,7 @@ def test_an_index_run_a_question_and_a_run_of_assets_each_add_an_event_with_the_
     with open_instance(root) as instance:
         [indexed] = events(instance)
         assert indexed["paid runs so far"] == 1 and indexed["model calls so far"] > 10
-        assert "| index |  | done |" in indexed["last paid runs"]
+        assert "| index | done |" in indexed["last paid runs"]
         assert not report_costs(instance, root), "nothing was paid since"
     assert call("--root", root.path, "try", "descriptions", "--sample", "1").status == 0
     model_index.change_prompt("summarize_descriptions")
@@ -43,12 +43,12 @@ def test_an_index_run_a_question_and_a_run_of_assets_each_add_an_event_with_the_
         job = build_definitions(Root(root.path)).resolve_job_def("stale_report")
         assert job.execute_in_process(instance=instance, run_config=QUIET).success
         tried = events(instance)[0]
-        assert tried["paid runs so far"] == 2 and "| try | summarized" in tried["last paid runs"]
+        assert tried["paid runs so far"] == 2 and "| try summarized" in tried["last paid runs"]
         model_index.change_prompt("community_report")
         job = build_definitions(model_index.root).resolve_job_def("reports_only")
         run = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
         newest, report = events(instance)[0], report_ledger(model_index.root)
-        assert f"| dagster | {run.run_id} | done |" in newest["last paid runs"]
+        assert f"| dagster {run.run_id[:8]} | done |" in newest["last paid runs"]
     assert newest["model cost so far (USD)"] == pytest.approx(report.spent_cost, abs=1e-6) and report.spent_cost > 0
     assert newest["model calls so far"] == sum(one.n_calls for one in report.runs) > tried["model calls so far"]
     assert newest["model cost of reports so far (USD)"] > tried["model cost of reports so far (USD)"]

@@ -52,6 +52,15 @@ def warned(root: Root) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
+def test_each_check_names_the_materialization_that_it_is_about(indexed_root: Root) -> None:
+    for stage, check, _ in list_checks():
+        with open_instance(indexed_root) as instance:
+            made = instance.fetch_materializations(dg.AssetKey(stage), limit=1).records[0]
+        target = last(indexed_root, stage, check).target_materialization_data
+        assert target.storage_id == made.storage_id, "else Dagster shows a check of the same second as not evaluated"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["stale_report", "observe_sources"])
 def test_a_changed_setting_and_file_warn_on_every_stale_asset_until_the_next_index(
     indexed_root: Root, job: str
