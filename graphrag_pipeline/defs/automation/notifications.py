@@ -64,9 +64,11 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Adds the way to go on to the page of a run whose process was killed.",
     )
-    def killed_runs(context: dg.RunFailureSensorContext) -> None:
-        if plain_job(root, context.dagster_run) in INDEXING_JOBS and find_kill(context):
-            context.instance.report_engine_event(WAY_ON, context.dagster_run)
+    def killed_runs(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
+        if plain_job(root, context.dagster_run) not in INDEXING_JOBS or not find_kill(context):
+            return dg.SkipReason("the process of the run was not killed")  # else Dagster adds a line to its page
+        context.instance.report_engine_event(WAY_ON, context.dagster_run)
+        return None
 
     return [notify_success, notify_failure, killed_runs]
 
