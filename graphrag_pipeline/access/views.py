@@ -36,6 +36,8 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 _log = logging.getLogger(__name__)
 _ID = re.compile(r"[0-9a-f]{16}")
 _TAG = "graphrag/view"
+_MAX_ATTEMPTS = 3
+"""How often a view is brought up to date while its input changes."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +85,22 @@ def build_view(
     with _one_builder(root.path):
         view = write_view(root, filters, rules)
         gone = _find_gone(view)
-        if gone & _published_ids(root):
-            view = _start_over(view)
-        run_index(
-            view,
-            observer,
-            allow_empty=True,
-            allow_removal=True,
-            is_reclustering=bool(gone),
-            tags={_TAG: view.path.name},
-        )
+        for _ in range(_MAX_ATTEMPTS):
+            view = _bring_up_to_date(root, view, gone, observer)
+            gone = _find_gone(view)  # the input may have changed while it was read
+            if not gone:
+                break
         prune(view, n_kept=1, before=math.inf)
     return _report(name, view, tuple(filters), time.monotonic() - started)
+
+
+def _bring_up_to_date(root: Root, view: Root, gone: Collection[str], observer: RunObserver | None) -> Root:
+    """Index what changed; a view with a document that its root still has, but that does not pass, starts over."""
+    if not _published_ids(root).isdisjoint(gone):
+        view = _start_over(view)
+    tags = {_TAG: view.path.name}
+    run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=bool(gone), allow_removal=True)
+    return view
 
 
 @contextmanager

@@ -11,6 +11,7 @@ does.
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from graphrag_pipeline.pipeline.document_traces import (
     find_text_hashes,
 )
 from graphrag_pipeline.pipeline.retention import sweep_root
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
 from graphrag_pipeline.storage.garbage import SweepReport, check_readable
@@ -125,6 +126,7 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
             rewrite_whole(root.snapshots.folder / "vectors", folder)
         # Last: these files name the document, so that forgetting can be repeated after a crash.
         swept = sweep_root(root, doomed, math.inf)
+        shutil.rmtree(root.path / VIEWS_FOLDER, ignore_errors=True)  # `access build` makes them again
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
         return Forgotten(labels, swept, n_replies, n_vectors, tuple(sorted(folders)))
 

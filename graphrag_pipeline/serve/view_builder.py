@@ -65,9 +65,10 @@ async def _build(rules: FollowedRules, served: ServedRoots) -> bool:
     roots = [option for name in served.names for option in ("--serve", f"{name}={served.root(name).path}")]
     command = [sys.executable, "-m", "graphrag_pipeline", "access", "build", "--access", str(rules.path), *roots]
     child = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        preexec_fn=lambda: os.nice(_NICE) and None,
-    )  # fmt: skip
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    with contextlib.suppress(OSError):  # it may have ended
+        os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
     try:
         output, _ = await child.communicate()
     except asyncio.CancelledError:

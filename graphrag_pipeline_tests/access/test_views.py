@@ -1,0 +1,137 @@
+"""Views: made within the rules of cost, brought up to date, and rid of what is no longer permitted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
+from graphrag_pipeline.access.views import build_view, check_view, remove_unneeded_views
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.serve.errors import NotFoundError, NotReadyError
+from graphrag_pipeline.serve.served_roots import ServedRoots
+from graphrag_pipeline.tables import CONTRACT_TABLES
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
+
+OPEN = ("level=open",)
+MODELS = """
+extraction: {engine: model}
+descriptions: {engine: model}
+reports: {engine: model, rewrite_share: 0.3}
+resolution: {engine: model, rules: [alias, verdict]}
+embeddings: {engine: model}
+chat_model: {model: chat}
+embedding_model: {model: vectors}
+publishing: {golden_questions: gold.jsonl}
+storage: {n_buckets: 1}
+schedule: {watch_input: true}
+"""
+
+
+def _write(root: Path, levels: dict[str, str]) -> None:
+    rows = [{"id": name, "title": name, "text": text, "level": levels[name]} for name, text in CAROL.items()]
+    (root / "input").mkdir(parents=True, exist_ok=True)
+    (root / "input" / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+@pytest.mark.slow
+def test_a_document_that_is_not_permitted_any_more_leaves_no_trace_in_its_view(tmp_path):
+    names = list(CAROL)
+    root = make_root(tmp_path / "all", {}, "storage: {n_buckets: 1}\n")
+    _write(root.path, dict.fromkeys(names, "open"))
+    build_tables(root, tuple(ALL_STAGES))
+    before = build_view("r", root, OPEN, ViewRules())
+    assert before.n_documents == 3
+    served = ServedRoots({"r": root.path}, find_view)
+    served.start()
+    with served.lease("r", OPEN) as lease:
+        assert lease.snapshot == before.snapshot
+        assert not lease.is_whole
+    # the root's own snapshot is not one of the view, whatever the request names
+    with pytest.raises(NotFoundError), served.lease("r", OPEN, root.snapshots.current()):
+        pass
+
+    _write(root.path, {names[0]: "open", names[1]: "secret", names[2]: "open"})
+    build_tables(root, tuple(ALL_STAGES))
+    assert check_view("r", root, OPEN, ViewRules()).problems
+    after = build_view("r", root, OPEN, ViewRules())
+    assert check_view("r", root, OPEN, ViewRules()).problems == ()
+    alone = make_root(tmp_path / "alone", {}, "storage: {n_buckets: 1}\n")
+    rows = (root.path / "input" / "rows.jsonl").read_text().splitlines(keepends=True)
+    (alone.path / "input" / "rows.jsonl").write_text("".join(row for row in rows if "secret" not in row))
+    build_tables(alone, tuple(ALL_STAGES))
+    view = Root(after.place)
+    assert [*view.snapshots.ids()] == [after.snapshot]
+    for name in CONTRACT_TABLES:
+        assert view.open_snapshot().table(name).equals(alone.open_snapshot().table(name)), name
+    served._views[after.place].look()
+    with pytest.raises(NotFoundError), served.lease("r", OPEN, before.snapshot):
+        pass
+    (after.place / "snapshots" / "current.json").unlink()
+    served._views[after.place].look()
+    with pytest.raises(NotReadyError), served.lease("r", OPEN):
+        pass
+    served.close()
+    assert remove_unneeded_views(root.path, [OPEN]) == []
+    assert remove_unneeded_views(root.path, []) == [after.place]
+    assert not after.place.exists()
+
+
+def test_a_view_pays_for_nothing_unless_it_may(tmp_path, monkeypatch):
+    root = make_root(tmp_path, {}, MODELS)
+    kept = derive_settings(root, OPEN, ViewRules())
+    assert (kept.descriptions.engine, kept.reports.engine, kept.resolution.engine) == ("embedded",) * 3
+    assert (kept.embeddings.engine, kept.extraction.engine) == ("embedded", "model")
+    assert kept.resolution.rules == ("alias",)
+    paid = derive_settings(root, OPEN, ViewRules(engine="model", embeddings="model"))
+    assert (paid.descriptions.engine, paid.reports.engine, paid.embeddings.engine) == ("model",) * 3
+    for settings in (kept, paid):
+        assert settings.reports.rewrite_share == 0
+        assert settings.publishing.golden_questions == ""
+        assert settings.publishing.max_removed_share == 1
+        assert not settings.schedule.watch_input
+        assert settings.input.filters == OPEN
+
+
+def test_the_environment_does_not_reach_a_view(tmp_path, monkeypatch):
+    root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
+    view = write_view(root, OPEN, ViewRules())
+    monkeypatch.setenv("GRAPHRAG__INPUT__FILTERS", "[]")
+    monkeypatch.setenv("GRAPHRAG__STORAGE__URL", "file:///nowhere")
+    assert Root(view.path).settings.input.filters == OPEN
+    assert Root(view.path).settings.storage.url is None
+    assert Root(view.path).input_folder.resolve() == root.path.resolve() / "input"
+    assert Root(view.path).cache_folder.resolve() == root.path.resolve() / "cache"
+
+
+def test_a_view_of_a_shared_root_has_its_own_place_in_the_store(tmp_path):
+    root = make_root(tmp_path / "r", {}, f"storage: {{n_buckets: 1, url: 'file://{tmp_path}/store'}}\n")
+    settings = derive_settings(root, OPEN, ViewRules())
+    assert settings.storage.url == f"file://{tmp_path}/store/views/{view_id(OPEN)}"
+
+
+def test_tuned_prompts_are_refused_unless_they_are_allowed(tmp_path):
+    root = make_root(tmp_path, {}, f"{MODELS}tuning: {{adopted: mine}}\n")
+    with pytest.raises(PipelineError, match="may quote any document"):
+        derive_settings(root, OPEN, ViewRules())
+    assert derive_settings(root, OPEN, ViewRules(tuned_prompts=True)).tuning.adopted == "mine"
+
+
+def test_the_same_filters_have_one_view(tmp_path):
+    assert view_id(["a=1", " b=2"]) == view_id(["b=2", "a=1", "a=1"]) != view_id(["a=1"])
+    with pytest.raises(PipelineError, match="at least one filter"):
+        find_view(tmp_path, ())
+
+
+def test_a_filter_on_a_field_that_no_document_has_makes_no_view(tmp_path):
+    root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
+    _write(root.path, dict.fromkeys(CAROL, "open"))
+    build_tables(root, tuple(ALL_STAGES))
+    with pytest.raises(PipelineError, match="no field 'levle'; did you mean 'level'"):
+        build_view("r", root, ("levle!=secret",), ViewRules())
+    assert not find_view(root.path, ("levle!=secret",)).exists()
