@@ -61,9 +61,7 @@ class App extends Component {
       const isOther = this.state.at.page !== at.page || this.state.at.key !== at.key;
       document.title = `${name} – GraphRAG explorer`;
       this.setState({ at, page }, () => {
-        if (!isOther) return;
-        scrollTo(0, 0);
-        document.getElementById("title")?.focus({ preventScroll: true });
+        if (isOther) scrollTo(0, 0);
       });
     } catch (error) {
       this.setState({ error });

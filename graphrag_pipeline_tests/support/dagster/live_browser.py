@@ -17,7 +17,7 @@ from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 
 _ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --hide-scrollbars"
+    "--disable-component-update --disable-sync --hide-scrollbars --enable-unsafe-swiftshader"
 )
 _PATIENCE_S = 60
 _MATERIALIZE_ALL = (

@@ -1,4 +1,4 @@
-"""The pictures of Dagster's UI in the documentation.
+"""The pictures of Dagster's UI and of the explorer in the documentation.
 
 Run `python -m graphrag_pipeline_tests.support.documentation.ui_pictures`.
 Look at them before you commit them. The sample corpus is indexed in a new root, so its own folder does not change.
@@ -21,6 +21,7 @@ from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import launch_job, running_dagster, wait_for_run
+from graphrag_pipeline_tests.support.documentation.explorer_pictures import picture_explorer
 from graphrag_pipeline_tests.support.paths import REPOSITORY, SAMPLE_ROOT
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def main() -> int:
     """Take all pictures; 1 if one is too large for a page."""
     with tempfile.TemporaryDirectory() as folder:
         root = index_sample(Path(folder) / "root")
+        with running_chromium(1400, 900) as browser:
+            explored = picture_explorer(browser, root.path)
         with running_dagster(root) as server, running_chromium(1500, 2100) as browser:
             pictures = {
                 "asset_graph.png": picture_asset_graph(browser, server),
@@ -53,6 +56,7 @@ def main() -> int:
         set_schedule(root)
         with running_dagster(root) as server, running_chromium(1280, 760) as browser:
             pictures["automation.png"] = picture_automation(browser, server)
+    pictures |= {name: as_picture(png) for name, png in explored.items()}
     PICTURES.mkdir(exist_ok=True)
     sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
     for name, n_bytes in sizes.items():

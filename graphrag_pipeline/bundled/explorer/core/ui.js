@@ -21,8 +21,19 @@ export function Text({ of }) {
   return visible(of ?? "");
 }
 
-export function Title({ children }) {
-  return html`<h1 id="title" tabindex="-1">${children}</h1>`;
+let isFirstTitle = true;
+
+/** The heading of a page; it takes the focus when the page replaces another one, so that a reader begins there. */
+export class Title extends Component {
+  componentDidMount() {
+    const { activeElement, body } = document;
+    if (!isFirstTitle && (activeElement === body || activeElement.closest("header"))) {
+      document.getElementById("title").focus({ preventScroll: true });
+    }
+    isFirstTitle = false;
+  }
+
+  render({ children }) { return html`<h1 id="title" tabindex="-1">${children}</h1>`; }
 }
 
 export function Problem({ error }) {

@@ -173,7 +173,7 @@ export default class GraphPage extends Component {
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
-          ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
+          ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown listing">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
             <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${visible(one.title)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : visible(one.type)}</span></li>`)}</ul>`}
           ${listed.length > MOST_LISTED && html`<p class="count">and ${number(listed.length - MOST_LISTED)} smaller ones in the picture</p>`}
         </section>

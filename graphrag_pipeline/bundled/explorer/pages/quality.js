@@ -44,11 +44,12 @@ function Figures({ evaluations }) {
   });
 }
 
-/** Return the numbers of nested figures by their path. */
+/** Return the numbers of nested figures by their path; a list holds figures that have a name and a value. */
 function flatten(values, path = "") {
+  if (Array.isArray(values)) return Object.fromEntries(values.filter((one) => typeof one?.value === "number").map((one) => [one.name, one.value]));
   return Object.entries(values ?? {}).reduce((found, [key, value]) => {
     const name = path ? `${path} · ${key}` : key;
-    if (value !== null && typeof value === "object" && !Array.isArray(value)) return { ...found, ...flatten(value, name) };
+    if (value !== null && typeof value === "object") return { ...found, ...flatten(value, name) };
     return typeof value === "number" ? { ...found, [name]: value } : found;
   }, {});
 }

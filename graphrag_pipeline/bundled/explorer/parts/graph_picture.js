@@ -4,7 +4,7 @@
 import { shorten, visible } from "../core/text.js";
 import { keyOf } from "./graph_model.js";
 
-const ENTITY_RADIUS = 0.75;
+const ENTITY_RADIUS = 0.45;
 const LEAST_ROOM = 44; // pixels
 const MOST_ROOM = 260;
 const HUES = [210, 20, 140, 280, 45, 330, 180, 90, 250, 0];
@@ -66,9 +66,9 @@ export class GraphPicture {
   nodeLook(key, node, near, types) {
     const isFaded = near && !near.has(key);
     const hue = HUES[types.indexOf(node.type) % HUES.length];
-    const color = isFaded ? this.colors.faded : node.kind === "community" ? this.colors.community : `hsl(${hue}, 55%, ${this.colors.lightness}%)`;
+    const color = isFaded ? this.colors.faded : node.kind === "community" ? this.colors.community : hexOf(hue, 0.55, this.colors.lightness / 100);
     return {
-      x: node.x, y: node.y, color, size: node.kind === "community" ? node.radius : ENTITY_RADIUS, zIndex: node.level + 2,
+      x: node.x, y: node.y, color, size: node.kind === "community" ? node.radius : ENTITY_RADIUS, zIndex: node.kind === "entity" ? 1000 : node.level,
       label: isFaded ? null : visible(node.title), about: about(node), forceLabel: key === this.chosen,
     };
   }
@@ -168,6 +168,16 @@ export class GraphPicture {
     context.fillStyle = this.colors.text;
     lines.forEach((line, i) => context.fillText(line, data.x + 14, data.y + 1 + i * (size + 4)));
   }
+}
+
+/** Return a color as sigma reads it; hue in degrees, the others from 0 to 1. */
+function hexOf(hue, saturation, lightness) {
+  const part = (n) => {
+    const k = (n + hue / 30) % 12;
+    const value = lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    return Math.round(255 * value).toString(16).padStart(2, "0");
+  };
+  return `#${part(0)}${part(8)}${part(4)}`;
 }
 
 function about(node) {

@@ -21,13 +21,23 @@ export class MarkedText extends Component {
     const { text, first = 0, mentions = [], cited = [] } = this.props;
     const marks = [...cited.map(({ start, end }) => ({ start, end, isCited: true })), ...mentions];
     return html`<div class="document-text" ref=${this.place} tabindex="0" role="region" aria-label="Text of the document">
-      ${markUp(text, marks, first).map(([piece, over]) => show(visible(piece), over))}</div>`;
+      ${join(markUp(text, marks, first)).map(([isCited, pieces]) => (isCited ? html`<mark>${pieces}</mark>` : pieces))}</div>`;
   }
+}
+
+/** Return [whether it is cited, elements] for each run of pieces. */
+function join(pieces) {
+  const runs = [];
+  for (const [piece, over] of pieces) {
+    const isCited = over.some((mark) => mark.isCited);
+    if (!runs.length || runs[runs.length - 1][0] !== isCited) runs.push([isCited, []]);
+    runs[runs.length - 1][1].push(show(visible(piece), over));
+  }
+  return runs;
 }
 
 function show(piece, over) {
   const mention = over.find((mark) => !mark.isCited);
-  const inner = mention
+  return mention
     ? html`<a class="mention" href=${link("entities", mention.number)} title=${visible(`${mention.title} (${mention.type})`)}>${piece}</a>` : piece;
-  return over.some((mark) => mark.isCited) ? html`<mark>${inner}</mark>` : inner;
 }

@@ -1,0 +1,365 @@
+"""The explorer in headless Chromium: each page's content, both widths, dark, the keyboard alone, hostile texts, a key.
+
+Run with `make test-ui`; needs Debian's `chromium` and `chromium-driver`. Screenshots are left in the folder that
+GRAPHRAG_SCREENSHOTS names, if it is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphrag_pipeline.serve.errors import ApiError
+from graphrag_pipeline.serve.readers import ReaderOfAll
+from graphrag_pipeline_tests.support.dagster.live_browser import keep, running_chromium, wait_for_text
+from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
+from graphrag_pipeline_tests.support.explored_roots import make_explored_root, make_hostile_root
+from graphrag_pipeline_tests.support.serving import running_server
+
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
+WIDE, NARROW = (1400, 1000), (390, 844)
+PATIENCE_S = 30
+PAGES = {
+    "ask": ("Ask", "Method", "Strategy", "Begin with"),
+    "graph": ("Graph", "Shown", "entities"),
+    "communities": ("Communities and reports", "Tree", "Treemap", "entities"),
+    "communities?view=treemap": ("Communities and reports", "entities"),
+    "communities?view=reports": ("Communities and reports", "Rating", "Summary"),
+    "entities": ("Entities", "FEZZIWIG", "PERSON", "8 rows"),
+    "documents": ("Documents", "one.txt", "four.txt", "indexed, 1 text unit"),
+    "snapshots": ("Snapshots", "published", "four.txt", "because of"),
+    "quality": ("Quality and cost", "retrieval_test", "0.875", "text_unit_coverage", "0.8", "Paid: $0.00"),
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_explored_root(tmp_path_factory.mktemp("explored") / "carol")
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    hostile = make_hostile_root(tmp_path_factory.mktemp("attacked") / "hostile")
+    with running_server({"carol": root, "hostile": hostile}) as running:
+        yield running.url
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with running_chromium(*WIDE) as driver:
+        yield driver
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """A wide, light window without a session; afterwards no page may have broken the policy or thrown."""
+    resize(chromium, WIDE)
+    scheme(chromium, "light")
+    chromium.get_log("browser")
+    yield chromium
+    logged = [one["message"] for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
+    assert [message for message in logged if "401" not in message and "404" not in message] == []
+
+
+def resize(browser: Any, size: tuple[int, int]) -> None:
+    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def scheme(browser: Any, name: str) -> None:
+    features = {"features": [{"name": "prefers-color-scheme", "value": name}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
+
+
+def visit(browser: Any, server: str, page: str, root: str = "carol") -> None:
+    """Open a page of the explorer anew, on a root."""
+    browser.get(f"{server}/static/icon.svg")
+    browser.execute_script("sessionStorage.setItem('graphrag-root', arguments[0])", root)
+    browser.get(f"{server}/#/{page}")
+
+
+def find(browser: Any, selector: str) -> Any:
+    return wait_until(lambda: browser.find_elements("css selector", selector), PATIENCE_S)[0]
+
+
+def press(browser: Any, *keys: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(browser).send_keys(*keys).perform()
+
+
+def tab_to(browser: Any, test: str, most: int = 80) -> None:
+    """Press Tab until the focused element `e` passes a test in JavaScript.
+
+    Raises:
+        AssertionError: it does not within `most` presses.
+    """
+    for _ in range(most):
+        press(browser, "\ue004")
+        if browser.execute_script(f"const e = document.activeElement; return Boolean({test})"):
+            return
+    raise AssertionError(f"Tab never reached an element with {test}")
+
+
+def marked(browser: Any) -> str:
+    """Return the marked text of a document; mentions divide it."""
+    return "".join(browser.execute_script("return [...document.querySelectorAll('mark')].map((e) => e.textContent)"))
+
+
+def is_fitting(browser: Any) -> bool:
+    return bool(browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_shows_its_content_at_both_widths(
+    browser: Any, server: str, page: str, size: tuple[int, int]
+) -> None:
+    resize(browser, size)
+    visit(browser, server, page)
+    wait_for_text(browser, *PAGES[page], "Snapshot ")
+    assert is_fitting(browser)
+    keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")
+
+
+def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, server: str) -> None:
+    visit(browser, server, "ask?q=Who%20missed%20Marley%3F")
+    wait_for_text(browser, "Who missed Marley?", "local search", "Sources", "Used for this answer", "Ask next")
+    find(browser, "button.citation").click()
+    mark = find(browser, ".passage mark")
+    quote = find(browser, ".sources q").text
+    assert (
+        "".join(one.text for one in browser.find_elements("css selector", ".passage mark")).split()
+        == quote.strip("“”").split()
+    )
+    assert browser.execute_script(IS_INSIDE, mark)
+    assert browser.find_elements("css selector", ".passage a.mention")
+    keep(browser, "explorer_answer")
+    [details, *_] = browser.find_elements("css selector", "section[aria-label='Used for this answer'] details")
+    details.find_element("css selector", "summary").click()
+    assert "SCROOGE" in details.text
+    find(browser, ".follow-ups button").click()
+    wait_for_text(browser, "Earlier in this conversation", "local search")
+
+
+def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> None:
+    visit(browser, server, "ask?q=Who%20loved%20Scrooge%3F")
+    wait_for_text(browser, "local search")
+    find(browser, "section[aria-label='Strategies'] button").click()
+    wait_for_text(browser, "side by side", "Tokens taken")
+    heads = [one.text for one in browser.find_elements("css selector", "table.strategies thead th")]
+    assert len(heads) == 8 and {"balanced", "graph", "round_robin"} <= set(heads)
+    assert browser.find_elements("css selector", "td.taken")
+    keep(browser, "explorer_strategies")
+
+
+def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(browser: Any, server: str) -> None:
+    visit(browser, server, "graph")
+    find(browser, ".canvas canvas.sigma-nodes")
+    before = len(browser.find_elements("css selector", ".listing li"))
+    find(browser, ".listing li button").click()
+    find(browser, ".chosen button.main").click()
+    wait_for_text(browser, "Open:", "parts of the community")
+    assert len(browser.find_elements("css selector", ".listing li")) > before
+    keep(browser, "explorer_graph_open")
+    find(browser, ".opened button").click()
+    wait_until(lambda: len(browser.find_elements("css selector", ".listing li")) == before, PATIENCE_S)
+    find(browser, "form[role=search] input").send_keys("cratchit\ue007")
+    find(browser, ".found li a").click()
+    wait_for_text(browser, "entities around BOB CRATCHIT")
+    assert "BOB CRATCHIT" in find(browser, ".chosen h2").text
+    keep(browser, "explorer_graph_surroundings")
+    find(browser, ".chosen a").click()
+    wait_for_text(browser, "Mentions in their sentences")
+
+
+def test_a_click_on_a_disc_of_the_picture_chooses_it_and_a_type_narrows_the_picture(browser: Any, server: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    visit(browser, server, "graph")
+    canvas = find(browser, ".canvas canvas.sigma-mouse")
+    wait_for_text(browser, "Shown")
+    size = canvas.size
+    places = [(x, y) for x in range(-4, 5) for y in range(-4, 5)]
+    for x, y in sorted(places, key=lambda place: place[0] ** 2 + place[1] ** 2):
+        ActionChains(browser).move_to_element_with_offset(
+            canvas, x * size["width"] // 10, y * size["height"] // 10
+        ).click().perform()
+        if browser.find_elements("css selector", ".chosen"):
+            break
+    assert find(browser, ".chosen h2").text
+    option = find(browser, "select[name=type] option:nth-child(2)")
+    name = option.get_attribute("value")
+    option.click()
+    wait_until(lambda: f"type={name.replace(' ', '+')}" in browser.current_url, PATIENCE_S)
+    wait_for_text(browser, "communities")
+
+
+def test_the_tree_and_the_treemap_lead_to_a_report_with_findings_and_sources(browser: Any, server: str) -> None:
+    visit(browser, server, "communities")
+    find(browser, "ul.tree a").click()
+    wait_for_text(browser, "Report", "Rating", "Sources", "Entities")
+    visit(browser, server, "communities?view=treemap")
+    boxes = wait_until(lambda: browser.find_elements("css selector", ".treemap li"), PATIENCE_S)
+    areas = [one.size["width"] * one.size["height"] for one in boxes]
+    assert areas[0] == max(areas)
+    boxes[0].find_element("css selector", "a").click()
+    wait_until(
+        lambda: "view=treemap&parent" in browser.current_url or "/communities/" in browser.current_url, PATIENCE_S
+    )
+
+
+def test_entities_are_searched_and_one_shows_names_and_sentences(browser: Any, server: str) -> None:
+    visit(browser, server, "entities")
+    find(browser, "input[name=search]").send_keys("cratchit\ue007")
+    wait_until(lambda: "search=cratchit" in browser.current_url, PATIENCE_S)
+    wait_until(lambda: "FEZZIWIG" not in find(browser, "main").text, PATIENCE_S)
+    find(browser, "td a").click()
+    wait_for_text(
+        browser, "BOB CRATCHIT", "Names", "Mentions in their sentences", "The clerk in the tank was Bob Cratchit."
+    )
+    assert "Bob Cratchit" in [one.text for one in browser.find_elements("css selector", ".sentences strong")]
+    keep(browser, "explorer_entity")
+    sentence = find(browser, ".sentences li").text
+    find(browser, ".sentences cite a").click()
+    find(browser, "mark")
+    assert marked(browser) in sentence
+
+
+def test_a_document_shows_its_mentions(browser: Any, server: str) -> None:
+    visit(browser, server, "documents")
+    wait_until(lambda: browser.find_elements("link text", "one"), PATIENCE_S)[0].click()
+    wait_for_text(browser, "indexed, 1 text unit", "Characters 0 to")
+    assert {"Scrooge", "Marley"} <= {one.text for one in browser.find_elements("css selector", "a.mention")}
+    keep(browser, "explorer_document")
+
+
+def test_the_keyboard_alone_reaches_every_page_an_answer_and_its_source(browser: Any, server: str) -> None:
+    visit(browser, server, "ask")
+    wait_for_text(browser, "Begin with")
+    tab_to(browser, "e.name === 'q'")
+    press(browser, "Who missed Marley?", "\ue007")
+    wait_for_text(browser, "local search", "Sources")
+    tab_to(browser, "e.className === 'citation'")
+    press(browser, "\ue007")
+    wait_until(
+        lambda: browser.execute_script("return document.activeElement.textContent.startsWith('Source ')"), PATIENCE_S
+    )
+    press(browser, "\ue00c")
+    wait_until(lambda: not browser.find_elements("css selector", ".passage"), PATIENCE_S)
+    for page in ("graph", "communities", "entities", "documents", "snapshots", "quality"):
+        browser.execute_script("document.activeElement.blur()")
+        tab_to(browser, f"e.getAttribute('href') === '#/{page}'")
+        press(browser, "\ue007")
+        wait_for_text(browser, PAGES[page][0], *PAGES[page][1:2])
+        wait_until(lambda: browser.execute_script("return document.activeElement.id === 'title'"), PATIENCE_S)
+
+
+def test_the_keyboard_alone_opens_a_community_of_the_graph(browser: Any, server: str) -> None:
+    visit(browser, server, "graph")
+    find(browser, ".listing li button")
+    tab_to(browser, "e.classList.contains('canvas')")
+    press(browser, "+", "\ue014", "0")
+    tab_to(browser, "e.matches('.listing button')")
+    press(browser, "\ue007")
+    find(browser, ".chosen")
+    browser.execute_script("document.querySelector('.zoom button').focus()")
+    tab_to(browser, "e.matches('.chosen button.main')")
+    press(browser, "\ue007")
+    wait_for_text(browser, "Open:")
+
+
+def test_every_focused_element_is_seen(browser: Any, server: str) -> None:
+    visit(browser, server, "entities")
+    find(browser, "td a")
+    for _ in range(20):
+        press(browser, "\ue004")
+        assert browser.execute_script(
+            "const e = document.activeElement; const s = getComputedStyle(e), b = e.getBoundingClientRect();"
+            "return e === document.body || (s.outlineStyle !== 'none' && b.width > 0)"
+        )
+
+
+@pytest.mark.parametrize("page", ["ask?q=Who%20missed%20Marley%3F", "graph", "entities", "communities"])
+def test_dark_mode_is_dark_with_readable_contrast(browser: Any, server: str, page: str) -> None:
+    scheme(browser, "dark")
+    visit(browser, server, page)
+    wait_for_text(browser, "Snapshot ")
+    keep(browser, f"explorer_{page.partition('?')[0]}_dark")
+    for selector in ("body", "header a", "h1", "label", "main a", "main button", ".count", "footer"):
+        for element in browser.find_elements("css selector", selector)[:3]:
+            assert browser.execute_script(CONTRAST, element) >= 4.5, selector
+    assert (
+        browser.execute_script(f"{LUMINANCE} return luminance(getComputedStyle(document.body).backgroundColor)") < 0.05
+    )
+
+
+IS_INSIDE = """
+    const mark = arguments[0].getBoundingClientRect(), box = 
+        document.querySelector('.document-text').getBoundingClientRect();
+    return mark.top >= box.top - 1 && mark.bottom <= box.bottom + 1 && mark.top >= 0 && mark.bottom <= innerHeight;"""
+LUMINANCE = """
+    const luminance = (color) => { const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((v) => { v /= 255;
+        return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };"""
+CONTRAST = f"""{LUMINANCE}
+    let back = arguments[0];
+    const isClear = (element) => getComputedStyle(element).backgroundColor === 'rgba(0, 0, 0, 0)';
+    while (back.parentElement && isClear(back)) back = back.parentElement;
+    const [a, b] = [getComputedStyle(arguments[0]).color, getComputedStyle(back).backgroundColor].map(luminance);
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);"""
+
+HOSTILE_PAGES = (
+    *("ask?q=Who%20is%20Scrooge%3F", "graph", "communities", "communities?view=treemap", "communities?view=reports"),
+    *("communities/0", "entities", "entities/0", "documents", "documents/0", "snapshots", "quality"),
+)
+
+
+@pytest.mark.parametrize("page", HOSTILE_PAGES)
+def test_texts_of_documents_stay_text(browser: Any, server: str, page: str) -> None:
+    visit(browser, server, page, "hostile")
+    wait_for_text(browser, "Snapshot ")
+    wait_until(lambda: not browser.find_elements("css selector", ".busy"), PATIENCE_S)
+    if page not in ("snapshots", "quality", "graph"):
+        text = wait_for_text(browser, "<script>" if "ask" not in page else "Sources")
+        assert "\x1b" not in text and "\u202e" not in text
+    assert browser.execute_script("return window.pwned") is None
+    assert browser.find_elements("css selector", "main script, main img, main iframe, [onerror]") == []
+    hrefs = browser.execute_script("return [...document.querySelectorAll('[href]')].map((e) => e.getAttribute('href'))")
+    assert [one for one in hrefs if not one.startswith(("#", "/static/"))] == []
+    assert is_fitting(browser)
+
+
+def test_control_characters_of_a_document_are_shown(browser: Any, server: str) -> None:
+    visit(browser, server, "documents/hostile.txt")
+    text = wait_for_text(browser, "<script>window.pwned=1</script>", "javascript:window.pwned=3")
+    assert "\u241b[31mred\ufffd" in text
+    assert browser.execute_script("return window.pwned") is None
+
+
+class OneKey:
+    """Rules with one key, to see how the explorer asks for it."""
+
+    def authenticate(self, authorization: str | None) -> ReaderOfAll:
+        if authorization != "Bearer right":
+            raise ApiError(401, "not_authenticated", "This server needs a key.", "Send it in the header Authorization.")
+        return ReaderOfAll()
+
+
+def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: Any, root: Path) -> None:
+    with running_server({"carol": root}, authenticator=OneKey()) as running:
+        visit(browser, running.url, "entities")
+        wait_for_text(browser, "Key of this server")
+        find(browser, "input[name=key]").send_keys("wrong\ue007")
+        wait_for_text(browser, "Key of this server", "Forget the key")
+        find(browser, "input[name=key]").clear()
+        find(browser, "input[name=key]").send_keys("right\ue007")
+        wait_for_text(browser, "FEZZIWIG", "Change the key")
+        assert browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]") == [
+            "right",
+            0,
+        ]
+        assert "right" not in browser.current_url
