@@ -61,8 +61,8 @@ ROOMS = (
     # the server: values, served roots, one request, groups of routes, the application
     "access",
     *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.mcp", "serve.explorer", "serve.openapi"),
-    *("serve.audit", "serve.view_builder", "serve.gate", "serve.app"),
+    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openai_api", "serve.mcp"),
+    *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.app"),
     # the edges that people start
     *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,33 @@ def _model_of(model: ChatModelSettings) -> dict[str, Any]:
 
 def _digest(*values: Any) -> str:
     return files.content_hash(json.dumps(values, sort_keys=True).encode())[:_DIGITS]
+
+
+@dataclass(frozen=True)
+class StoredFigures:
+    """The figures of one file.
+
+    Attributes:
+        name: of the file; its beginning says what was measured.
+        values: as the file has them.
+    """
+
+    snapshot: str
+    name: str
+    values: dict[str, Any]
+
+
+def list_figures(root: Path) -> list[StoredFigures]:
+    """Return the figures of every file that can be read, by snapshot and name."""
+    found = []
+    for path in sorted((root / EVALUATIONS_FOLDER).glob("*/*.json")):
+        try:
+            values = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(values, dict):
+            found.append(StoredFigures(path.parent.name, path.stem, values))
+    return found
 
 
 def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalFigures]:

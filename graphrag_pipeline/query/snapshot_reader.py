@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import pyarrow as pa
 
 from graphrag_pipeline.publishing.layout import LAYOUT_ARRAYS, build_layout
 from graphrag_pipeline.query.names import NameIndex
@@ -17,6 +18,15 @@ from graphrag_pipeline.query.names import NameIndex
 if TYPE_CHECKING:
     from graphrag_pipeline.query.filtering.document_mask import DocumentMask
     from graphrag_pipeline.storage.snapshots import Snapshot
+
+
+def _sort_rows(values: pa.ChunkedArray, is_descending: bool) -> np.ndarray:
+    import pyarrow.compute as pc
+
+    folded = pc.utf8_lower(values) if pa.types.is_string(values.type) else values
+    order = pc.sort_indices(folded, [("", "descending" if is_descending else "ascending")])
+    rows: np.ndarray = order.to_numpy()
+    return rows.astype(np.int32)
 
 
 class SnapshotReader:
@@ -40,6 +50,16 @@ class SnapshotReader:
         key = (table, column)
         if key not in self._columns:
             self._columns[key] = self.snapshot.table(table)[column].to_numpy()
+        return self._columns[key]
+
+    def order(self, table: str, column: str, is_descending: bool = False) -> np.ndarray:
+        """Return all rows of a contract table by the values of a column, ties in file order; it is kept as an array.
+
+        Text counts without regard to case, and records without a value come last.
+        """
+        key = (f"order of {table}", f"{column}{' down' * is_descending}")
+        if key not in self._columns:
+            self._columns[key] = _sort_rows(self.snapshot.table(table)[column], is_descending)
         return self._columns[key]
 
     def rows_of_numbers(self, table: str, column: str, numbers: Iterable[int]) -> np.ndarray:

@@ -35,7 +35,7 @@ def read_document(reader: SnapshotReader, name: str, n_most: int = 10) -> Docume
         path=record["path"] or "",
         record=record["record"] or "",
         creation_date=record["creation_date"],
-        metadata=_read_metadata(record["metadata"]),
+        metadata=read_metadata(record["metadata"]),
         text=record["text"],
         text_units=_link_text_units(reader, units[:n_most]),
         n_text_units=len(units),
@@ -44,7 +44,7 @@ def read_document(reader: SnapshotReader, name: str, n_most: int = 10) -> Docume
     )
 
 
-def _read_metadata(text: str | None) -> Mapping[str, Any]:
+def read_metadata(text: str | None) -> Mapping[str, Any]:
     """Return the metadata of a document; an import may hold text that is not a JSON object."""
     try:
         found = json.loads(text or "{}")

@@ -24,6 +24,8 @@ TABLE_OF_KIND = {
     "document": "documents",
     "community": "communities",
 }
+TABLE_OF_KEYED = {"relationship": "relationships", "text_unit": "text_units"}
+"""Kinds of records that have no names."""
 N_NEAREST = 5
 _LOWEST_SCORE = 60.0
 """Least similarity (rapidfuzz, 0 to 100) of a name that is suggested."""
@@ -71,6 +73,28 @@ def find_record(reader: SnapshotReader, kind: str, text: str) -> int:
         if rows:
             raise _ambiguous(reader, kind, wanted, rows)
     raise _unknown(reader, kind, wanted)
+
+
+def find_by_key(reader: SnapshotReader, kind: str, key: str) -> int:
+    """Return the row of the record of an id or number; its kind has no names.
+
+    Args:
+        kind: one of `TABLE_OF_KEYED`.
+
+    Raises:
+        RecordNameError: no record that may be read has this key.
+    """
+    table, text = TABLE_OF_KEYED[kind], key.strip()
+    rows = [int(reader.snapshot.rows_of(table, [text])[0])]
+    if rows[0] < 0 or not reader.row_mask(table)[rows[0]]:
+        digits = text.removeprefix("#")
+        is_number = digits.isdecimal() and len(digits) <= 15
+        rows = reader.rows_of_numbers(table, "human_readable_id", [int(digits)]).tolist() if is_number else [-1]
+    if rows[0] < 0:
+        raise RecordNameError(
+            f"no {kind.replace('_', ' ')} has the number or id `{text[:_SHOWN]}`", (), is_ambiguous=False
+        )
+    return rows[0]
 
 
 def find_nearest(reader: SnapshotReader, kind: str, text: str, n_most: int = N_NEAREST) -> tuple[RecordName, ...]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from graphrag_pipeline.models.event_loop import CallScope
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.serve.errors import ErrorAnswer
 from graphrag_pipeline.serve.limits import ServerLimits
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.readers import Reader
@@ -22,6 +24,9 @@ from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots
 MAX_LISTED = 1_000
 """Most records of one answer."""
 MAX_OFFSET = 2**53
+MAX_FILTERS = 32
+SearchText = Annotated[str, StringConstraints(max_length=1_000)]
+Small = Annotated[int, Field(ge=0, le=MAX_OFFSET)]
 
 
 class ServerQuery(BaseModel):
@@ -39,7 +44,17 @@ class RootQuery(ServerQuery):
     )
 
 
-class PagedQuery(RootQuery):
+class FilteredQuery(RootQuery):
+    """A request for records."""
+
+    filter: list[str] = Field(
+        default_factory=list,
+        max_length=MAX_FILTERS,
+        description="Read only records of documents that pass all filters, such as `year>=2024`; repeatable.",
+    )
+
+
+class PagedQuery(FilteredQuery):
     """A request for a part of a list."""
 
     limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most records.")
@@ -51,6 +66,10 @@ class Answered(BaseModel):
 
     root: str = Field(description="Name of the root.")
     snapshot: str = Field(description="Id of the snapshot that the answer comes from.")
+
+
+Emit = Callable[[str, Any], None]
+"""Takes an event of a stream: its name, "" for one without a name, and its data."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,8 @@ class ApiCall:
         body: of the route's body model; None without one.
         path: parameters of the path.
         scope: cancels the calls to models if the client goes away.
-        emit: takes an event of a stream: its name and data; None if the answer is not streamed.
+        emit: takes the events of a stream; None if the answer is not streamed.
+        base_url: of the server, as the client named it.
     """
 
     app: ServedApp
@@ -80,7 +100,17 @@ class ApiCall:
     body: Any = None
     path: Mapping[str, str] = field(default_factory=dict)
     scope: CallScope = field(default_factory=CallScope)
-    emit: Callable[[str, Any], None] | None = None
+    emit: Emit | None = None
+    base_url: str = ""
+
+
+def filtered(call: ApiCall, lease: IndexLease) -> GraphIndex:
+    """Return the leased index as the filters of the request leave it.
+
+    Raises:
+        PipelineError: a filter does not hold.
+    """
+    return lease.index.where(call.query.filter)
 
 
 Handler = Callable[[ApiCall, IndexLease], Any]
@@ -102,8 +132,9 @@ class ApiRoute:
         path_params: description of each parameter of the path.
         reads_root: whether the request leases the index of a root.
         is_search: whether it may call models, so that a client who goes away cancels them.
-        streams: "never"; "wanted", if the header Accept asks for it; "always".
+        streams: "never"; "wanted", if the header Accept asks for it; "body", if `stream` of the body does; "always".
         media_type: of the answer, where it is not JSON.
+        error: model of an error; the one form, or OpenAI's.
     """
 
     method: str
@@ -119,6 +150,7 @@ class ApiRoute:
     is_search: bool = False
     streams: str = "never"
     media_type: str = "application/json"
+    error: type[BaseModel] = ErrorAnswer
 
     @cached_property
     def adapter(self) -> TypeAdapter:

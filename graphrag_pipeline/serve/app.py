@@ -26,15 +26,28 @@ from graphrag_pipeline.serve.gate import PUBLIC, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp.agent_server import AgentServer
 from graphrag_pipeline.serve.metrics import Metrics
+from graphrag_pipeline.serve.openai_api.routes import ROUTES as OPENAI_ROUTES
 from graphrag_pipeline.serve.openapi import describe_routes
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
+from graphrag_pipeline.serve.routes.documents import ROUTES as DOCUMENT_ROUTES
 from graphrag_pipeline.serve.routes.follow_ups import ROUTES as FOLLOW_UPS_ROUTES
+from graphrag_pipeline.serve.routes.graph import ROUTES as GRAPH_ROUTES
+from graphrag_pipeline.serve.routes.history import ROUTES as HISTORY_ROUTES
 from graphrag_pipeline.serve.routes.picture import ROUTES as PICTURE_ROUTES
 from graphrag_pipeline.serve.routes.search import ROUTES as SEARCH_ROUTES
 from graphrag_pipeline.serve.routes.server import ROUTES as SERVER_ROUTES
 from graphrag_pipeline.serve.served_roots import ServedRoots
 
-API_ROUTES: tuple[ApiRoute, ...] = (*SERVER_ROUTES, *SEARCH_ROUTES, *FOLLOW_UPS_ROUTES, *PICTURE_ROUTES)
+API_ROUTES: tuple[ApiRoute, ...] = (
+    *SERVER_ROUTES,
+    *SEARCH_ROUTES,
+    *FOLLOW_UPS_ROUTES,
+    *GRAPH_ROUTES,
+    *DOCUMENT_ROUTES,
+    *HISTORY_ROUTES,
+    *PICTURE_ROUTES,
+    *OPENAI_ROUTES,
+)
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

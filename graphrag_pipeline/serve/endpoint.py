@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -81,7 +81,7 @@ class RouteEndpoint:
         except ClientLeft:
             return
         except Exception as error:  # the edge of the server: every error has an answer
-            response = answer_error(error)
+            response = answer_error(error, scope["path"])
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -90,11 +90,11 @@ class RouteEndpoint:
         body = await _read_body(route, scope, receive) if route.body else None
         calls = CallScope()
         reader: Reader = scope["state"].get("reader", NOBODY)
-        call = ApiCall(self._app, reader, query, body, scope.get("path_params", {}), calls)
+        call = ApiCall(self._app, reader, query, body, scope.get("path_params", {}), calls, base_url=_base_url(scope))
         if not route.reads_root:
             content = await asyncio.to_thread(lambda: _write(self._work(call)))
             return Response(content, media_type=route.media_type, headers=API_HEADERS)
-        if route.streams == "always" or (route.streams == "wanted" and _wants_stream(scope)):
+        if _is_streamed(route, scope, body):
             return await self._stream(call)
         return Response(await self._compute(call, receive), media_type=route.media_type, headers=API_HEADERS)
 
@@ -133,7 +133,7 @@ class RouteEndpoint:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(events.put_nowait, (name, data))
 
-        streamed = ApiCall(call.app, call.reader, call.query, call.body, call.path, call.scope, emit)
+        streamed = replace(call, emit=emit)
         future = await self._workers.start(lambda: self._work(streamed))
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(events.put_nowait, None))
         first = await self._first_event(events, future, call)
@@ -161,20 +161,26 @@ class RouteEndpoint:
                 event = first
                 while event is not None:
                     name, data = event
-                    yield {"event": name, "data": data if isinstance(data, str) else _json(data).decode()}
+                    text = data if isinstance(data, str) else _json(data).decode()
+                    yield {"event": name, "data": text} if name else {"data": text}
                     event = await events.get()
                 future.result()
         except TimeoutError:
-            yield _error_event(timed_out(self._app.limits.timeout_s))
+            yield self._error_event(timed_out(self._app.limits.timeout_s))
         except Exception as error:  # the stream has begun, so the error is its last event
-            yield _error_event(_known(error))
+            yield self._error_event(_known(error))
         finally:
             call.scope.cancel()
+
+    def _error_event(self, error: ApiError) -> dict[str, str]:
+        text = _json(_write_error(error, self._route.path)).decode()
+        return {"data": text} if _is_openai(self._route.path) else {"event": "error", "data": text}
 
 
 def choose_root(call: ApiCall) -> tuple[str, tuple[str, ...]]:
     """Return the root that a request means, and the filters of its reader there; see `named_root`."""
-    return named_root(call.app, call.reader, getattr(call.query, "root", ""))
+    name = getattr(call.query, "root", "") or getattr(call.body, "root_name", "")
+    return named_root(call.app, call.reader, name)
 
 
 def named_root(app: ServedApp, reader: Reader, name: str) -> tuple[str, tuple[str, ...]]:
@@ -263,8 +269,14 @@ def _header(scope: Scope, name: bytes) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
-def _wants_stream(scope: Scope) -> bool:
-    return _STREAM in _header(scope, b"accept").lower()
+def _is_streamed(route: ApiRoute, scope: Scope, body: Any) -> bool:
+    if route.streams == "wanted":
+        return _STREAM in _header(scope, b"accept").lower()
+    return route.streams == "always" or (route.streams == "body" and bool(body.stream))
+
+
+def _base_url(scope: Scope) -> str:
+    return f"{scope.get('scheme', 'http')}://{_header(scope, b'host')}"
 
 
 async def _wait_until_left(receive: Receive) -> None:
@@ -287,13 +299,20 @@ def _known(error: Exception) -> ApiError:
     return found
 
 
-def answer_error(error: Exception) -> Response:
-    """Return the answer to a request that failed."""
+def answer_error(error: Exception, path: str = "") -> Response:
+    """Return the answer to a request that failed, in the form of its path."""
     found = _known(error)
-    return Response(
-        _json(found.to_answer()), found.status, headers={**API_HEADERS, **found.headers}, media_type="application/json"
-    )
+    headers = {**API_HEADERS, **found.headers}
+    return Response(_json(_write_error(found, path)), found.status, headers=headers, media_type="application/json")
 
 
-def _error_event(error: ApiError) -> dict[str, str]:
-    return {"event": "error", "data": _json(error.to_answer()).decode()}
+def _write_error(error: ApiError, path: str) -> Any:
+    if not _is_openai(path):
+        return error.to_answer()
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    message = f"{error} {error.what_to_do}"
+    return {"error": {"message": message, "type": kind, "param": None, "code": error.code}}
+
+
+def _is_openai(path: str) -> bool:
+    return path.startswith("/v1/")

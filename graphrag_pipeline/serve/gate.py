@@ -72,7 +72,7 @@ class Gate:
         except (ApiError, NotAuthenticatedError) as error:
             if status:
                 raise
-            await answer_error(error)(scope, receive, counting)
+            await answer_error(error, scope["path"])(scope, receive, counting)
         finally:
             route = scope.get("state", {}).get("route", "other")
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graphrag_pipeline.serve.api_route import ApiRoute
-from graphrag_pipeline.serve.errors import ErrorAnswer
 
 _REF = "#/components/schemas/{model}"
 _ERRORS = {
@@ -39,13 +38,13 @@ def describe_routes(routes: Sequence[ApiRoute]) -> dict[str, Any]:
     adapters |= {
         f"body of {n}": (TypeAdapter(route.body), "validation") for n, route in enumerate(routes) if route.body
     }
-    adapters["error"] = (TypeAdapter(ErrorAnswer), "serialization")
+    adapters |= {f"error of {n}": (TypeAdapter(route.error), "serialization") for n, route in enumerate(routes)}
     inputs = [(key, mode, adapter) for key, (adapter, mode) in adapters.items()]
     schemas, definitions = TypeAdapter.json_schemas(inputs, ref_template=_REF)  # type: ignore[arg-type]
     of_key = {key: schema for (key, _), schema in schemas.items()}
     paths: dict[str, dict[str, Any]] = {}
     for n, route in enumerate(routes):
-        operation = _describe(route, of_key[f"answer of {n}"], of_key.get(f"body of {n}"), of_key["error"])
+        operation = _describe(route, of_key[f"answer of {n}"], of_key.get(f"body of {n}"), of_key[f"error of {n}"])
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
@@ -54,6 +55,10 @@ class IndexLease:
     def snapshot(self) -> str:
         """Id of the snapshot."""
         return self.index.snapshot.id
+
+    def answer(self, **values: Any) -> dict[str, Any]:
+        """Return an answer that names the root and the snapshot."""
+        return {"root": self.name, "snapshot": self.snapshot, **values}
 
 
 class _OpenedIndex:

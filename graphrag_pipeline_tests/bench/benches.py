@@ -232,6 +232,13 @@ def parity(workspace: Workspace) -> list[Figure]:
     return run(workspace)
 
 
+def serve(workspace: Workspace) -> list[Figure]:
+    """Measure the server on an index of 100,000 entities: see `serve.py`."""
+    from graphrag_pipeline_tests.bench.serve import run
+
+    return list(run(workspace.kept_folder("large")))
+
+
 _FAST = (
     demo,
     index_1400,
@@ -248,5 +255,5 @@ _FAST = (
 )
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, ui)}
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, serve, ui)}
 """Run by name, or with `--slow`."""

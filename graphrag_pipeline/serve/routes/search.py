@@ -23,11 +23,10 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, ServerQuery
+from graphrag_pipeline.serve.api_route import MAX_FILTERS, Answered, ApiCall, ApiRoute, Emit, ServerQuery
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
 from graphrag_pipeline.serve.served_roots import IndexLease
 
-MAX_FILTERS = 32
 MAX_TURNS = 200
 _HISTORY = "conversation_history"
 
@@ -151,8 +150,13 @@ def read_request(body: SearchBody) -> SearchRequest:
     return SearchRequest(body.question, body.method, body.strategy, tuple(body.filters), options)
 
 
-def run_request(call: ApiCall, lease: IndexLease, request: SearchRequest, context_only: bool = False) -> SearchResult:
+def run_request(
+    call: ApiCall, lease: IndexLease, request: SearchRequest, context_only: bool = False, emit: Emit | None = None
+) -> SearchResult:
     """Search, with events for a stream: the context once it is chosen, and the answer in pieces.
+
+    Args:
+        emit: takes the events.
 
     Raises:
         PipelineError: the request does not hold.
@@ -160,7 +164,6 @@ def run_request(call: ApiCall, lease: IndexLease, request: SearchRequest, contex
     """
     index = lease.index.within(call.scope)
     query = prepare_query(index, request)
-    emit = call.emit
     on_context = (lambda found: emit("context", _context_event(lease, found))) if emit else None
     on_token = (lambda text: emit("token", {"text": text})) if emit else None
     try:
@@ -192,7 +195,7 @@ def to_answer(lease: IndexLease, result: SearchResult) -> dict[str, Any]:
 
 
 def _search(call: ApiCall, lease: IndexLease) -> Any:
-    answer = to_answer(lease, run_request(call, lease, read_request(call.body), call.body.context_only))
+    answer = to_answer(lease, run_request(call, lease, read_request(call.body), call.body.context_only, call.emit))
     if call.emit:
         call.emit("result", answer)
     return answer

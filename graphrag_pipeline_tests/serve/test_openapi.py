@@ -1,0 +1,40 @@
+"""Requests that schemathesis makes from the OpenAPI document: no 5xx, and every answer is as described."""
+
+from __future__ import annotations
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from graphrag_pipeline_tests.support.serving import RunningServer
+
+
+@pytest.fixture(scope="module")
+def document(server: RunningServer) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+
+
+schema = schemathesis.pytest.from_fixture("document")
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    unsupported_method,
+]
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@settings(
+    max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), deadline=None
+)
+def test_every_answer_is_as_described(case: schemathesis.Case) -> None:
+    case.call_and_validate(checks=CHECKS)
