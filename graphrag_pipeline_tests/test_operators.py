@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
+from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
 from graphrag_pipeline.settings.settings import Settings
@@ -234,7 +236,10 @@ def test_the_services_start_programs_that_exist_with_the_variables_that_are_read
     [text] = [block for block in blocks_of("yaml") if block.startswith("# compose.yaml")]
     services: Mapping[str, Any] = yaml.safe_load(text)["services"]
     _assert_is_dagster_command(*services["daemon"]["command"])
-    for name in ("ui", "daemon"):
+    program, command, *options = services["api"]["command"]
+    commands = typer.main.get_command(app)
+    assert program == "graphrag-pipeline" and commands.commands[command].make_context(command, options)  # type: ignore[attr-defined]
+    for name in ("ui", "daemon", "api"):
         variables = services[name]["environment"]
         assert variables["DAGSTER_POSTGRES_URL"].startswith("postgresql+psycopg2://")
         assert {"OPENAI_API_KEY", "GRAPHRAG__STORAGE__CACHE_URL"} <= set(variables)

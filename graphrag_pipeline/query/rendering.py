@@ -108,7 +108,7 @@ def account_of(answer: Answer) -> dict[str, Any]:
 
 
 def citation_to_dict(citation: Citation) -> dict[str, Any]:
-    return {**asdict(citation), "record": citation.record}
+    return {**vars(citation), "record": citation.record}
 
 
 def context_to_dict(context: Context, candidates: Context | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -128,4 +128,4 @@ def _tables_of(context: Context) -> dict[str, list[dict[str, Any]]]:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(record).items()}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(record).items()}

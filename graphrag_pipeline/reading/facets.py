@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.filtering.filters import COLUMNS, DocumentFields
+from graphrag_pipeline.filters import COLUMNS
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.rows import FieldFacet, IndexFacets, ValueCount
 

@@ -95,7 +95,7 @@ class RouteEndpoint:
             content = await asyncio.to_thread(lambda: _write(self._work(call)))
             return Response(content, media_type=route.media_type, headers=API_HEADERS)
         if _is_streamed(route, scope, body):
-            return await self._stream(call)
+            return await self._stream(call, receive)
         return Response(await self._compute(call, receive), media_type=route.media_type, headers=API_HEADERS)
 
     async def _compute(self, call: ApiCall, receive: Receive) -> bytes:
@@ -124,7 +124,7 @@ class RouteEndpoint:
         with self._app.served.lease(name, filters, call_snapshot(call)) as lease:
             return self._route.handle(call, lease)  # type: ignore[call-arg]
 
-    async def _stream(self, call: ApiCall) -> Response:
+    async def _stream(self, call: ApiCall, receive: Receive) -> Response:
         """Return a response whose events come from the thread while it works."""
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
@@ -136,19 +136,26 @@ class RouteEndpoint:
         streamed = replace(call, emit=emit)
         future = await self._workers.start(lambda: self._work(streamed))
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(events.put_nowait, None))
-        first = await self._first_event(events, future, call)
+        first = await self._first_event(events, future, call, receive)
         return EventSourceResponse(
             self._events(first, events, future, call), headers=API_HEADERS, ping=15, sep="\n", send_timeout=60
         )
 
-    async def _first_event(self, events: asyncio.Queue, future: Future[Any], call: ApiCall) -> tuple[str, Any] | None:
+    async def _first_event(
+        self, events: asyncio.Queue, future: Future[Any], call: ApiCall, receive: Receive
+    ) -> tuple[str, Any] | None:
         """Wait for the first event, so that an error before it has its status."""
+        coming, left = asyncio.ensure_future(events.get()), asyncio.ensure_future(_wait_until_left(receive))
+        timeout = self._app.limits.timeout_s
         try:
-            async with asyncio.timeout(self._app.limits.timeout_s):
-                first: tuple[str, Any] | None = await events.get()
-        except TimeoutError:
-            call.scope.cancel()
-            raise timed_out(self._app.limits.timeout_s) from None
+            await asyncio.wait({coming, left}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                call.scope.cancel()
+                raise ClientLeft if left.done() else timed_out(timeout)
+        finally:
+            coming.cancel()
+            left.cancel()
+        first: tuple[str, Any] | None = coming.result()
         if first is None:
             future.result()
         return first
@@ -156,15 +163,15 @@ class RouteEndpoint:
     async def _events(
         self, first: tuple[str, Any] | None, events: asyncio.Queue, future: Future[Any], call: ApiCall
     ) -> AsyncIterator[dict[str, str]]:
+        ends = asyncio.get_running_loop().time() + self._app.limits.timeout_s
         try:
-            async with asyncio.timeout(self._app.limits.timeout_s):
-                event = first
-                while event is not None:
-                    name, data = event
-                    text = data if isinstance(data, str) else _json(data).decode()
-                    yield {"event": name, "data": text} if name else {"data": text}
-                    event = await events.get()
-                future.result()
+            event = first
+            while event is not None:
+                name, data = event
+                text = data if isinstance(data, str) else _json(data).decode()
+                yield {"event": name, "data": text} if name else {"data": text}
+                event = await asyncio.wait_for(events.get(), ends - asyncio.get_running_loop().time())
+            future.result()
         except TimeoutError:
             yield self._error_event(timed_out(self._app.limits.timeout_s))
         except Exception as error:  # the stream has begun, so the error is its last event

@@ -319,9 +319,13 @@ def no_such_root(name: str) -> NotFoundError:
 
 
 def warm(index: GraphIndex) -> None:
-    """Read what every search reads, so that the first question is as fast as the others."""
-    if not index.nothing_to_read:
-        index.search(_a_name_in(index) or "warm", context_only=True)
+    """Read what every search reads, so that the first question is as fast as the others; no model is called."""
+    if index.nothing_to_read:
+        return
+    if index.settings.embeddings.engine == "model":
+        index.names, index.document_fields, index.snapshot.mentions  # noqa: B018 - each loads at first use
+        return
+    index.search(_a_name_in(index) or "warm", context_only=True)
 
 
 def _a_name_in(index: GraphIndex) -> str:

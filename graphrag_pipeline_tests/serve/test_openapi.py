@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -13,15 +13,9 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from graphrag_pipeline.serve.app import API_ROUTES
 from graphrag_pipeline_tests.support.serving import RunningServer
 
-
-@pytest.fixture(scope="module")
-def document(server: RunningServer) -> schemathesis.BaseSchema:
-    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-
-
-schema = schemathesis.pytest.from_fixture("document")
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -31,10 +25,19 @@ CHECKS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def document(server: RunningServer) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+
+
 @pytest.mark.slow
-@schema.parametrize()
-@settings(
-    max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), deadline=None
-)
-def test_every_answer_is_as_described(case: schemathesis.Case) -> None:
-    case.call_and_validate(checks=CHECKS)
+@pytest.mark.parametrize("route", API_ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_answer_is_as_described(document: schemathesis.BaseSchema, route: object) -> None:
+    operation = document[route.path][route.method]  # type: ignore[attr-defined]
+
+    @given(case=operation.as_strategy())
+    @settings(max_examples=8, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+    def ask(case: schemathesis.Case) -> None:
+        case.call_and_validate(checks=CHECKS)
+
+    ask()

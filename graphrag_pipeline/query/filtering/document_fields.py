@@ -82,16 +82,18 @@ class DocumentFields:
         """Return the values of a column or metadata key; all are missing if the name is unknown."""
         return self._column(name) if name in COLUMNS else self._of_metadata(name)
 
+    def stored_or_derived(self, name: str) -> StoredField:
+        """Return the values of one of `names`; those of `date` and `year` come from the documents' dates."""
+        dated = self._dated
+        if name in COLUMNS or name in self._keys or dated is None:
+            return self.stored(name)
+        is_year = name == "year"
+        return StoredField(dated.codes, [year_of(value) for value in dated.values]) if is_year else dated
+
     def _find(self, condition: Filter) -> StoredField:
         name = self._named(condition.field)
-        if name in COLUMNS:
-            return self._column(name)
-        if name in self._keys:
-            return self._of_metadata(name)
-        if name == "date" and self._dated:
-            return self._dated
-        if name == "year" and self._dated:
-            return StoredField(self._dated.codes, [year_of(value) for value in self._dated.values])
+        if name in self.names:
+            return self.stored_or_derived(name)
         key = name.removeprefix("metadata.")
         if key in self._keys:
             return self._of_metadata(key)

@@ -181,7 +181,7 @@ def run_request(
 
 def _asks_models(lease: IndexLease) -> bool:
     settings = lease.index.settings
-    return "model" in (settings.answers.engine, settings.embeddings.engine)
+    return "model" in (settings.answers.engine, settings.embeddings.engine, settings.rating.engine)
 
 
 def _context_event(lease: IndexLease, context: Context) -> dict[str, Any]:
