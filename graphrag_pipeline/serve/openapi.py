@@ -14,6 +14,11 @@ from pydantic import TypeAdapter
 from graphrag_pipeline.serve.api_route import ApiRoute
 
 _REF = "#/components/schemas/{model}"
+_EVENT = {
+    "type": "object",
+    "description": "An event of the stream; its data is JSON, or `[DONE]` at the end of OpenAI's streams.",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
 _ERRORS = {
     400: "The request does not validate, or a filter, option or strategy does not hold.",
     401: "No valid key or token.",
@@ -66,7 +71,7 @@ def _describe(route: ApiRoute, answer: Any, body: Any, error: Any) -> dict[str, 
     is_stream = route.streams == "always"
     content: dict[str, Any] = {} if is_stream else {route.media_type: {"schema": answer}}
     if route.streams != "never":
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {"schema": _EVENT}
     described: dict[str, Any] = {
         "operationId": _name_operation(route),
         "summary": route.summary,

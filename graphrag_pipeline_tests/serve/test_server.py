@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,9 +12,7 @@ import httpx
 import pytest
 
 from graphrag_pipeline.serve.limits import ServerLimits
-from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, environment, program
-from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
@@ -93,34 +89,6 @@ def test_time_is_limited(served_root: Path) -> None:
 def test_an_address_of_other_machines_needs_access_rules(call: Call, served_root: Path) -> None:
     outcome = call("--root", served_root, "serve", "--host", "0.0.0.0")
     assert outcome.status == 1 and "access rules" in outcome.err
-
-
-@pytest.mark.slow
-def test_model_calls_end_when_the_client_goes_away(model_index: ModelIndex) -> None:
-    is_asked, may_answer = threading.Event(), threading.Event()
-
-    def wait(request: ReceivedRequest) -> object:
-        is_asked.set()
-        may_answer.wait(60)
-        return None
-
-    model_index.script = wait
-    try:
-        with running_server({"articles": model_index.root.path}) as server:
-            for path in ("/search", "/search/stream"):
-                is_asked.clear()
-                body = json.dumps({"question": "Who leads the council?"}).encode()
-                head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-                with socket.create_connection(("127.0.0.1", server.port)) as connection:
-                    connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-                    assert is_asked.wait(30)
-                deadline = time.monotonic() + 30
-                while "graphrag_requests_running 0.0" not in server.client.get("/metrics").text:
-                    assert time.monotonic() < deadline, "the search goes on without its client"
-                    time.sleep(0.05)
-                assert not may_answer.is_set()
-    finally:
-        may_answer.set()
 
 
 @pytest.mark.slow
