@@ -155,7 +155,7 @@ def render_lag(reports: dict[str, Any]) -> list[str]:
 def _render_stale(values: Mapping[str, Any]) -> Iterator[Line | str]:
     """Yield one line per stage and reason, the differences of prompts, and the estimate."""
     from graphrag_pipeline.inspection.costs import render_estimates
-    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 
     if not values["stale"] and not values["is_imported"] and not values["layout_problem"]:
         yield Line("everything is fresh", "added")

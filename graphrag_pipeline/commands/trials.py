@@ -29,7 +29,7 @@ from graphrag_pipeline.commands.terminal import (
 )
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
     from graphrag_pipeline.inspection.stage_trial import Trial, TriedRecord
 
 _MIN_WIDTH = 60

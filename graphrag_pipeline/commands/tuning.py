@@ -27,7 +27,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.settings.tuning import SampleMethod
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.pipeline.tuned_sets import TunedSet
     from graphrag_pipeline.tuning.adoption import Effect

@@ -19,7 +19,7 @@ from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.pipeline.root import Root
 
 if TYPE_CHECKING:  # every command logs its costs, but few estimate any
-    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 
 _FILE = "costs.jsonl"
 _INDEX = "index"
@@ -119,13 +119,20 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{sum(e.prompt_tokens for e in estimates):>15,}{sum(e.completion_tokens for e in estimates):>14,}"
         f"{_money(total):>10}"
     )
-    if any(estimate.is_scaled for estimate in estimates):
-        least, most = (sum(ends) for ends in zip(*(estimate.call_range for estimate in estimates), strict=True))
-        lines.append(
-            f"~ is an estimate from the present index or from rules on a sample of this corpus; in all, {least:,} to "
-            f"{most:,} calls{_price_range(estimates)} are likely: a model may find less or more than rules"
-        )
-    return lines
+    return lines + _render_range(estimates)
+
+
+def _render_range(estimates: Sequence[StageEstimate]) -> list[str]:
+    """Render how the calls may differ from the estimates, if they are not all counted."""
+    least, most = (sum(ends) for ends in zip(*(estimate.call_range for estimate in estimates), strict=True))
+    in_all = f"in all, {least:,} to {most:,} calls{_price_range(estimates)} are"
+    scaled = "~ is an estimate from the present index or from rules on a sample of this corpus"
+    is_scaled = any(estimate.is_scaled for estimate in estimates)
+    n_retried = sum(estimate.n_retried for estimate in estimates)
+    if n_retried and least < most:
+        retried = f"{n_retried:,} records whose replies could not be used are asked once more each"
+        return [scaled] * is_scaled + [f"{retried}, and further only if that reply can be used: {in_all} possible"]
+    return [f"{scaled}; {in_all} likely: a model may find less or more than rules"] if is_scaled else []
 
 
 def _price_range(estimates: Sequence[StageEstimate]) -> str:
@@ -133,10 +140,10 @@ def _price_range(estimates: Sequence[StageEstimate]) -> str:
     costs = [estimate.cost for estimate in estimates]
     if None in costs or not any(costs):
         return ""
-    ends = [
+    least, most = (
         sum((each.cost or 0.0) * each.call_range[end] / max(1, each.n_calls) for each in estimates) for end in (0, 1)
-    ]
-    return f" for {ends[0]:.4f} to {ends[1]:.4f} USD"
+    )
+    return f" for {least:.4f} to {most + sum(each.most_cost or 0.0 for each in estimates):.4f} USD"
 
 
 def _money(cost: float | None) -> str:

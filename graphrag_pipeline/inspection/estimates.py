@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
 from graphrag_pipeline.indexing.failures import count_requested
 from graphrag_pipeline.indexing.graph.model_descriptions import Subject, iterate_subjects
-from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.indexing.model_stages import summary_works
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
@@ -29,16 +28,18 @@ from graphrag_pipeline.indexing.reports.model import build_request
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW, MAX_CHARACTERS, CorpusSample, measure_sample
 from graphrag_pipeline.inspection.embedding_estimates import count_calls_to_embed
+from graphrag_pipeline.inspection.retries import Retries
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate, count_extraction, guess_reply_tokens, with_price
+from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
+from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.pool import Work
-from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
-from graphrag_pipeline.pipeline.plans import plan_extraction, plan_reports, plan_summaries
+from graphrag_pipeline.pipeline.plans import plan_reports, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.publishing.contract_tables import with_descriptions, with_full_content
-from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
 
@@ -46,38 +47,8 @@ VERDICTS_PER_UNIT = 0.5
 """Pairs of names per text unit that resolution asks about, as measured on A Christmas Carol."""
 PROMPT_TOKENS = {"graph": 500, "summarized_descriptions": 400, "community_reports": 1500, "entity_embeddings": 60,
                  "relationship_embeddings": 40, "report_embeddings": 100}  # fmt: skip
-REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
 _REPORTED = ("communities", "entities", "relationships", "covariates", "descriptions")
 _EMBEDDED = {"entity_embeddings": "entities", "relationship_embeddings": "relationships"}
-_MIN_REPLIES = 20  # minimum number of stored replies for using their mean
-
-
-@dataclass(frozen=True)
-class StageEstimate:
-    """Estimated model calls of one stage.
-
-    Attributes:
-        n_calls, n_cached: calls to send, and calls answered from stored replies.
-        cost: US dollars; None if the price of the model is not known.
-        is_scaled: whether the number of calls is scaled rather than counted.
-        least_calls, most_calls: range of a scaled number of calls; None if they are counted.
-    """
-
-    stage: str
-    n_calls: int = 0
-    n_cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-    is_scaled: bool = False
-    least_calls: int | None = None
-    most_calls: int | None = None
-
-    @property
-    def call_range(self) -> tuple[int, int]:
-        """Least and most calls; equal if they are counted."""
-        least, most = self.least_calls, self.most_calls
-        return self.n_calls if least is None else least, self.n_calls if most is None else most
 
 
 def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEstimate]:
@@ -92,64 +63,20 @@ def estimate_index(root: Root, stale: Iterable[StalePartition]) -> list[StageEst
     return _Estimator(root, items).run()
 
 
-def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
-    """Return an estimate with its cost by the model of a section; by the embedding model for None."""
-    model = settings.chat_model_for(section) if section else settings.embedding_model
-    price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
-    cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
-    return replace(estimate, cost=cost)
-
-
-def estimate_extraction(root: Root, units: pa.Table) -> StageEstimate:
-    """Return the calls, tokens and cost of extracting some text units with the prompts and settings of a root.
-
-    Args:
-        units: needs `id`, `text` and `n_tokens`.
-    """
-    return with_price(root.settings, count_extraction(root, units), "extraction")
-
-
-def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
-    """Return the estimate of `estimate_extraction` without its cost."""
-    plan, model = plan_extraction(root), StoredReplies(root.models.chat_model("extraction"))
-    model.run_works(extraction_works(units, plan, model))
-    tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
-    reply_tokens = _guess_reply_tokens(root, "extracted_graph")
-    n_calls = prompt_tokens = 0
-    frame = _frame_tokens(plan)
-    for request in model.missing:
-        n_replies = sum(message["role"] == "assistant" for message in request.messages)
-        n_left = plan.max_gleanings + 1 - n_replies
-        n_calls += n_left
-        opening = frame + tokens_of[request.record]
-        prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
-    if plan.claims:
-        opened = sum(1 for request in model.missing if len(request.messages) <= 2)
-        n_calls += opened * (plan.max_gleanings + 1)
-        prompt_tokens += opened * (plan.max_gleanings + 1) * (frame + root.settings.text_units.size // 2)
-    return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
-
-
-def _guess_reply_tokens(root: Root, stage: str) -> int:
-    section = STAGES[stage].engine
-    model = root.settings.chat_model_for(section).model
-    n_replies, mean = root.models.cache.mean_completion(section, model)
-    return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
-
-
 class _Estimator:
     def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
         self._root = root
         self._stale = stale
         self._settings = root.settings
         self._units = ChangedUnits(root, stale)
+        self._retries = Retries(root, stale)
         self._n_written: dict[str, int] = {}  # changed texts, by the stage that embeds them
         self._sampled: set[str] = set()  # stages whose records are scaled from a sample of the corpus
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
             "extracted_graph": self._extraction,
-            "graph": partial(self._scaled, "graph"),
+            "graph": self._verdicts,
             "summarized_descriptions": self._summaries,
             "community_reports": self._reports,
         }
@@ -161,30 +88,47 @@ class _Estimator:
         if self._settings.embeddings.engine == "model":
             names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]
             estimates += [self._priced(self._embedding(stage), None) for stage in names]
-        return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
+        decided = [self._decided(estimate) for estimate in estimates]
+        return sorted(decided, key=lambda estimate: list(STAGES).index(estimate.stage))
+
+    def _decided(self, estimate: StageEstimate) -> StageEstimate:
+        """Return an estimate; of a stage that runs only if the reply to a retried record can be used, as a range."""
+        if not self._retries.decide(estimate.stage):
+            return estimate
+        none = replace(estimate, n_calls=0, prompt_tokens=0, completion_tokens=0, is_scaled=True)
+        cost = None if estimate.cost is None else 0.0
+        return replace(none, least_calls=0, most_calls=estimate.call_range[1], cost=cost, most_cost=estimate.cost)
 
     def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
         return with_price(self._settings, estimate, section)
 
     def _reply_tokens(self, stage: str) -> int:
-        return _guess_reply_tokens(self._root, stage)
+        return guess_reply_tokens(self._root, stage)
 
     # --------------------------------------------------------------------------------------------------- chat models
 
     def _extraction(self) -> StageEstimate:
         return count_extraction(self._root, self._units.read("extracted_graph"))
 
+    def _verdicts(self) -> StageEstimate:
+        n_retried = self._retries.count("graph")
+        if not n_retried:
+            return self._scaled("graph")
+        n_tokens = n_retried * PROMPT_TOKENS["graph"], n_retried * self._reply_tokens("graph")
+        return StageEstimate("graph", n_retried, 0, *n_tokens, n_retried=n_retried)
+
     def _summaries(self) -> StageEstimate:
         name = "summarized_descriptions"
         if "graph" in self._stale:
             return self._scaled(name)
-        plan, model = plan_summaries(self._root), StoredReplies(self._root.models.chat_model("descriptions"))
+        plan, chat = plan_summaries(self._root), self._root.models.chat_model("descriptions")
+        model = StoredReplies(chat)
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
         subjects = list(iterate_subjects(*tables))
         model.run_works(summary_works(subjects, plan, model))
         written = self._count_written(subjects)
         self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
-        return self._counted(name, model)
+        return self._counted(name, model, chat)
 
     def _count_written(self, subjects: Iterable[Subject]) -> Counter[str]:
         """Count the subjects whose description may change, by kind."""
@@ -203,7 +147,8 @@ class _Estimator:
             estimate = self._scaled(name)
             self._n_written["report_embeddings"] = estimate.n_calls
             return estimate
-        plan, model = plan_reports(self._root), StoredReplies(self._root.models.chat_model("reports"))
+        plan, chat = plan_reports(self._root), self._root.models.chat_model("reports")
+        model = StoredReplies(chat)
         settings = self._settings.reports
 
         def count(contexts: Sequence[CommunityContext]) -> list[Report]:
@@ -217,7 +162,7 @@ class _Estimator:
             write=count,
             earlier=self._earlier_reports(),
         )
-        estimate = self._counted(name, model)
+        estimate = self._counted(name, model, chat)
         self._n_written["report_embeddings"] = estimate.n_calls + self._is_changed(name) * estimate.n_cached
         return estimate
 
@@ -228,11 +173,13 @@ class _Estimator:
         rows = self._root.tables.read("community_reports")
         return EarlierReports(rows, self._root.tables.need("descriptions").code_version)
 
-    def _counted(self, stage: str, model: StoredReplies) -> StageEstimate:
-        n_calls = len(model.missing)
-        texts = [message["content"] for request in model.missing for message in request.messages]
+    def _counted(self, stage: str, model: StoredReplies, chat: OpenAIChatModel) -> StageEstimate:
+        counts = zip(model.missing, chat.count_asked(model.missing), strict=True)
+        asked = [(request, n_asked) for request, n_asked in counts if n_asked < MAX_ASKED]
+        texts = [message["content"] for request, _ in asked for message in request.messages]
         prompt_tokens = sum(count_tokens_each(texts, self._settings.text_units.encoding))
-        return StageEstimate(stage, n_calls, model.n_cached, prompt_tokens, n_calls * self._reply_tokens(stage))
+        reply_tokens, n_retried = len(asked) * self._reply_tokens(stage), sum(n > 0 for _, n in asked)
+        return StageEstimate(stage, len(asked), model.n_cached, prompt_tokens, reply_tokens, n_retried=n_retried)
 
     def _scaled(self, stage: str) -> StageEstimate:
         n_calls = self._guess(stage)
@@ -323,8 +270,3 @@ class _Estimator:
 
     def _n_requests(self, n_texts: int) -> int:
         return -(-n_texts // self._settings.embedding_model.batch_size)
-
-
-def _frame_tokens(plan: ExtractionPlan) -> int:
-    """Return the tokens of the extraction prompt without the text."""
-    return sum(count_tokens_each([message["content"] for message in build_graph_prompt("", plan)]))

@@ -16,7 +16,7 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.publishing.checks import find_mixed
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.inspection.estimates import StageEstimate
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 
 
 class MixedPromptsError(PipelineError):

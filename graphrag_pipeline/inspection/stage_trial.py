@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.inspection.trial_samples import SAMPLERS, Result, Sample
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import run_all

@@ -117,11 +117,9 @@ def why_stale(
     for head in owned:
         if head is not None:
             reasons += [reason for reason in _differences(head, code, inputs) if reason not in reasons]
-    n_failed = sum(
-        _count_askable(root, head) for head in owned if head is not None and head.table == f"{stage.name}_failures"
-    )
-    if n_failed:
-        reasons.append(f"{n_failed:,} failures to try again")
+    failures = [head for head in owned if head is not None and head.table == f"{stage.name}_failures"]
+    if n_failed := sum(len(list_askable(root, head)) for head in failures):
+        reasons.append(describe_retry(n_failed))
     if stage.name == "community_reports" and not reasons and uses_chat_model(stage, root.settings):
         reasons += _why_overdue(root)
     if stage is CANDIDATE and not reasons:
@@ -129,12 +127,15 @@ def why_stale(
     return reasons
 
 
-def _count_askable(root: Root, failures: Head) -> int:
-    """Return the number of failures of a partition that another run asks for again."""
-    if not failures.n_rows:
-        return 0
-    reasons = root.tables.read_head(failures)["reason"].to_pylist()
-    return sum(NOT_ASKED_AGAIN not in reason for reason in reasons)
+def describe_retry(n_failed: int) -> str:
+    """Return the reason of a partition with failures that another run requests again."""
+    return f"{n_failed:,} failures to try again"
+
+
+def list_askable(root: Root, failures: Head) -> list[dict[str, Any]]:
+    """Return the failures of a partition that another run requests again, with the columns of their table."""
+    rows = root.tables.read_head(failures).to_pylist() if failures.n_rows else []
+    return [row for row in rows if NOT_ASKED_AGAIN not in row["reason"]]
 
 
 def _why_overdue(root: Root) -> list[str]:

@@ -17,8 +17,9 @@ from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_index
+from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES

@@ -16,7 +16,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import PairedDifference, compare_pairs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 from graphrag_pipeline.indexing.model_stages import extraction_works
-from graphrag_pipeline.inspection.estimates import StageEstimate, estimate_extraction, with_price
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate, estimate_extraction, with_price
 from graphrag_pipeline.inspection.stage_trial import TrialModel
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import run_all

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.indexing.extraction.reply_fields import read_type
-from graphrag_pipeline.inspection.estimates import StageEstimate, with_price
 from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, count_extraction_prompt, find_extraction_room
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate, with_price
 from graphrag_pipeline.models.ports import ChatRequest, Failure
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.pipeline.plans import plan_extraction

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.estimates import StageEstimate
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
@@ -46,7 +46,7 @@ def check_models(
     Raises:
         PipelineError: a model cannot be used: no server, no access, no such model, or no such requests.
     """
-    expected = [estimate for estimate in estimates if estimate.n_calls]
+    expected = [estimate for estimate in estimates if estimate.call_range[1]]
     models = dict(_models_of(root.settings, expected))
     if root.snapshots.current() or len(models) < 2 or all(estimate.is_scaled for estimate in expected):
         return

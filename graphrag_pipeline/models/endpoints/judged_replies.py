@@ -5,7 +5,7 @@ Keep out: sending, and the wording of corrective requests (`replies.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -90,6 +90,14 @@ class StoredAttempts(Generic[T]):
     rejected: list[tuple[Completion, str]]
     accepted: ChatReply[T] | None = None
     stored: StoredReply | None = None
+
+
+def count_attempts(cache: ResponseCache, keys: Sequence[str]) -> list[int]:
+    """Return how many replies to each request, by its key, and to its corrections are stored."""
+    asked = cache.read(keys) if keys else {}
+    corrections = {key: [correction_key(key, n) for n in range(1, MAX_ASKED)] for key in asked}
+    stored = cache.read([one for some in corrections.values() for one in some]) if asked else {}
+    return [(key in asked) + sum(one in stored for one in corrections.get(key, [])) for key in keys]
 
 
 def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str) -> StoredAttempts[T]:

@@ -30,6 +30,7 @@ from graphrag_pipeline.models.endpoints.chat_sender import ChatSender, LearnedMo
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.judged_replies import (
     ReplyFault,
+    count_attempts,
     judge,
     read_attempts,
     reply_of,
@@ -164,6 +165,10 @@ class OpenAIChatModel:
         replies = self._recall(requests)
         self._caller.add_cached(sum(reply is not None for reply in replies))
         return replies
+
+    def count_asked(self, requests: Sequence[ChatRequest[Any]]) -> list[int]:
+        """Return how many replies to each request and its corrections are stored: at most `MAX_ASKED` are requested."""
+        return count_attempts(self._cache, [self._store.key_of(request) for request in requests])
 
     def _recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
         replies = self._revive(requests, is_cut=False)
