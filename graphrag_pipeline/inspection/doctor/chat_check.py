@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
+from graphrag_pipeline.models.endpoints.endpoint import RejectedError
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.windows import READ
@@ -119,13 +120,15 @@ def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_fo
     request = ChatRequest("doctor", messages, parse, schema, limits={"reason": {"maxLength": 80}})
     problems: list[str] = []
     taken: list[str] = []
+    refuses_schemas = False
     for form in possible_forms(settings.structured_output):
-        if form == UNLIMITED and taken:
+        if form == UNLIMITED and (taken or refuses_schemas):
             continue
         turns, more = shape_request(form, messages, request)
         try:
             [reply] = probe.chat(turns, N_WRITTEN, more)
         except PipelineError as error:
+            refuses_schemas = isinstance(error, RejectedError) and error.problem.is_about_schema_type
             problems.append(f"{form} is refused ({error})")
             continue
         taken.append(form)

@@ -266,7 +266,8 @@ class OpenAIChatModel:
                     turns, more = shape_request(form, messages, request)
                     return await self._post(turns, more, request, key)
             except RejectedError as error:
-                if not error.problem.is_about_format or not forms.leave(form, bool(request.limits)):
+                is_of_limits = bool(request.limits) and not error.problem.is_about_schema_type
+                if not error.problem.is_about_format or not forms.leave(form, is_of_limits):
                     raise
                 where = f"{self._settings.model} at {self._endpoint.host}"
                 _LOG.warning("%s refuses JSON as %s (%s); next: %s", where, form, error.reason, forms.current)

@@ -45,6 +45,15 @@ _FORMAT = re.compile(
     r"|tools? (?:param|choice|call)|tool_choice",
     re.IGNORECASE,
 )
+_SCHEMA_TYPE = re.compile(
+    r"json_schema|response_?format\W{0,3}type|\btype must be|should be '(?:text|json_object)'", re.IGNORECASE
+)
+"""Words of a refusal of the type `json_schema`, unless it names a part of the schema: then another schema may work."""
+_SCHEMA_PART = re.compile(
+    r"json_schema\.|(?:min|max)(?:Items|Length|imum)|\benum\b|propert|keyword|grammar|repetition|invalid schema"
+    r"|in context",
+    re.IGNORECASE,
+)
 _NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
 _UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted", re.IGNORECASE)
 
@@ -117,6 +126,12 @@ class Problem:
         return self.status in _REFUSED and (
             self.param.startswith(("response_format", "tool")) or bool(_FORMAT.search(self.message))
         )
+
+    @property
+    def is_about_schema_type(self) -> bool:
+        """Whether the endpoint refuses any JSON schema, not only a part of the one that it got."""
+        is_named = self.param.endswith(".type") or bool(_SCHEMA_TYPE.search(self.message))
+        return self.is_about_format and is_named and not _SCHEMA_PART.search(self.message)
 
     @property
     def unsupported_parameter(self) -> str:

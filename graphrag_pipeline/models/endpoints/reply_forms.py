@@ -80,12 +80,12 @@ class ReplyForms:
                 self._trial = None
                 trial.set()
 
-    def leave(self, refused: str, has_limits: bool) -> bool:
+    def leave(self, refused: str, may_be_limits: bool) -> bool:
         """Go on to the next form after a refusal; return whether the request may be sent again.
 
         Args:
             refused: the form of the refused request; another request may have left it in the meantime.
-            has_limits: whether the refused request had limits, which may be what was refused.
+            may_be_limits: whether the limits of the request may be what was refused, so that it may do without them.
         """
         if self.current != refused:
             return True
@@ -95,7 +95,7 @@ class ReplyForms:
             self.current = self._forms[0]
             return True
         following = self._forms[self._forms.index(refused) + 1 :]
-        if not has_limits:
+        if not may_be_limits:
             following = tuple(form for form in following if form != UNLIMITED)
         if not following:
             return False

@@ -159,6 +159,7 @@ def test_each_form_of_json_is_found_to_work_as_in_an_index(tmp_path: Path, n_ref
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
     status, text = found(diagnosis, "chat_model", "JSON")
     assert status == "note" and text.endswith(f"{works} works") and "does not fit" not in text
+    assert text.count("is refused") == n_refused, "one refusal of the type json_schema is enough"
 
 
 def test_a_model_without_json_may_still_extract(tmp_path: Path) -> None:

@@ -79,6 +79,27 @@ def test_a_form_of_reply_that_is_not_supported_is_neither_retried_nor_fatal(stat
     assert problem.is_about_format and not problem.is_worth_retrying and not problem.is_fatal
 
 
+SCHEMA_TYPE = [
+    (FORMAT[0][1], True),
+    ('"response_format" type must be one of "text" or "json_object", but got: json_schema', True),
+    ("This model does not support response format `json_schema`.", True),
+    ("This response_format type is unavailable now", True),
+    ("Input should be 'text' or 'json_object'; response_format", True),
+    (
+        "Invalid schema for response_format 'Rating': In context=('properties', 'why'), 'maxLength' is not permitted",
+        False,
+    ),
+    ("response_format.json_schema.schema: maxItems is not supported", False),
+    ("failed to parse grammar", False),
+]
+
+
+@pytest.mark.parametrize(("message", "is_type"), SCHEMA_TYPE)
+def test_a_refusal_of_all_schemas_differs_from_that_of_a_part(message: str, is_type: bool) -> None:
+    problem = Problem(message, 400)
+    assert problem.is_about_format and problem.is_about_schema_type == is_type
+
+
 TEMPORARY = [
     (500, "internal error"), (503, "Loading model"), (502, "bad gateway"), (429, "Request too large for the limit on "
      "tokens per min: the maximum context is used"), (408, "timeout"), (500, "CUDA out of memory")]  # fmt: skip
