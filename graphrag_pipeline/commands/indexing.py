@@ -64,6 +64,7 @@ def index(
     from dataclasses import asdict
 
     from graphrag_pipeline.defs.index_runs.index_run import run_index
+    from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.pipeline.open_work import (
         count_failures,
         list_unread_prompts,
@@ -95,8 +96,9 @@ def index(
         echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     failed = count_failures(project)
+    left_out = list_last_problems(project) if account.n_calls or account.n_cached else []
     if as_json:
-        values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed}
+        values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed, "replies": left_out}
         print_json({**asdict(report), **values, "paid": account.as_metadata()})
         return
     rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
@@ -105,6 +107,8 @@ def index(
     if failed:
         shown = ", ".join(f"{n:,} of {stage}" for stage, n in failed.items())
         echo(f"records without a usable reply: {shown}; `graphrag-pipeline status` shows the reasons", err=True)
+    for line in left_out:
+        echo(f"left out or repaired in {line}", err=True)
     for line in render_lag(measure_lag(project).to_dict()):
         echo(line)
     for line in [*render_pin(project.snapshots.pinned(), report.waiting), *_paid_lines(project, account)]:
