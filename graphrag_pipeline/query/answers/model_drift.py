@@ -47,6 +47,8 @@ from graphrag_pipeline.query.token_budget import answer_cost, reply_tokens
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 IMAGINED_WORDS = 150
+UNSCORED = 1
+"""Score of an answer whose own score cannot be read. It is no sign that the answer says nothing, as 0 is."""
 MAX_FOLLOW_UPS = 5
 """Most follow-up questions of a step."""
 
@@ -183,7 +185,9 @@ def points_of(steps: Sequence[DriftStep]) -> list[Point]:
 
 
 def read_step(reply: str, shown: Shown, question: str = "", echoes: PromptEchoes | None = None) -> ReadStep:
-    """Return the answer, score and follow-up questions in a reply; a missing score counts 0.
+    """Return the answer, score and follow-up questions in a reply.
+
+    Without a score that can be read, the answer is kept with the lowest one, `UNSCORED`.
 
     Args:
         question: of the step; an answer that only repeats it is none.
@@ -208,5 +212,7 @@ def _read_fields(fields: Mapping[str, Any], answer: str, shown: Shown, echoes: P
     questions = read_questions(listed) if isinstance(listed, list) else ()
     own = tuple(question for question in questions if not echoes.holds(question))
     lost: Counter[str] = Counter()
-    text, score = cite_shown(clean_text(answer), shown, lost, echoes), read_score(fields.get("score")) or 0
-    return ReadStep(text, score, own[:MAX_FOLLOW_UPS], lost.total(), len(questions) - len(own))
+    text, score = cite_shown(clean_text(answer), shown, lost, echoes), read_score(fields.get("score"))
+    return ReadStep(
+        text, UNSCORED if score is None else score, own[:MAX_FOLLOW_UPS], lost.total(), len(questions) - len(own)
+    )

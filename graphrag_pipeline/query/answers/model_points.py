@@ -40,7 +40,11 @@ from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens_each
 
-_NUMBER = re.compile(r"\s*(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:%|/\s*100)?\s*")
+_NUMBER = re.compile(r"\s*(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:%|(?:/|out of)\s*([1-9]\d{0,2}))?\s*")
+
+
+_ROUNDING = 1e-9
+"""Keeps 8.2 / 10 at 82."""
 
 
 class MapPoint(BaseModel):
@@ -312,12 +316,15 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def read_score(value: Any) -> int | None:
-    """Return a score of 0 to 100 from 85, 85.6, "85" or "85/100" (all 85); None for anything else."""
+    """Return a score of 0 to 100 from 85, 85.6, "85", "85/100", "8.5 out of 10" or 0.85 (all 85); None otherwise.
+
+    A number between 0 and 1 is read as a share of 100: small models write such scores.
+    """
     match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    number = float(match.group(1).replace(",", ".")) if match else value
+    number = float(match[1].replace(",", ".")) * 100 / int(match[2] or 100) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:
         return None
-    return int(number)
+    return round(100 * number) if 0 < number < 1 else int(number + _ROUNDING)
 
 
 def cite_shown(text: str, shown: Shown, lost: Counter[str], echoes: PromptEchoes | None = None) -> str:

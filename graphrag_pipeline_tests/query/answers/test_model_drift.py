@@ -43,6 +43,12 @@ def test_what_a_step_copies_is_removed_or_refused() -> None:
             read_step(step(copied), SHOWN, QUESTION, echoes)
 
 
+@pytest.mark.parametrize("score", [None, "high", 900, "0 to 100"])
+def test_an_answer_without_a_readable_score_is_kept_with_the_lowest_one(score: object) -> None:
+    read = read_step(step("It was he [Data: Reports (2)].", score), SHOWN)
+    assert (read.answer, read.score) == ("It was he [Data: Reports (2)].", 1)
+
+
 @pytest.mark.parametrize("reply", ["I do not know.", "[]", '{"score": 3}', '{"response": " "}'])
 def test_a_reply_without_a_response_is_refused(reply: str) -> None:
     with pytest.raises(ReplyFormatError, match="no JSON object with a response"):

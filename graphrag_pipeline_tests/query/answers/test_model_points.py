@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ def points(*pairs: tuple[object, object]) -> str:
 
 @pytest.mark.parametrize(
     ("score", "read"),
-    [(85, 85), (85.6, 85), ("85", 85), ("85/100", 85), ("85 %", 85), (0, None), (101, None), (-1, None), ("high", None),
-     (None, None), (True, None), ([85], None)],
+    [(85, 85), (85.6, 85), ("85", 85), ("85/100", 85), ("85 %", 85), (0.85, 85),
+     ("0.85", 85), ("8.5 out of 10", 85), ("8/10", 80), ("9/5", None), (1.0, 1), (0, None), (101, None),
+     (-1, None), ("high", None), (None, None), (True, None), ([85], None)],
 )  # fmt: skip
 def test_one_bad_score_loses_that_point_alone(score: object, read: int | None) -> None:
     found = read_points(points(("Good.", 40), ("Tried.", score), ("Also good.", 30)), SHOWN)
@@ -109,6 +111,17 @@ def test_the_numbers_of_the_examples_belong_to_no_record() -> None:
     for file, text in default_prompts().items():
         cited = [int(n) for _, _, cited in split_written(text) for _, ns in cited or () for n in ns]
         assert all(number >= 900_000_000 for number in cited), file
+
+
+def test_the_scores_and_ratings_of_the_examples_are_no_numbers_that_may_be_copied() -> None:
+    for file, text in default_prompts().items():
+        if file.startswith(("rate_", "drift_primer", "drift_follow", "global_search_map", "lazy_search_map")):
+            [shown] = re.findall(r'"(?:score|rating)": ("[^"]*"|[\d.]+)', text)
+            assert shown in ('"0 to 5"', '"0 to 100"'), file
+    with pytest.raises(ReplyFormatError, match="rating is '0 to 5'"):
+        read_rating('{"reason": "It says so.", "rating": "0 to 5"}')
+    with pytest.raises(ReplyFormatError, match="without a score"):
+        read_points('{"points": [{"description": "Kept", "score": "0 to 100"}]}', SHOWN)
 
 
 def test_a_reply_without_points_is_refused_and_an_empty_list_is_not() -> None:
