@@ -16,6 +16,8 @@ from graphrag_pipeline_tests.model_server.schemas import fit_schema
 
 _EXAMPLE_RECORDS = re.compile(r"^EXAMPLE.*?$.*?(^\(.*?)(?=^<\||^#{3}|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _END_OF_RECORD = re.compile(r"\)(?=\s*(?:##|<\||\Z))")
+_SCALE = re.compile(r"\d+ to (\d+)")
+"""What a prompt shows in the place of a number."""
 _DECODER = json.JSONDecoder()
 _MARK = "\0"
 
@@ -105,4 +107,7 @@ def _with_text(value: Any, text: str) -> Any:
         return {name: _with_text(part, text) for name, part in value.items()}
     if isinstance(value, list):
         return [_with_text(part, text) for part in value]
-    return text if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    scale = _SCALE.fullmatch(value)
+    return int(scale[1]) if scale else text

@@ -59,7 +59,7 @@ def check_models(
         except CallFailedError as error:
             report(f"{settings.model}: a first request got no usable answer ({error.reason}); the run goes on")
         except PipelineError as error:
-            raise PipelineError(f"nothing was paid for this run: {error}") from None
+            raise PipelineError(f"only first tiny requests were paid for this run: {error}") from None
 
 
 def _models_of(settings: Settings, estimates: Iterable[StageEstimate]) -> Iterator[tuple[str, _ModelSettings]]:

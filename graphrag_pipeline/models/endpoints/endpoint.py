@@ -270,6 +270,11 @@ class Endpoint:
                 f"{where}: {str(problem).rstrip('.')}. The server does not answer such requests: start it with what it "
                 "asks for, or set `model` and `base_url` to a server that does; replies so far are stored"
             )
+        if problem.is_out_of_credit:
+            raise PipelineError(
+                f"{where}: {str(problem).rstrip('.')}. The account has no credit or quota left: add some, or set "
+                "`model` and base_url to another endpoint, and run again; replies so far are stored"
+            )
         if problem.is_fatal:
             raise PipelineError(
                 f"{where}: {str(problem).rstrip('.')}. Check the key in the environment variable "

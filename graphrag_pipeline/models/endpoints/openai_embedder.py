@@ -129,7 +129,8 @@ class OpenAIEmbedder:
         if failures:
             raise PipelineError(
                 f"{self.stage}: model {self._settings.model!r} at {self._endpoint.host} returned no vector: "
-                f"{failures[0].reason}. Set `model` to an embedding model that it serves; results so far are stored"
+                f"{failures[0].reason.rstrip('.')}. Set `model` to an embedding model that it serves; results so far "
+                "are stored"
             )
         return next(iter(vectors.values()))
 

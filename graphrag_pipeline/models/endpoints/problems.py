@@ -106,7 +106,12 @@ class Problem:
     @property
     def is_fatal(self) -> bool:
         """Whether no request to this model can succeed."""
-        return self.status in _FATAL or self.code == "insufficient_quota" or self.is_not_served
+        return self.status in _FATAL or self.is_out_of_credit or self.is_not_served
+
+    @property
+    def is_out_of_credit(self) -> bool:
+        """Whether the endpoint wants to be paid first."""
+        return self.status == 402 or self.code == "insufficient_quota"
 
     @property
     def is_not_served(self) -> bool:
@@ -163,7 +168,10 @@ def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     if isinstance(error, openai.APIConnectionError):
         return _describe_connection(error.__cause__ or error, key)
     if isinstance(error, _transport_errors()):
-        return Problem(_clean(f"connection lost ({type(error).__name__}: {error})", key), may_be_paid=True)
+        said = str(error).partition(": <")[
+            0
+        ]  # without the exception in it, which names a status that the server did not send
+        return Problem(_clean(f"connection lost ({type(error).__name__}: {said})", key), may_be_paid=True)
     if isinstance(error, ReplyFormatError):
         is_whole = isinstance(error, PaidReplyError)
         return Problem(_clean(str(error), key), may_be_paid=True, is_paid_in_vain=is_whole)

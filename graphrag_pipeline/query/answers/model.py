@@ -184,7 +184,7 @@ class AnswerWriter:
         [reply] = request_all(self._index, "answers", [request])
         if isinstance(reply, Failure):
             raise CallFailedError(reply.reason, reply.request_key, reply.reply, n_excess=reply.n_excess)
-        yield reply.value.text + (cut_note(reply.value.text) if reply.is_cut else ""), reply.value.n_copied
+        yield reply.value.text + (cut_note(reply.text) if reply.is_cut else ""), reply.value.n_copied
 
 
 def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:

@@ -34,7 +34,9 @@ def test_an_embedding_server_that_cannot_work_shows_before_extraction_is_paid(
 ) -> None:
     with running_model_server([("embedding", Fault(status))]) as server:
         root = make_root(tmp_path / "root", server)
-        with pytest.raises(PipelineError, match="nothing was paid for this run: model 'test-embedding'") as raised:
+        with pytest.raises(
+            PipelineError, match="only first tiny requests were paid for this run: model 'test-embedding'"
+        ) as raised:
             run_index(root)
         assert advice in str(raised.value) and "base_url" in str(raised.value)
         assert server.count("extraction") == 0 and len(server.calls) == 2

@@ -278,7 +278,7 @@ def test_an_endpoint_that_only_fails_is_a_failure_of_the_record(tmp_path: Path) 
     assert server.count() == 3
 
 
-@pytest.mark.parametrize("fault", ["401", "403", "404", "429-quota"])
+@pytest.mark.parametrize("fault", ["401", "403", "404"])
 def test_a_lasting_error_ends_the_run_and_names_the_setting(tmp_path: Path, fault: str) -> None:
     with (
         running_model_server(lambda request: Fault(fault)) as server,
@@ -287,6 +287,16 @@ def test_a_lasting_error_ends_the_run_and_names_the_setting(tmp_path: Path, faul
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
     assert not isinstance(caught.value, CallFailedError)
     assert server.count() == 1
+
+
+@pytest.mark.parametrize("fault", ["402", "429-quota"])
+def test_a_lack_of_credit_ends_the_run_and_does_not_blame_the_key(tmp_path: Path, fault: str) -> None:
+    with (
+        running_model_server(lambda request: Fault(fault)) as server,
+        pytest.raises(PipelineError, match="has no credit or quota left") as caught,
+    ):
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert "OPENAI_API_KEY" not in str(caught.value) and server.count() == 1
 
 
 def test_a_missing_server_ends_the_run(tmp_path: Path) -> None:

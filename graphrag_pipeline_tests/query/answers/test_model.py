@@ -12,6 +12,7 @@ from graphrag_pipeline.query.answers.notes import BESIDE, UNCITED
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data
 from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline.text.cut_texts import LOOP_NOTE
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
@@ -61,6 +62,14 @@ def test_the_model_is_shown_the_context_as_data_and_the_question_as_its_own_turn
     assert "# Entities\nid|title|" in data and "# Sources\n[" in data and "Marley haunted Scrooge." in data
     assert "one line" in local[0]["content"] and "in German" in local[0]["content"]
     assert "# Entities" not in basic[0]["content"] and "Marley haunted Scrooge." in basic[0]["content"]
+
+
+def test_a_whole_reply_that_was_cut_off_in_a_loop_says_so(small: GraphIndex, tmp_path: Path) -> None:
+    source = source_of(small, "Marley haunted")
+    reply = f"It was Marley [Data: Sources ({source})]. " + "He haunted the old house every night. " * 12
+    with running_model_server(lambda request: Reply(reply, finish_reason="length")) as server:
+        answer = open_with_model(small, tmp_path, server).search(QUESTION).answer
+    assert answer.count("He haunted the old house") == 1 and LOOP_NOTE.strip() in answer
 
 
 def test_what_the_documents_say_cannot_end_the_data() -> None:
