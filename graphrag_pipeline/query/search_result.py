@@ -69,12 +69,15 @@ class SearchResult:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences on parts of the search that failed, for readers of the answer."""
-        reranked: dict[str, Any] = self.selection.get("reranked", {})
-        if not reranked.get("failure"):
-            return ()
-        n_scored, n_sent = reranked["n_scored"], reranked["n_candidates"]
-        scored = f"only {n_scored:,} of {n_sent:,} text units" if n_scored else "no text unit, so their order stays"
-        return (f"The reranking model {reranked['model']} scored {scored}: {reranked['failure'].rstrip('.')}.",)
+        reranked, keywords = self.selection.get("reranked", {}), self.selection.get("keywords", {})
+        lines = list[str]()
+        if failure := keywords.get("failure"):
+            lines.append(f"The model gave no keywords, so the question itself was searched for: {failure.rstrip('.')}.")
+        if failure := reranked.get("failure"):
+            n_scored, n_sent = reranked["n_scored"], reranked["n_candidates"]
+            scored = f"only {n_scored:,} of {n_sent:,} text units" if n_scored else "no text unit, so their order stays"
+            lines.append(f"The reranking model {reranked['model']} scored {scored}: {failure.rstrip('.')}.")
+        return tuple(lines)
 
     def to_markdown(self) -> str:
         """Return the answer with its sources and remarks; if only the context was wanted, as a model reads it."""

@@ -8,6 +8,7 @@ goes to the model of answers, and its reply is stored. Keep out: what is read ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from graphrag_pipeline.query.token_budget import answer_cost
 MAX_KEYWORDS = 12
 """Keywords of a kind that are used, the first in the reply."""
 MAX_KEYWORD_CHARACTERS = 100
+_SEPARATORS = re.compile(r"[,;\n\u3001\uff0c]")
+"""Between keywords that a small model writes as one string."""
 _PROMPT = "local_search_keywords"
 _RELATIONSHIP_VECTORS = "default-relationship-description"
 _REPORT_VECTORS = "default-community-full_content"
@@ -80,7 +83,7 @@ def read_keywords(reply: str) -> Keywords:
     """
     for value in read_json(reply):
         lists = [value.get(f"{kind}_level_keywords") for kind in ("high", "low")] if isinstance(value, dict) else []
-        if any(isinstance(listed, list) for listed in lists):
+        if any(isinstance(listed, list | str) for listed in lists):
             high, low = (_read_list(listed) for listed in lists)
             named = {keyword.casefold() for keyword in low}
             return Keywords(tuple(keyword for keyword in high if keyword.casefold() not in named), low)
@@ -88,7 +91,7 @@ def read_keywords(reply: str) -> Keywords:
 
 
 def _read_list(listed: object) -> tuple[str, ...]:
-    items = listed if isinstance(listed, list) else []
+    items = listed if isinstance(listed, list) else _SEPARATORS.split(listed) if isinstance(listed, str) else []
     texts = [" ".join(clean_text(item).split()) for item in items if isinstance(item, str)]
     distinct = {text.casefold(): text for text in reversed(texts) if 0 < len(text) <= MAX_KEYWORD_CHARACTERS}
     return tuple(reversed(distinct.values()))[:MAX_KEYWORDS]

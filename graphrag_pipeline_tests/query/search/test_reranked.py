@@ -169,6 +169,8 @@ def test_without_keywords_the_search_is_as_before_and_says_why(open_index: Any) 
         result = index.search(QUESTION, "local", context_only=True, model_keywords=True)
     assert result.context == plain.context
     assert "no JSON object with lists of keywords" in result.selection["keywords"]["failure"]
+    [remark] = result.remarks
+    assert remark.startswith("The model gave no keywords, so the question itself was searched for: no JSON object")
     assert "keywords" not in plain.selection
 
 
@@ -184,6 +186,11 @@ def test_keywords_need_shared_packing(open_index: Any) -> None:
         ('```json\n{"low_level_keywords": ["X"]}\n```', (), ("X",)),
         ('{"high_level_keywords": ["x", "y"], "low_level_keywords": ["X"]}', ("y",), ("X",)),
         ('{"high_level_keywords": [], "low_level_keywords": []}', (), ()),
+        (
+            '{"high_level_keywords": "labour", "low_level_keywords": "port, Bob Cratchit"}',
+            ("labour",),
+            ("port", "Bob Cratchit"),
+        ),
     ],
 )
 def test_keywords_are_read(reply: str, high: tuple[str, ...], low: tuple[str, ...]) -> None:
@@ -195,7 +202,7 @@ def test_an_endless_list_of_keywords_ends() -> None:
     assert len(read_keywords(f'{{"high_level_keywords": [{listed}]}}').high) == MAX_KEYWORDS
 
 
-@pytest.mark.parametrize("reply", ["", "none", "[]", '{"keywords": ["a"]}', '{"low_level_keywords": "a"}'])
+@pytest.mark.parametrize("reply", ["", "none", "[]", '{"keywords": ["a"]}', '{"low_level_keywords": 3}'])
 def test_a_reply_without_lists_is_refused(reply: str) -> None:
     with pytest.raises(ReplyFormatError, match="lists of keywords"):
         read_keywords(reply)
