@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.models.prompts import load_prompt
-from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.habits import echo_example, echo_passage
 from graphrag_pipeline_tests.support.command_line import run
@@ -30,17 +28,12 @@ def copy_prompts(request: ReceivedRequest) -> str | None:
     return None
 
 
-@pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Root, Any]:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
+def test_no_text_of_the_prompt_is_published(tmp_path: Path) -> None:
     with running_model_server(copy_prompts) as server:
         root = make_model_root(tmp_path / "root", server.base_url, 2, publishing=TOLERANT)
-        run_index(root)
-        return root, [json.dumps(call.body, sort_keys=True) for call in server.calls]
-
-
-def test_no_text_of_the_prompt_is_published(copied: tuple[Root, list[str]]) -> None:
-    root, sent = copied
+        shown = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY})
+        sent = [json.dumps(call.body, sort_keys=True) for call in server.calls]
+    assert shown.returncode == 0, shown.stderr
     snapshot = root.snapshots.open()
     titles = set(snapshot.table("entities")["title"].to_pylist())
     assert titles and titles.isdisjoint(EXAMPLE)
@@ -57,7 +50,8 @@ def test_no_text_of_the_prompt_is_published(copied: tuple[Root, list[str]]) -> N
     [logged] = read_costs(root)
     assert logged["stages"]["extracted_graph"]["problems"]["entity not named in the text"] > 0
     status = run("--root", root.path, "status", "--no-estimate").stdout
-    assert "left out or repaired in replies of extracted_graph:" in status and "not named in the text" in status
+    for text in (status, shown.stderr):
+        assert "left out or repaired in replies of extracted_graph:" in text and "not named in the text" in text
 
 
 def test_a_passage_instead_of_a_reply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
