@@ -69,7 +69,7 @@ def test_a_whole_reply_that_was_cut_off_in_a_loop_says_so(small: GraphIndex, tmp
     reply = f"It was Marley [Data: Sources ({source})]. " + "He haunted the old house every night. " * 12
     with running_model_server(lambda request: Reply(reply, finish_reason="length")) as server:
         answer = open_with_model(small, tmp_path, server).search(QUESTION).answer
-    assert answer.count("He haunted the old house") == 1 and LOOP_NOTE.strip() in answer
+    assert answer.startswith(f"It was Marley [1]. He haunted the old house every night.{LOOP_NOTE}")
 
 
 def test_what_the_documents_say_cannot_end_the_data() -> None:
