@@ -132,11 +132,13 @@ def _paid_lines(project: Root, account: CallStats) -> list[str]:
 
     if not asks_any_model(project.settings):
         return []
-    from graphrag_pipeline.inspection.ledger_report import describe_spending
+    from graphrag_pipeline.inspection.ledger_report import describe_spending, find_unpriced
 
-    cost = "?" if account.n_unpriced and not account.cost else f"{account.cost:.4f}"
+    costs = [f"{account.cost:.4f} USD"] if account.cost or not account.n_unpriced else []
+    if account.n_unpriced:
+        costs.append(f"no price set for {', '.join(find_unpriced(project))}")
     tokens = account.prompt_tokens + account.completion_tokens
-    paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {cost} USD"
+    paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {'; '.join(costs)}"
     return [paid, describe_spending(project.models.spending)]
 
 

@@ -119,6 +119,8 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{sum(e.prompt_tokens for e in estimates):>15,}{sum(e.completion_tokens for e in estimates):>14,}"
         f"{_money(total):>10}"
     )
+    if total is None:
+        lines.append("? is a stage whose model has no price: set `prompt_price` and `completion_price` of that model")
     return lines + _render_range(estimates)
 
 

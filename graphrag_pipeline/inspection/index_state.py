@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.pipeline.code_changes import show_value
 from graphrag_pipeline.pipeline.detected_input import INPUT, list_notes, list_problems
 from graphrag_pipeline.pipeline.prompt_texts import diff_prompts
 from graphrag_pipeline.pipeline.root import Root
@@ -103,7 +104,7 @@ def _judge_freshness(root: Root, stage: Stage, stale: Sequence[StalePartition]) 
     reasons = [(why, "the whole corpus" if keys == [WHOLE] else ", ".join(keys)) for (_, why), keys in groups.items()]
     part = "" if n_partitions == 1 else f"{len(stale):,} of {n_partitions:,} buckets: "
     line = f"stale. {part}{'; '.join(dict.fromkeys(why for why, _ in reasons))}. Run `reindex_stale` or `index`."
-    changes = {(c.name, str(c.old), str(c.new)): c for item in stale for c in item.changes}
+    changes = {(c.name, show_value(c.old), show_value(c.new)): c for item in stale for c in item.changes}
     diffs = {f"difference of {name}": text for name, text in diff_prompts(root, changes.values()).items()}
     tables: dict[str, Any] = {"reasons": (("why", "partitions"), reasons)}
     others = [key for key, change in changes.items() if f"difference of {change.name}" not in diffs]

@@ -58,6 +58,7 @@ class LedgerReport:
         total: sum of all runs.
         earlier_tokens, earlier_cost: paid before the ledger began, by an earlier release.
         spent_tokens, spent_cost: of the budget; what it allows is `max_tokens` and `max_cost`, None without a limit.
+        unpriced: models without a known price, whose calls no cost counts.
     """
 
     runs: tuple[PaidCalls, ...]
@@ -70,6 +71,7 @@ class LedgerReport:
     spent_cost: float
     max_tokens: int | None
     max_cost: float | None
+    unpriced: tuple[str, ...] = ()
 
 
 def report_ledger(root: Root, group: str = "") -> LedgerReport:
@@ -94,7 +96,18 @@ def report_ledger(root: Root, group: str = "") -> LedgerReport:
         spent_cost=cost,
         max_tokens=budget.max_tokens,
         max_cost=budget.max_cost,
+        unpriced=_name_unpriced(rows),
     )
+
+
+def find_unpriced(root: Root) -> tuple[str, ...]:
+    """Return the models without a known price that the last paid run called."""
+    rows = root.models.spending.read_ledger()
+    return _name_unpriced(row for row in rows if row["run"] == rows[-1]["run"])
+
+
+def _name_unpriced(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(sorted({str(row["model"]) for row in rows if row["n_unpriced"]}))
 
 
 def _grouped(
@@ -161,6 +174,8 @@ def render_ledger(report: LedgerReport) -> list[str]:
     lines = [_line(header, widths, ("calls", "prompt tokens", "reply tokens", "USD"))]
     lines += [_line(label, widths, _figures(one)) for label, one in zip(labels, shown, strict=True)]
     lines.append(_line(["total", *[""] * (len(header) - 1)], widths, _figures(report.total)))
+    if report.unpriced:
+        lines.append(f"? is the cost of calls without a price: no price set for {', '.join(report.unpriced)}")
     return [*lines, *_budget_lines(report)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,16 @@ class CodeChange:
     def to_line(self) -> str:
         if str(self.new).startswith(UNUSABLE):
             return f"{self.name} {self.new}"
-        if self.name.startswith(_HASHED) and None not in (self.old, self.new):
-            return f"{self.name} changed"
-        return f"{self.name}: {self.old} -> {self.new}"
+        if self.name.startswith(_HASHED):
+            return (
+                f"{self.name} {'is new' if self.old is None else 'is not used now' if self.new is None else 'changed'}"
+            )
+        return f"{self.name}: {show_value(self.old)} -> {show_value(self.new)}"
+
+
+def show_value(value: Any) -> str:
+    """Return a value as settings.yaml has it: null, true, [a, b]."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace('"', "")
 
 
 def find_changed_code(root: Root) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.inspection.ledger_report import LedgerReport, render_ledger, report_ledger
+from graphrag_pipeline.inspection.ledger_report import LedgerReport, find_unpriced, render_ledger, report_ledger
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending
@@ -79,6 +79,8 @@ def test_a_run_has_the_status_of_its_end(tmp_path: Path, error: BaseException | 
     assert (run.command, run.about, run.status, run.n_unpriced) == ("query", "local", status, 1)
     assert run.begun and run.ended
     assert [line.split()[-1] for line in render_ledger(report_ledger(root, "model"))[1:3]] == ["?", "?"]
+    assert "? is the cost of calls without a price: no price set for m" in render_ledger(report_ledger(root))
+    assert find_unpriced(root) == ("m",)
 
 
 def test_what_an_earlier_release_paid_is_said(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.metadata import COST, as_table
 from graphrag_pipeline.defs.assets.pictures import plot_bars
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.identity import stable_hash
@@ -64,7 +64,7 @@ def _describe(root: Root, report: LedgerReport) -> dict[str, Any]:
         **_numbers(report),
         "last paid runs": _runs(report.runs),
         "plot of model cost by day": plot_bars("model cost by day (USD)", bars),
-        **{f"costs by {group}": _sums(report_ledger(root, group).groups, group) for group in GROUPS},
+        **{f"model cost by {group}": _sums(report_ledger(root, group).groups, group) for group in GROUPS},
         **{f"model cost of {one.name} so far (USD)": round(one.cost, 6) for one in report.groups if one.name},
     }
 
@@ -88,11 +88,16 @@ def _numbers(report: LedgerReport) -> dict[str, int | float]:
 
 _RUN_ID, _RUN_DIGITS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), 8
 _TO_MINUTE = len("2026-01-01T00:00")
-_FIGURES = ("USD", "calls", "tokens sent", "tokens received")
+_FIGURES = (COST, "calls", "tokens sent", "tokens received")
 
 
 def _figures(one: PaidCalls) -> tuple[str, int, int, int]:
-    return f"{one.cost:.4f}{' and ?' if one.n_unpriced else ''}", one.n_calls, one.prompt_tokens, one.completion_tokens
+    return _cost(one), one.n_calls, one.prompt_tokens, one.completion_tokens
+
+
+def _cost(one: PaidCalls) -> str:
+    unpriced = f"no price for {one.n_unpriced:,} calls" if one.n_unpriced else ""
+    return "; ".join(filter(None, [f"{one.cost:.4f}" if one.cost or not unpriced else "", unpriced]))
 
 
 def _sums(groups: Sequence[PaidCalls], name: str) -> dg.MarkdownMetadataValue:

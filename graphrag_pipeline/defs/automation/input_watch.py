@@ -25,7 +25,9 @@ from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 
-NOTHING_CHANGED = "nothing changed"
+NOTHING_CHANGED = (
+    "nothing changed: the index is up to date with the input folder, the overrides, the prompts and the settings"
+)
 _MAX_WAIT_S = 6 * 3600
 _COMMUNITIES = "communities"
 
@@ -146,11 +148,14 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
     """
     seen = _fingerprint(root)
     if seen != watch.seen:
-        return Look(replace(watch, seen=seen), "input changed; it is read once two looks agree")
+        reason = (
+            "the input folder changed since the last look" if watch.seen else "this is the first look at the folder"
+        )
+        return Look(replace(watch, seen=seen), f"{reason}; the next look reads it if it is the same then")
     if seen != watch.read:
         versions = input_versions(detect_input(root))
         if _fingerprint(root) != seen:
-            return Look(watch, "input changed while it was read")
+            return Look(watch, "the input folder changed while it was read; the next look reads it again")
         watch = replace(watch, read=seen, versions=versions)
     stale = find_stale_versions(root, watch.versions)
     if not stale:
@@ -169,7 +174,10 @@ def _request(root: Root, watch: Watch, now: float, reason: str) -> Look:
     wait_s = min(root.settings.schedule.retry_after_s * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
     left_s = watch.asked_at + wait_s - now
     if watch.n_attempts and left_s > 0:
-        return Look(watch, f"requested {watch.n_attempts} times without success; again in {left_s:,.0f} s")
+        return Look(
+            watch,
+            f"a run was requested {watch.n_attempts} times without success; the next request is in {left_s:,.0f} s",
+        )
     watch = replace(watch, n_attempts=watch.n_attempts + 1, asked_at=now)
     return Look(watch, reason, f"{watch.generation}-{watch.n_attempts}-{wanted[:16]}")
 

@@ -6,7 +6,7 @@ All are off unless the settings turn them on.
 import dagster as dg
 
 from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
-from graphrag_pipeline.defs.automation.sensors import why_busy
+from graphrag_pipeline.defs.automation.sensors import say_why_not, why_busy
 from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES, REINDEX_STALE, VERIFY_FILES
 from graphrag_pipeline.defs.runs.naming import full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
@@ -84,10 +84,10 @@ def build_schedule(root: Root) -> dg.ScheduleDefinition:
     def reindex_schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         opened = index_root.open()
         if reason := why_busy(context.instance, opened):
-            return dg.SkipReason(reason)
+            return dg.SkipReason(say_why_not(reason))
         opened.pull()
         if reason := why_not_unattended(opened):
-            return dg.SkipReason(reason)
+            return dg.SkipReason(say_why_not(reason))
         return dg.RunRequest()
 
     return reindex_schedule

@@ -39,12 +39,12 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
     def input_folder_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         opened = index_root.open()
         if reason := why_busy(context.instance, opened):
-            return dg.SensorResult(skip_reason=reason)
+            return dg.SensorResult(skip_reason=say_why_not(reason))
         try:
             opened.pull()
             look = look_at_input(opened, Watch.from_json(context.cursor), time.time())
         except PipelineError as error:  # the input folder was moved away or cannot be reached
-            return dg.SensorResult(skip_reason=str(error))
+            return dg.SensorResult(skip_reason=say_why_not(str(error)))
         cursor = look.watch.to_json()
         if look.watch.versions:
             report_versions(context.instance, opened, look.watch.versions)
@@ -52,11 +52,16 @@ def build_input_sensor(root: Root) -> dg.SensorDefinition:
         if look.reason == NOTHING_CHANGED:
             confirm_periodically(context.instance, opened, time.time())
         if look.run_key is None:
-            return dg.SensorResult(skip_reason=look.reason, cursor=cursor)
+            return dg.SensorResult(skip_reason=say_why_not(look.reason), cursor=cursor)
         context.log.info(look.reason)
         return dg.SensorResult(run_requests=[dg.RunRequest(run_key=look.run_key)], cursor=cursor)
 
     return input_folder_sensor
+
+
+def say_why_not(reason: str) -> str:
+    """Return the words of a tick that requests nothing."""
+    return f"No run requested: {reason}."
 
 
 def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
@@ -66,7 +71,7 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
     """
     end_dead_runs(instance, root)
     if is_index_running(root.path):
-        return "an index run is under way"
+        return "an index run is under way; the next tick looks again"
     for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
         # A run of another machine holds no lock here; one without news for an hour died with its machine.
         is_alive = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
@@ -75,7 +80,7 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
         job = plain_job(root, run)
         if job in INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_alive:
             name = "assets" if job == ASSET_JOB else run.job_name
-            return f"run {run.run_id} of {name} is queued or under way"
+            return f"run {run.run_id} of {name} is queued or under way; the next tick looks again"
     return None
 
 

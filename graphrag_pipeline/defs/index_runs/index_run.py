@@ -28,6 +28,8 @@ from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.names import (
     ALLOW_REMOVAL_TAG,
     CHANGED_TAG,
+    INDEX,
+    KIND_TAG,
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     STARTED_BY_TAG,
@@ -252,7 +254,7 @@ def _materialize(
         if named := _tag_changed(changed.get(WHOLE, [])):
             observer.progress(f"changed files: {named[CHANGED_TAG]}")
         named_by = {partition: _tag_changed(paths) for partition, paths in changed.items()}
-        materialize = _materializer(root, session, instance, {**tags, **host_tags()}, named_by)
+        materialize = _materializer(root, session, instance, {**tags, KIND_TAG: INDEX, **host_tags()}, named_by)
         materialize(first)
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)

@@ -12,7 +12,7 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_markdown, round_figures
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
-from graphrag_pipeline.defs.jobs.question_config import AskedQuestion
+from graphrag_pipeline.defs.jobs.question_config import WITHOUT_VALUE, AskedQuestion
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.models.accounting import paid_run
@@ -44,7 +44,9 @@ class PinnedQuestion(dg.Config):
 
 def pin_question(asked: AskedQuestion) -> PinnedQuestion:
     """Return a job's configuration as plain values for its first op."""
-    return PinnedQuestion(**asked.model_dump(mode="json", warnings=False))
+    values = asked.model_dump(mode="json", warnings=False)
+    values["settings"].pop(WITHOUT_VALUE, None)
+    return PinnedQuestion(**values)
 
 
 def build_opening_op(method: SearchMethod) -> dg.OpDefinition:

@@ -20,6 +20,8 @@ from graphrag_pipeline.query.methods.method import SearchMethod
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, SEARCH_METHODS, STRATEGIES
 from graphrag_pipeline.settings.settings import Settings
 
+WITHOUT_VALUE = "without_value"
+"""Option of a job that only lists the options that are null: Dagster leaves null values out of the Launchpad's text."""
 EXAMPLE_QUESTION = "What are the main topics of these documents?"
 """The question that the Launchpad shows at first."""
 
@@ -63,8 +65,14 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
     options = {name: info for name, info in type(section).model_fields.items() if name != "strategy"}
     fields = {name: _option(name, info, getattr(section, name)) for name, info in options.items()}
     unset = [name for name, (_, info) in fields.items() if info.default is None]
+    if unset:
+        fields[WITHOUT_VALUE] = (
+            list[_one_of(f"{method.name}_{WITHOUT_VALUE}", unset)],  # type: ignore[misc]
+            Field(
+                default=unset, description="Options that are null. To set one, write it with its value below this list."
+            ),
+        )
     described = f"Options of {method.section}, with the values of settings.yaml."
-    described += f" These are null and so not in the scaffold: {', '.join(unset)}." if unset else ""
     section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **fields)  # type: ignore[call-overload]
     own: dict[str, Any] = {"settings": (section_config, Field(default=section_config(), description=described))}
     if "strategy" in method.options:

@@ -53,7 +53,7 @@ def test_an_index_run_a_question_and_a_run_of_assets_each_add_an_event_with_the_
     assert newest["model calls so far"] == sum(one.n_calls for one in report.runs) > tried["model calls so far"]
     assert newest["model cost of reports so far (USD)"] > tried["model cost of reports so far (USD)"]
     assert newest["plot of model cost by day"].startswith("![model cost by day (USD)](data:image/svg+xml")
-    assert {f"costs by {group}" for group in ("day", "model", "stage", "command")} <= newest.keys()
+    assert {f"model cost by {group}" for group in ("day", "model", "stage", "command")} <= newest.keys()
 
 
 def test_a_root_that_never_paid_has_no_event(tmp_path: Any) -> None:

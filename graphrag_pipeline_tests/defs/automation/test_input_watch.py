@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.defs.automation import input_watch
-from graphrag_pipeline.defs.automation.input_watch import Look, Watch, look_at_input
+from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Look, Watch, look_at_input
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
@@ -46,9 +46,9 @@ def index(root: Root) -> None:
 
 def test_unchanged_input_requests_no_run_and_is_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(root)
-    assert clock.look(2).reason == "nothing changed"
+    assert clock.look(2).reason == NOTHING_CHANGED
     monkeypatch.setattr(input_watch, "detect_input", lambda root: pytest.fail("read again"))
-    assert clock.look(3).reason == "nothing changed"
+    assert clock.look(3).reason == NOTHING_CHANGED
 
 
 def test_a_run_is_requested_once_two_ticks_see_the_same_change(root: Root) -> None:
@@ -93,7 +93,7 @@ def test_an_edit_reverted_before_it_was_indexed_requests_no_run(root: Root) -> N
     put(root.path, "one.txt", "Scrooge slept.")
     assert clock.look(2).run_key
     put(root.path, "one.txt", CAROL["one.txt"])
-    assert clock.look(2).reason == "nothing changed"
+    assert clock.look(2).reason == NOTHING_CHANGED
     put(root.path, "one.txt", "Scrooge slept.")
     assert clock.look(2).run_key, "it was requested before, and lost"
 
@@ -127,7 +127,7 @@ def test_a_file_that_changes_while_it_is_read_defers_the_run(root: Root, monkeyp
         return manifests
 
     monkeypatch.setattr(input_watch, "detect_input", read_slowly)
-    assert clock.look().reason == "input changed while it was read"
+    assert clock.look().reason == "the input folder changed while it was read; the next look reads it again"
     monkeypatch.undo()
     assert clock.look(2).run_key
 

@@ -36,11 +36,13 @@ def scaffold(job: dg.JobDefinition) -> dict[str, Any]:
     return dict(load_run_config_yaml(text) or {})
 
 
-def test_a_scaffold_shows_every_option_that_has_a_value(root: Root) -> None:
+def test_a_scaffold_shows_every_option_with_its_value_or_among_those_without(root: Root) -> None:
     for method, job in zip(METHODS.values(), build_query_jobs(root), strict=True):
         shown = scaffold(job)
         section = getattr(Settings(), method.section).model_dump(mode="json")
         strategy = {"strategy": shown["strategy"]} if "strategy" in shown else {}
+        unset = {name for name, value in section.items() if value is None}
+        assert set(shown["settings"].pop("without_value")) == unset
         assert shown["settings"] | strategy == {name: value for name, value in section.items() if value is not None}
         assert shown["question"] == EXAMPLE_QUESTION and shown["filters"] == []
 

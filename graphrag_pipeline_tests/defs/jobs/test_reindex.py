@@ -98,6 +98,7 @@ def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None
     assert shown["asset of the snapshot"] == dg.AssetKey("index_snapshot")
     assert not stale(indexed_root)
     assert {run.tags[ONLY_STALE_TAG] for run in started} == {"true"}
+    assert {run.tags[KIND_TAG] for run in started} == {"index"}
     assert {run.tags.get(CHANGED_TAG) for run in started} == {"four.txt"}, "the bucket's and the corpus's run"
     assert {run.tags[tag] for run in started for tag in PARENT_TAGS} == {started[0].tags[STARTED_BY_TAG]}
     own = {name: tag for run in started for name, tag in run.tags.items() if name.startswith("graphrag/")}
