@@ -18,6 +18,8 @@ from graphrag_pipeline.reading.lookup import find_record
 
 MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""
+MAX_EDGES = 3_000
+"""Edges of a part of the graph; more of them cover each other in a picture."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,6 @@ def _join(rows: np.ndarray, pairs: np.ndarray, weights: np.ndarray, n_rows: int,
     place[rows] = first + np.arange(len(rows))
     ends = place[pairs]
     inside = np.flatnonzero((ends >= 0).all(axis=1)) if len(pairs) else np.arange(0)
-    kept = inside[np.lexsort((inside, -weights[inside]))][: MAX_EDGES_PER_NODE * len(rows)]
+    kept = inside[np.lexsort((inside, -weights[inside]))][: min(MAX_EDGES_PER_NODE * len(rows), MAX_EDGES)]
     found = zip(ends[kept].tolist(), weights[kept].astype(float).round(4).tolist(), strict=True)
     return tuple(GraphEdge(source, target, weight) for (source, target), weight in found)

@@ -73,6 +73,7 @@ export default class GraphPage extends Component {
   draw(isWhole = false) {
     if (isWhole && this.picture) this.picture.box = null;
     this.picture?.show(this.model, this.state.chosen);
+    if (this.picture) this.box.current.dataset.drawn = this.model.nodes.size;
     if (isWhole) this.picture?.lookAtAll();
   }
 

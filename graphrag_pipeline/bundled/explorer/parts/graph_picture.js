@@ -16,10 +16,11 @@ export async function loadDrawing() {
 
 export class GraphPicture {
   constructor({ Graph, Sigma }, container, { click, hover }) {
-    this.graph = new Graph({ type: "undirected", multi: false });
+    this.Graph = Graph;
+    this.graph = this.emptyGraph();
     this.colors = readColors();
     this.sigma = new Sigma(this.graph, container, {
-      itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, allowInvalidContainer: true,
+      itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, hideEdgesOnMove: true, allowInvalidContainer: true,
       labelFont: "system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.6, labelGridCellSize: 120,
       labelRenderedSizeThreshold: 5, minEdgeThickness: 0.4, minCameraRatio: 0.0005, maxCameraRatio: 3,
       defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings),
@@ -33,6 +34,8 @@ export class GraphPicture {
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", this.recolor);
   }
+
+  emptyGraph() { return new this.Graph({ type: "undirected", multi: false }); }
 
   recolor = () => {
     this.colors = readColors();
@@ -50,7 +53,7 @@ export class GraphPicture {
     Object.assign(this, { model, chosen });
     const near = chosen ? model.near(chosen).add(chosen) : null;
     const types = model.types();
-    this.graph.clear();
+    this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
       if (!model.open.has(key)) this.graph.addNode(key, this.nodeLook(key, node, near, types));
     }
@@ -60,6 +63,7 @@ export class GraphPicture {
       const isNear = chosen && (a === chosen || b === chosen);
       this.graph.addEdge(a, b, { size: this.edgeSize(model, a, b, weight / strongest), color: isNear ? this.colors.strong : near ? this.colors.faint : this.colors.edge, zIndex: isNear ? 1 : 0 });
     }
+    this.sigma.setGraph(this.graph);
     this.frame(model);
   }
 
