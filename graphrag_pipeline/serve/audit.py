@@ -24,12 +24,14 @@ class RequestWatch:
 
     Attributes:
         has_texts: whether the body of the request is kept.
+        is_written: whether the log has its line.
     """
 
     scope: Scope
     has_texts: bool
     trace: AnswerTrace = field(default_factory=AnswerTrace)
     text: bytes = b""
+    is_written: bool = False
 
     def see_request(self, receive: Receive) -> Receive:
         """Return `receive` that keeps the beginning of the body, if texts are wanted."""
@@ -43,10 +45,12 @@ class RequestWatch:
 
         return seen
 
-    def see_answer(self, message: Message) -> None:
-        """Look for the snapshot and the documents that a piece of the answer names."""
-        if message["type"] == "http.response.body":
-            self.trace.add(message.get("body", b""))
+    def see_answer(self, message: Message) -> bool:
+        """Look for the snapshot and the documents that a piece of the answer names; return whether it is the last."""
+        if message["type"] != "http.response.body":
+            return False
+        self.trace.add(message.get("body", b""))
+        return not message.get("more_body", False)
 
 
 class Audit:
@@ -60,7 +64,10 @@ class Audit:
         return RequestWatch(scope, self._log.has_texts)
 
     def write(self, watch: RequestWatch, status: int, seconds: float) -> None:
-        """Write the line about a request that ended; a failure is an error in the server's own log."""
+        """Write the line about a request, unless it is written; a failure is an error in the server's own log."""
+        if watch.is_written:
+            return
+        watch.is_written = True
         scope = watch.scope
         reader, route = scope.get("state", {}).get("reader"), scope.get("state", {}).get("route")
         target = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" if self._log.has_texts else ""

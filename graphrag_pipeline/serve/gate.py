@@ -63,8 +63,8 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            if watch:
-                watch.see_answer(message)
+            if self._audit and watch and watch.see_answer(message):  # no answer ends without its line
+                self._audit.write(watch, status, time.perf_counter() - started)
             await send(message)
 
         try:

@@ -192,6 +192,13 @@ def global_tokens(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("global_tokens"))
 
 
+def permissions(workspace: Workspace) -> list[Figure]:
+    """Measure the cost of a view, and ask for 300 canary documents on every route: see `permissions.py`."""
+    from graphrag_pipeline_tests.bench.permissions import run
+
+    return run(workspace.empty_folder("permissions"))
+
+
 def stability(workspace: Workspace) -> list[Figure]:
     """Count communities that stay when one of 100 articles is removed and restored: see `stability.py`."""
     from graphrag_pipeline_tests.bench.stability import run
@@ -249,6 +256,7 @@ _FAST = (
     selection,
     terms,
     global_tokens,
+    permissions,
     stability,
     model_engine,
     model_calls,

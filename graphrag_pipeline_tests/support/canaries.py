@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ def make_canaries(n: int, seed: int = 7) -> list[Canary]:
     draw, used = random.Random(seed), set[str]()
 
     def word() -> str:
-        while (made := "".join(draw.sample(_SYLLABLES, 3)).capitalize()) in used:
+        while (made := "".join(draw.sample(_SYLLABLES, 4)).capitalize()) in used:
             pass
         used.add(made)
         return made
@@ -114,20 +115,23 @@ class Asked:
     names_canary: bool = False
 
 
-def list_requests(openapi: Mapping[str, Any], words: Sequence[str], keys: Sequence[str]) -> Iterator[Asked]:
+def list_requests(openapi: Mapping[str, Any], words: Sequence[str], keys: Sequence[str], root: str) -> Iterator[Asked]:
     """Yield requests for every route of an OpenAPI document.
 
     Args:
+        root: name of the only served root.
         words: of a canary, tried as the value of every text.
         keys: of records, tried as the parameter of every path.
     """
     for path, operations in openapi["paths"].items():
         for method, operation in operations.items():
-            places = [path] if "{" not in path else [_fill(path, key) for key in (*keys, *words)]
+            places = [path] if "{" not in path else [_fill(path, key) for key in (*keys, words[0])]
             for place in places:
                 is_named = any(word in place for word in words)
                 if method == "post":
-                    yield from (Asked("POST", place, (), body, is_named or has) for body, has in _bodies(path, words))
+                    yield from (
+                        Asked("POST", place, (), body, is_named or has) for body, has in _bodies(path, words, root)
+                    )
                     continue
                 yield Asked("GET", place, (), "", is_named)
                 for parameter in operation.get("parameters", ()):
@@ -150,13 +154,18 @@ def _values(schema: Mapping[str, Any], words: Sequence[str]) -> list[str]:
         return ["0", "1", "3"]
     if any(option.get("type") == "boolean" for option in options):
         return ["true", "false"]
-    return [*words, "Bob Cratchit", "PERSON", "project~x", "level=secret", "title", "a"]
+    return [words[0], f"project={words[-1]}", "Bob Cratchit", "PERSON", "level=secret"]
 
 
-def _bodies(path: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    if path not in ("/search", "/search/stream", "/explain", "/follow-ups"):
+def _bodies(path: str, words: Sequence[str], root: str) -> Iterator[tuple[str, bool]]:
+    if path not in ("/search", "/search/stream", "/explain", "/follow-ups", "/v1/chat/completions"):
         return
     for question, has in (("Who met Bob Cratchit?", False), (f"Who is {words[0]} {words[1]}?", True)):
+        if path == "/v1/chat/completions":
+            said = {"messages": [{"role": "user", "content": question}]}
+            yield from ((json.dumps({"model": f"{root}:{name}", **said}), has) for name in METHODS)
+            yield json.dumps({"model": f"{root}:basic", "stream": True, **said}), has
+            continue
         if path == "/follow-ups":
             yield json.dumps({"question": question}), has
             continue
@@ -170,10 +179,38 @@ def _bodies(path: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
             yield json.dumps({"question": question, "filters": [text]}), has or words[-1] in text
 
 
+def list_tool_calls(words: Sequence[str], keys: Sequence[str]) -> Iterator[Asked]:
+    """Yield calls of every tool for agents, as MCP's requests over HTTP."""
+    questions = ("Who met Bob Cratchit?", f"Who is {words[0]} {words[1]}?")
+    calls: list[tuple[str, dict[str, Any]]] = [("filters", {}), ("roots", {})]
+    calls += [(tool, {"question": one}) for tool in ("search", "context") for one in questions]
+    calls += [("context", {"question": questions[0], "method": method}) for method in METHODS]
+    calls += [("search", {"question": questions[0], "filters": [f"project={words[-1]}"]})]
+    calls += [(tool, {"name": one}) for tool in ("entity", "neighbours", "report") for one in (*keys, words[0])]
+    calls += [("document_passage", {"document": one}) for one in (*keys, words[0])]
+    for number, (tool, arguments) in enumerate(calls):
+        call = {"method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        text = json.dumps(arguments)
+        yield Asked(
+            "POST", "/mcp", (), json.dumps({"jsonrpc": "2.0", "id": number, **call}), any(w in text for w in words)
+        )
+
+
+WITHHELD = ("/metrics", "/costs", "/evaluations", "/snapshots")
+"""Routes that show less, or nothing, to principals with filters: facts of the server, of money, and of history."""
+_VARYING = re.compile(r'\\?"(seconds|created)\\?": ?[0-9.e-]+|\bchatcmpl-[0-9a-f]+|127\.0\.0\.1:\d+|\b[0-9a-f]{16}\b')
+
+
+def is_same(answer: tuple[int, str], other: tuple[int, str]) -> bool:
+    """Return whether two answers are equal, apart from ids of snapshots and times."""
+    return answer[0] == other[0] and _VARYING.sub("", answer[1]) == _VARYING.sub("", other[1])
+
+
 def send(client: Any, asked: Asked, key: str = "") -> tuple[int, str]:
-    """Return the status and the body of the answer, without what may differ between two equal indexes: its id, time."""
+    """Return the status and the body of the answer."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     headers |= {"content-type": "application/json"} if asked.body else {}
+    headers |= {"accept": "application/json, text/event-stream"} if asked.path == "/mcp" else {}
     answer = client.request(
         asked.method, asked.path, params=list(asked.params), content=asked.body or None, headers=headers
     )
