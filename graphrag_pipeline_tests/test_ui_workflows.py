@@ -7,6 +7,7 @@ Daemon, webserver, code server and the model behind HTTP are real processes. Run
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +73,23 @@ def test_sensor_and_schedule_switched_on_in_the_ui_follow_the_folder(browser: An
     root = make_root(tmp_path / "root", settings=EACH_MINUTE)
     with running_dagster(root) as server:
         sensor = f"{server}/locations/{LOCATION}/sensors/input_folder_sensor"
-        switch(browser, sensor)
+        switch(browser, sensor, is_on=True)
         wait_until(lambda: len(texts(root)) == 3, PATIENCE_S)
         for n_runs, text in enumerate(("They say that Scrooge saw the yellow fog.", "Scrooge saw the cold rain."), 2):
             put(root.path, "four.txt", text)
-            wait_until(lambda text=text: texts(root).get("four.txt", "").strip() == text, PATIENCE_S)
+            wait_until(partial(is_indexed, root, "four.txt", text), PATIENCE_S)
             assert len(requested(server)) == n_runs
         show(browser, f"{server}/runs", "reindex_stale", "input_folder_sensor")
         keep(browser, "sensor")
 
-        switch(browser, sensor)
+        switch(browser, sensor, is_on=False)
         schedule = f"{server}/locations/{LOCATION}/schedules/reindex_schedule"
-        switch(browser, schedule)
+        switch(browser, schedule, is_on=True)
         (root.path / "input" / "four.txt").unlink()
         wait_until(lambda: "four.txt" not in texts(root), PATIENCE_S)
         show(browser, f"{server}/runs", "reindex_stale", "reindex_schedule")
         keep(browser, "schedule")
-        switch(browser, schedule)
+        switch(browser, schedule, is_on=False)
         wait_until(lambda: {status for _, status in requested(server)} == {"SUCCESS"}, PATIENCE_S)
     assert find_stale(root, detect_input(root)) == []
 
@@ -132,7 +133,8 @@ def see_stale(browser: Any, server: str) -> None:
     keep(browser, "stale_asset")
     assert not show_catalog(browser, server).count("Code version"), "Dagster knows the prompt after a reload only"
     click(browser, "//button[contains(., 'Reload definitions')]")
-    wait_for_text(browser, "Code version")
+    wait_for_text(browser, "Definitions reloaded!")
+    wait_until(lambda: "Code version" in show_catalog(browser, server), PATIENCE_S)
     keep(browser, "stale_catalog")
     see_in_graph(browser, server, "Unsynced (1)", "2 / 3 Passed", "1 / 2 Passed")
     keep(browser, "stale_graph")
@@ -150,7 +152,9 @@ def see_fresh(browser: Any, server: str) -> None:
 def show_catalog(browser: Any, server: str) -> str:
     """Return the text of the catalog, once it shows the status of each asset."""
     show(browser, f"{server}/assets", "Reload definitions", "index_snapshot", "Materialized")
-    return str(wait_until(lambda: text if "Loading" not in (text := wait_for_text(browser, "Status")) else "", 60))
+    return str(
+        wait_until(lambda: text if "Loading" not in (text := wait_for_text(browser, "Status")) else "", PATIENCE_S)
+    )
 
 
 def see_in_graph(browser: Any, server: str, *expected: str) -> None:
@@ -167,6 +171,10 @@ def texts(root: Root) -> dict[str, str]:
     if not opened.snapshots.current():
         return {}
     return {row["path"]: row["text"] for row in opened.snapshots.open().table("documents").to_pylist()}
+
+
+def is_indexed(root: Root, path: str, text: str) -> bool:
+    return texts(root).get(path, "").strip() == text
 
 
 def requested(server: str) -> list[tuple[str, str]]:

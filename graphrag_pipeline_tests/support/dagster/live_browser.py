@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,8 @@ _ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --hide-scrollbars --enable-unsafe-swiftshader"
 )
-_PATIENCE_S = 60
+_PATIENCE_S = 180  # for a page on a busy machine
+_SETTLE_S = 3  # until a page knows the state of a switch
 _MATERIALIZE_ALL = (
     "//button[contains(., 'Materialize all')]",
     "//button[.='All']",
@@ -98,17 +100,24 @@ def materialize_all(browser: Any, server: str) -> int:
     return len(_MATERIALIZE_ALL)
 
 
-def switch(browser: Any, address: str) -> None:
-    """Switch a sensor or a schedule on or off on its page, and wait until the page shows it."""
-    show(browser, address, "Running")
-    [box] = wait_until(lambda: browser.find_elements("css selector", "input[type=checkbox]"), _PATIENCE_S)
-    was_on = box.is_selected()
-    browser.execute_script("arguments[0].click()", box)
-    wait_until(lambda: _is_selected(browser) != was_on, _PATIENCE_S)
+def switch(browser: Any, address: str, is_on: bool) -> None:
+    """Switch a sensor or a schedule on or off on its page, and wait until the page, opened again, shows it."""
+    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 
+    def is_switched() -> bool:
+        show(browser, address, "Running")
+        time.sleep(_SETTLE_S)
+        try:
+            box = browser.find_element("css selector", "input[type=checkbox]")
+            if box.is_selected() == is_on:
+                return True
+            browser.execute_script("arguments[0].click()", box)
+        except (NoSuchElementException, StaleElementReferenceException):
+            return False
+        time.sleep(_SETTLE_S)
+        return False
 
-def _is_selected(browser: Any) -> bool:
-    return bool(browser.find_element("css selector", "input[type=checkbox]").is_selected())
+    wait_until(is_switched, 2 * _PATIENCE_S)
 
 
 def keep(browser: Any, name: str) -> None:

@@ -8,20 +8,25 @@ Needs Debian's `chromium` and `chromium-driver`, and Pillow.
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import yaml
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import launch_job, running_dagster, wait_for_run
 from graphrag_pipeline_tests.support.documentation.explorer_pictures import picture_explorer
+from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.support.paths import REPOSITORY, SAMPLE_ROOT
 
 if TYPE_CHECKING:
@@ -56,6 +61,7 @@ def main() -> int:
         set_schedule(root)
         with running_dagster(root) as server, running_chromium(1280, 760) as browser:
             pictures["automation.png"] = picture_automation(browser, server)
+        pictures["costs.png"] = picture_costs(Path(folder) / "paid")
     pictures |= {name: as_picture(png) for name, png in explored.items()}
     PICTURES.mkdir(exist_ok=True)
     sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
@@ -134,6 +140,27 @@ def picture_automation(browser: Any, server: str) -> Image:
     show(browser, f"{server}/automation", "input_folder_sensor", "reindex_schedule")
     time.sleep(_SETTLE_S)
     return picture_of(browser)
+
+
+def picture_costs(path: Path) -> Image:
+    """Costs of an index, a question and a trial by the test model, whose prices are those of a small model."""
+    chat, vectors = {"prompt_price": 0.15, "completion_price": 0.6}, {"prompt_price": 0.02, "completion_price": 0.0}
+    with patch.dict(os.environ, {KEY_VARIABLE: KEY}), running_model_server() as model:
+        root = make_model_root(
+            path, model.base_url, 6, chat_model=chat, embedding_model=vectors, budget={"max_cost": 2.0}
+        )
+        for words in (("index",), ("query", "Who was trusted?"), ("try", "extracted_graph", "--sample", "2")):
+            result = run(*words, "--root", root.path)
+            assert result.returncode == 0, result.stderr
+            if words == ("index",):
+                prompt = root.path / "prompts" / "extract_graph.txt"
+                prompt.write_text(f"Name nobody twice.\n{prompt.read_text(encoding='utf-8')}", encoding="utf-8")
+        with running_dagster(root) as server, running_chromium(1280, 1500) as browser:
+            assert wait_for_run(server, launch_job(server, "observe_sources")) == "SUCCESS"
+            show(browser, f"{server}/assets/costs", "last paid runs")
+            click(browser, "//*[text()='Hide navigation']")
+            time.sleep(_SETTLE_S)
+            return picture_of(browser)
 
 
 def picture_of(browser: Any) -> Image:
