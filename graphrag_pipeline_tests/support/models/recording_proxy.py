@@ -7,9 +7,10 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import urlsplit
 
 _PASSED_ON = ("authorization", "api-key", "content-type", "accept")
@@ -59,10 +60,11 @@ class _QuietServer(ThreadingHTTPServer):
 
 
 def _usage_of(reply: bytes) -> tuple[int, int]:
-    try:
-        usage = json.loads(reply).get("usage") or {}
-    except (ValueError, AttributeError):
-        return 0, 0
+    """Return the tokens that a reply reports, whole or as a stream; zeros without any."""
+    usage: dict[str, Any] = {}
+    for part in reply.splitlines() if reply.startswith(b"data:") else [reply]:
+        with suppress(ValueError, AttributeError):
+            usage = json.loads(part.removeprefix(b"data:")).get("usage") or usage
     return int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
 
 
