@@ -12,16 +12,34 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.serve.errors import ApiError
-from graphrag_pipeline.serve.readers import ReaderOfAll
+from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.editing import add_key
+from graphrag_pipeline.access.rules import FollowedRules
+from graphrag_pipeline.access.view_settings import find_view
+from graphrag_pipeline.access.views import build_view
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.dagster.live_browser import keep, running_chromium, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 from graphrag_pipeline_tests.support.explored_roots import make_explored_root, make_hostile_root
+from graphrag_pipeline_tests.support.explorer_pages import (
+    CONTRAST,
+    IS_INSIDE,
+    LUMINANCE,
+    PATIENCE_S,
+    find,
+    is_fitting,
+    marked,
+    press,
+    resize,
+    scheme,
+    tab_to,
+    use_key,
+    visit,
+)
 from graphrag_pipeline_tests.support.serving import running_server
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 WIDE, NARROW = (1400, 1000), (390, 844)
-PATIENCE_S = 30
 PAGES = {
     "ask": ("Ask", "Method", "Strategy", "Begin with"),
     "graph": ("Graph", "Shown", "entities"),
@@ -62,55 +80,6 @@ def browser(chromium: Any) -> Iterator[Any]:
     yield chromium
     logged = [one["message"] for one in chromium.get_log("browser") if one["level"] == "SEVERE"]
     assert [message for message in logged if "401" not in message and "404" not in message] == []
-
-
-def resize(browser: Any, size: tuple[int, int]) -> None:
-    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-
-def scheme(browser: Any, name: str) -> None:
-    features = {"features": [{"name": "prefers-color-scheme", "value": name}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
-
-
-def visit(browser: Any, server: str, page: str, root: str = "carol") -> None:
-    """Open a page of the explorer anew, on a root."""
-    browser.get(f"{server}/static/icon.svg")
-    browser.execute_script("sessionStorage.setItem('graphrag-root', arguments[0])", root)
-    browser.get(f"{server}/#/{page}")
-
-
-def find(browser: Any, selector: str) -> Any:
-    return wait_until(lambda: browser.find_elements("css selector", selector), PATIENCE_S)[0]
-
-
-def press(browser: Any, *keys: str) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    ActionChains(browser).send_keys(*keys).perform()
-
-
-def tab_to(browser: Any, test: str, most: int = 80) -> None:
-    """Press Tab until the focused element `e` passes a test in JavaScript.
-
-    Raises:
-        AssertionError: it does not within `most` presses.
-    """
-    for _ in range(most):
-        press(browser, "\ue004")
-        if browser.execute_script(f"const e = document.activeElement; return Boolean({test})"):
-            return
-    raise AssertionError(f"Tab never reached an element with {test}")
-
-
-def marked(browser: Any) -> str:
-    """Return the marked text of a document; mentions divide it."""
-    return "".join(browser.execute_script("return [...document.querySelectorAll('mark')].map((e) => e.textContent)"))
-
-
-def is_fitting(browser: Any) -> bool:
-    return bool(browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"))
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -297,21 +266,6 @@ def test_dark_mode_is_dark_with_readable_contrast(browser: Any, server: str, pag
     )
 
 
-IS_INSIDE = """
-    const mark = arguments[0].getBoundingClientRect(), box = 
-        document.querySelector('.document-text').getBoundingClientRect();
-    return mark.top >= box.top - 1 && mark.bottom <= box.bottom + 1 && mark.top >= 0 && mark.bottom <= innerHeight;"""
-LUMINANCE = """
-    const luminance = (color) => { const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((v) => { v /= 255;
-        return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };"""
-CONTRAST = f"""{LUMINANCE}
-    let back = arguments[0];
-    const isClear = (element) => getComputedStyle(element).backgroundColor === 'rgba(0, 0, 0, 0)';
-    while (back.parentElement && isClear(back)) back = back.parentElement;
-    const [a, b] = [getComputedStyle(arguments[0]).color, getComputedStyle(back).backgroundColor].map(luminance);
-    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);"""
-
 HOSTILE_PAGES = (
     *("ask?q=Who%20is%20Scrooge%3F", "graph", "communities", "communities?view=treemap", "communities?view=reports"),
     *("communities/0", "entities", "entities/0", "documents", "documents/0", "snapshots", "quality"),
@@ -340,26 +294,42 @@ def test_control_characters_of_a_document_are_shown(browser: Any, server: str) -
     assert browser.execute_script("return window.pwned") is None
 
 
-class OneKey:
-    """Rules with one key, to see how the explorer asks for it."""
+@pytest.fixture(scope="module")
+def guarded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+    """Yield the address of a server with access rules, the key of all, and that of a reader of two.txt only."""
+    rules = tmp_path_factory.mktemp("rules") / "access.yaml"
+    filters = ("path=two.txt",)
+    whole, narrow = add_key(rules, "editor", ["carol"], is_whole=True), add_key(rules, "reader", ["carol"], filters)
+    build_view("carol", Root(root), filters, ViewRules())
+    with running_server({"carol": root}, find_view, authenticator=FollowedRules(rules)) as running:
+        yield running.url, whole, narrow
 
-    def authenticate(self, authorization: str | None) -> ReaderOfAll:
-        if authorization != "Bearer right":
-            raise ApiError(401, "not_authenticated", "This server needs a key.", "Send it in the header Authorization.")
-        return ReaderOfAll()
+
+def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: Any, guarded: tuple) -> None:
+    address, key, _ = guarded
+    visit(browser, address, "entities")
+    wait_for_text(browser, "Key of this server")
+    use_key(browser, "wrong")
+    wait_for_text(browser, "Key of this server", "Forget the key")
+    use_key(browser, key)
+    wait_for_text(browser, "FEZZIWIG", "Change the key")
+    kept = browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]")
+    assert kept == [key, 0]
+    assert key not in browser.current_url
 
 
-def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: Any, root: Path) -> None:
-    with running_server({"carol": root}, authenticator=OneKey()) as running:
-        visit(browser, running.url, "entities")
-        wait_for_text(browser, "Key of this server")
-        find(browser, "input[name=key]").send_keys("wrong\ue007")
-        wait_for_text(browser, "Key of this server", "Forget the key")
-        find(browser, "input[name=key]").clear()
-        find(browser, "input[name=key]").send_keys("right\ue007")
-        wait_for_text(browser, "FEZZIWIG", "Change the key")
-        assert browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]") == [
-            "right",
-            0,
-        ]
-        assert "right" not in browser.current_url
+def test_a_reader_with_filters_sees_pages_of_the_documents_that_pass(browser: Any, guarded: tuple) -> None:
+    address, _, key = guarded
+    visit(browser, address, "entities")
+    browser.execute_script("sessionStorage.setItem('graphrag-key', arguments[0])", key)
+    for page, expected in (
+        ("entities", "TINY TIM"),
+        ("documents", "two.txt"),
+        ("graph", "Shown"),
+        ("communities", "entit"),
+    ):
+        visit(browser, address, page)
+        assert not {"FEZZIWIG", "Fezziwig", "one.txt", "hostile"} & set(wait_for_text(browser, expected).split())
+    visit(browser, address, "quality")
+    wait_for_text(browser, "Your key does not show figures of the whole index.", "Your key does not show costs.")
+    browser.execute_script("sessionStorage.clear()")

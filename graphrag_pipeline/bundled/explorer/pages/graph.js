@@ -120,8 +120,8 @@ export default class GraphPage extends Component {
     for (const one of path ?? []) await this.openOne(one);
   }
 
-  surround = (entity) => this.attempt(async () => {
-    const part = (await get("/graph", { entity, depth: this.props.at.params.depth ?? 1, type: this.props.at.params.type, limit: 200 })).graph;
+  surround = (entity, depth = this.props.at.params.depth ?? 1) => this.attempt(async () => {
+    const part = (await get("/graph", { entity, depth, type: this.props.at.params.type, limit: 200 })).graph;
     const keys = this.model.add(part);
     this.setState({ chosen: keys[0], found: null, announced: `${part.nodes.length} entities around ${part.nodes[0].title}` }, () => this.draw());
     this.picture?.lookAt(keys);
@@ -170,7 +170,7 @@ export default class GraphPage extends Component {
         </div>
         <section class="beside-graph" aria-label="Shown in the picture">
           <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
-          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} surround=${() => this.surround(node.number)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
+          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} surround=${(depth) => this.surround(node.number, depth)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
@@ -187,7 +187,7 @@ function Chosen({ node, isOpen, toggle, surround, near, choose }) {
   return html`<div class="chosen"><h2>${visible(node.title)}</h2>
     <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${visible(node.type)}, ${count(node.size, "relationship")}`}</p>
     <p class="buttons">${isCommunity ? html`<button class="main" onClick=${toggle}>${isOpen ? "Close" : "Open"} the community</button> <a href=${link("communities", node.number)}>Report</a>`
-      : html`<button class="main" onClick=${surround}>Show its surroundings</button> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
+      : html`<button class="main" onClick=${() => surround(1)}>Show its surroundings</button> <button onClick=${() => surround(2)}>Two steps</button> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
     ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${visible(one.title)}</button></li>`)}</ul></details>`}
   </div>`;
 }
