@@ -63,8 +63,10 @@ class CostsAnswer(Answered):
 
 
 def _snapshots(_: ApiCall, lease: IndexLease) -> Any:
-    facts = [_shown(one, lease) for one in list_snapshots(lease.root.snapshots)]
-    return lease.answer(snapshots=facts)
+    listed = list_snapshots(lease.root.snapshots)
+    if not lease.is_whole:  # an earlier one of a view may hold documents that are no longer permitted
+        listed = [facts for facts in listed if facts.id == lease.snapshot]
+    return lease.answer(snapshots=[_shown(one, lease) for one in listed])
 
 
 def _snapshot(call: ApiCall, lease: IndexLease) -> Any:

@@ -49,7 +49,7 @@ PAGES = {
     "entities": ("Entities", "FEZZIWIG", "PERSON", "8 rows"),
     "documents": ("Documents", "one.txt", "four.txt", "indexed, 1 text unit"),
     "snapshots": ("Snapshots", "published", "four.txt", "because of"),
-    "quality": ("Quality and cost", "retrieval_test", "0.875", "text_unit_coverage", "0.8", "Paid: $0.00"),
+    "quality": ("Quality and cost", "retrieval_test", "0.875", "text unit coverage", "0.8", "Paid: $0.00"),
 }
 
 

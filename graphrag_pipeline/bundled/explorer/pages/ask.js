@@ -133,7 +133,7 @@ function Question({ at, submit, isBusy, stop, forget }) {
       }}></textarea></label>
     <label>Method <select name="method" defaultValue=${method}>${METHODS.map((one) => html`<option selected=${one === method}>${one}</option>`)}</select></label>
     <label>Strategy <select name="strategy">${STRATEGIES.map((one) => html`<option selected=${one === strategy}>${one}</option>`)}</select></label>
-    <label>Filters <input name="filter" defaultValue=${filter} placeholder="year>=2024; path=a*" /></label>
+    <label>Filters <input name="filter" defaultValue=${filter} placeholder="year>=2024; source=reuters" /></label>
     <div class="buttons"><button class="main">Ask</button>
       ${isBusy && html`<button type="button" onClick=${stop}>Stop</button>`}
       ${forget && html`<button type="button" onClick=${forget}>New conversation</button>`}</div>

@@ -39,7 +39,7 @@ function Figures({ evaluations }) {
     const found = evaluations.filter((one) => one.name === name);
     const figures = [...new Set(found.flatMap((one) => Object.keys(flatten(one.values))))];
     const columns = snapshots.filter((id) => found.some((one) => one.snapshot === id));
-    return html`<h3>${visible(name)}</h3><${Table} label=${name} rows=${figures} columns=${[["Figure", (figure) => visible(figure)],
+    return html`<h3>${visible(name)}</h3><${Table} label=${name} rows=${figures} columns=${[["Figure", (figure) => visible(figure.replaceAll("_", " "))],
       ...columns.map((id) => [html`<code>${id}</code>`, (figure) => number(flatten(found.find((one) => one.snapshot === id).values)[figure]), "number"])]} />`;
   });
 }
