@@ -63,10 +63,10 @@ def parse_filter(text: str) -> Filter:
     if match is None and (listed := _IN.fullmatch(text)):
         field, operator, written = listed.group(1), "=", listed.group(2)
     values = _read_values(written) if operator in ("=", "==", "!=") else (_unquote(written.strip()),)
-    if not field or not written.strip():
+    if not field or not written.strip() or written.lstrip().startswith("="):
         raise PipelineError(
             f"filter {text!r}: write FIELD OPERATOR VALUE, such as year>=2024 or source=reuters,bbc; operators: "
-            "= != < <= > >= ~ (contains)"
+            "= != < <= > >= ~ (contains); a value that begins with = stands in quotes"
         )
     return Filter(text.strip(), field, operator.replace("==", "="), values)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,37 +20,84 @@ from typing import Any
 from graphrag_pipeline.access.access_file import AuditRules
 from graphrag_pipeline.filesystem import files
 
-_DOCUMENT = re.compile(rb'document_id\\*":\s*\\*"([^"\\]{1,200})')
-_SNAPSHOT = re.compile(rb'\\*"snapshot\\*":\s*\\*"([0-9a-f]{16})')
-_ROOT = re.compile(rb'\\*"root\\*":\s*\\*"([A-Za-z0-9_.-]{1,100})\\*"')
-_OVERLAP = 400
-"""Bytes of a piece of an answer that are looked at again with the next one, since a name may be cut."""
 _MEGABYTE = 1_000_000
+_OF_DOCUMENTS = frozenset({"metadata", "options", "values"})
+"""Keys below which documents and requests choose the names, so that nothing there is read as an id."""
 
 
 class AnswerTrace:
-    """The root, the snapshot and the documents that an answer names, found in its bytes while they are sent."""
+    """The root, the snapshot and the documents that an answer names.
+
+    The answer is read as JSON, or as events of JSON, when it is complete: text inside it, of a question or of a
+    document, is never taken for a name.
+    """
 
     def __init__(self) -> None:
         self.snapshot = ""
         self.root = ""
         self._documents: dict[str, None] = {}
-        self._end = b""
+        self._pieces: list[bytes] = []
 
     def add(self, piece: bytes) -> None:
-        """Look at the next piece of the answer."""
-        content = self._end + piece
-        self._documents |= {found.decode("utf-8", "replace"): None for found in _DOCUMENT.findall(content)}
-        if not self.snapshot and (match := _SNAPSHOT.search(content)):
-            self.snapshot = match.group(1).decode()
-        if not self.root and (match := _ROOT.search(content)):
-            self.root = match.group(1).decode()
-        self._end = content[-_OVERLAP:]
+        """Keep the next piece of the answer."""
+        self._pieces.append(piece)
+
+    def finish(self) -> None:
+        """Read the answer."""
+        for value in _read_values(b"".join(self._pieces)):
+            self._read(value)
+        self._pieces.clear()
 
     @property
     def documents(self) -> list[str]:
         """Ids of the documents, in the order of the answer."""
         return list(self._documents)
+
+    def _read(self, value: Any) -> None:
+        for part in (value, _part(value, "result", "structuredContent")):
+            self.snapshot = self.snapshot or _text(part, "snapshot")
+            self.root = self.root or _text(part, "root")
+        self._documents |= dict.fromkeys(_document_ids(value))
+
+
+def _read_values(content: bytes) -> list[Any]:
+    """Return the JSON of an answer: one value, or one for each event; none if it is something else."""
+    try:
+        return [json.loads(content)]
+    except ValueError:
+        events = [line[6:] for line in content.splitlines() if line.startswith(b"data: ")]
+    found = []
+    for event in events:
+        with suppress(ValueError):
+            found.append(json.loads(event))
+    return found
+
+
+def _part(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _text(value: Any, key: str) -> str:
+    found = _part(value, key)
+    return found if isinstance(found, str) else ""
+
+
+def _document_ids(value: Any) -> Iterator[str]:
+    """Yield the ids of documents: values of `document_id`, and `id` of what stands at `document` and `documents`."""
+    if isinstance(value, list):
+        for element in value:
+            yield from _document_ids(element)
+    for key, held in value.items() if isinstance(value, dict) else ():
+        if key == "document_id" and isinstance(held, str):
+            yield held
+        elif key == "document":
+            yield from filter(None, [_text(held, "id")])
+        elif key == "documents" and isinstance(held, list):
+            yield from filter(None, (_text(one, "id") for one in held))
+        if key not in _OF_DOCUMENTS:
+            yield from _document_ids(held)
 
 
 class AuditLog:

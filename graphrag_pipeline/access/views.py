@@ -94,6 +94,24 @@ def build_view(
     return _report(name, view, tuple(filters), time.monotonic() - started)
 
 
+def take_down_view(root: Root, filters: Sequence[str], rules: ViewRules) -> bool:
+    """Remove what was made of a view if a document of it does not pass any more; return whether it was.
+
+    All views are looked at before the first one is made, so that none waits for another to lose a document.
+
+    Raises:
+        PipelineError: the input cannot be read.
+    """
+    if not (find_view(root.path, filters) / "settings.yaml").exists():
+        return False
+    with _one_builder(root.path):
+        view = write_view(root, filters, rules)
+        is_refused = not _published_ids(root).isdisjoint(_find_gone(view))
+        if is_refused:
+            _start_over(view)
+    return is_refused
+
+
 def _bring_up_to_date(root: Root, view: Root, gone: Collection[str], observer: RunObserver | None) -> Root:
     """Index what changed; a view with a document that its root still has, but that does not pass, starts over."""
     if not _published_ids(root).isdisjoint(gone):

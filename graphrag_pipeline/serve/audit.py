@@ -16,6 +16,8 @@ from graphrag_pipeline.errors import PipelineError
 
 _log = logging.getLogger(__name__)
 _MAX_TEXT_BYTES = 100_000
+_MAX_PATH = 200
+"""Characters of the path of a request that no route took, such as one without a key."""
 
 
 @dataclass
@@ -46,7 +48,7 @@ class RequestWatch:
         return seen
 
     def see_answer(self, message: Message) -> bool:
-        """Look for the snapshot and the documents that a piece of the answer names; return whether it is the last."""
+        """Keep a piece of the answer, for the names in it; return whether it is the last."""
         if message["type"] != "http.response.body":
             return False
         self.trace.add(message.get("body", b""))
@@ -69,6 +71,7 @@ class Audit:
             return
         watch.is_written = True
         scope = watch.scope
+        watch.trace.finish()
         reader, route = scope.get("state", {}).get("reader"), scope.get("state", {}).get("route")
         target = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" if self._log.has_texts else ""
         entry = {
@@ -77,11 +80,11 @@ class Audit:
             "subject": getattr(reader, "subject", ""),
             "client": (scope.get("client") or ("",))[0],
             "method": scope["method"],
-            "route": route or "other",
+            "route": route or scope["path"][:_MAX_PATH],
             "status": status,
             "root": watch.trace.root,
             "snapshot": watch.trace.snapshot,
-            "documents": watch.trace.documents,
+            "documents": watch.trace.documents or _asked_document(route, scope),
             "seconds": round(seconds, 3),
             "target": target.rstrip("?"),
             "request": watch.text.decode("utf-8", "replace"),
@@ -90,3 +93,9 @@ class Audit:
             self._log.write(entry)
         except PipelineError as error:
             _log.error("the audit log misses a request: %s", error)
+
+
+def _asked_document(route: str | None, scope: Scope) -> list[str]:
+    """Return the key of the document that the path names, for answers that do not name it, such as its mentions."""
+    is_document = bool(route) and str(route).startswith("/documents/{key}")
+    return [scope.get("path_params", {}).get("key", "")] if is_document else []

@@ -114,6 +114,8 @@ def error_of(error: Exception) -> ApiError:
         return NotReadyError("The index cannot be read now.")
     if isinstance(error, PipelineError):
         return InvalidRequestError(str(error))
+    if isinstance(error, OverflowError):
+        return InvalidRequestError("A number of the request is too large.")
     return ApiError(500, "internal", "The server failed.", "Report it to the operator, who has the log.")
 
 

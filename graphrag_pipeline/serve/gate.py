@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.endpoint import answer_error
-from graphrag_pipeline.serve.errors import ApiError
+from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
 from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits, too_large
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.readers import Authenticator
@@ -101,13 +101,16 @@ def _check_head(scope: Scope, limits: ServerLimits) -> dict[bytes, str]:
     """Return the headers that the gate reads.
 
     Raises:
-        ApiError: the target, the headers or the announced body are too large.
+        ApiError: the target, the headers or the announced body are too large, or a header is doubled.
     """
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
         raise ApiError(414, "too_long", f"The address has more than {MAX_TARGET_BYTES:,} bytes.", "Use a shorter one.")
     if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
         raise ApiError(431, "too_long", f"The headers have more than {MAX_HEADER_BYTES:,} bytes.", "Send fewer.")
     wanted = (b"authorization", b"content-length", b"host")
+    names = [name for name, _ in scope["headers"] if name in wanted]
+    if len(names) != len(set(names)):  # a proxy in front may have read the other one
+        raise InvalidRequestError("A header that names the host, the length or the key is sent twice.", "Send it once.")
     found = {name: value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
     if int(found.get(b"content-length", "0")) > limits.max_body_bytes:
         raise too_large(limits.max_body_bytes)

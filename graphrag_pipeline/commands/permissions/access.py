@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -131,6 +132,8 @@ def build(
     found = load_access_file(find_access_file(file, roots))
     needed = found.all_filters()
     reports, failed = [], []
+    if not check:
+        _take_down_all(roots, needed, found)
     for name, opened in roots.items():
         for filters in sorted(needed.get(name, ())):
             try:
@@ -148,6 +151,18 @@ def build(
     for text in failed:
         echo(f"error: {text}", err=True, style="error")
     raise typer.Exit(int(bool(failed) or any(report.problems for report in reports)))
+
+
+def _take_down_all(
+    roots: Mapping[str, Root], needed: Mapping[str, Collection[tuple[str, ...]]], found: AccessFile
+) -> None:
+    """Empty the views that hold a document which is not permitted any more, before any view is made."""
+    from graphrag_pipeline.access.views import take_down_view
+
+    for name, opened in roots.items():
+        for filters in sorted(needed.get(name, ())):
+            with suppress(PipelineError):  # making it tells the same error
+                take_down_view(opened, filters, found.views)
 
 
 def _build_one(name: str, root: Root, filters: tuple[str, ...], found: AccessFile, is_check: bool) -> ViewReport:
