@@ -6,6 +6,7 @@ Keep out: the file (`access/audit.py`).
 from __future__ import annotations
 
 import logging
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -16,8 +17,8 @@ from graphrag_pipeline.errors import PipelineError
 
 _log = logging.getLogger(__name__)
 _MAX_TEXT_BYTES = 100_000
-_MAX_PATH = 200
-"""Characters of the path of a request that no route took, such as one without a key."""
+_KEY = re.compile(r"\d{1,15}|[0-9a-f]{16,128}")
+"""A number or an id of a record; any other key is a text of the request."""
 
 
 @dataclass
@@ -80,11 +81,11 @@ class Audit:
             "subject": getattr(reader, "subject", ""),
             "client": (scope.get("client") or ("",))[0],
             "method": scope["method"],
-            "route": route or scope["path"][:_MAX_PATH],
+            "route": route or "other",
             "status": status,
             "root": watch.trace.root,
             "snapshot": watch.trace.snapshot,
-            "documents": watch.trace.documents or _asked_document(route, scope),
+            "documents": watch.trace.documents or _asked_document(route, scope, status),
             "seconds": round(seconds, 3),
             "target": target.rstrip("?"),
             "request": watch.text.decode("utf-8", "replace"),
@@ -95,7 +96,8 @@ class Audit:
             _log.error("the audit log misses a request: %s", error)
 
 
-def _asked_document(route: str | None, scope: Scope) -> list[str]:
+def _asked_document(route: str | None, scope: Scope, status: int) -> list[str]:
     """Return the key of the document that the path names, for answers that do not name it, such as its mentions."""
-    is_document = bool(route) and str(route).startswith("/documents/{key}")
-    return [scope.get("path_params", {}).get("key", "")] if is_document else []
+    key: str = scope.get("path_params", {}).get("key", "")
+    is_read = status == 200 and (route or "").startswith("/documents/{key}")
+    return [key] if is_read and _KEY.fullmatch(key) else []

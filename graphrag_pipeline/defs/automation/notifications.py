@@ -26,6 +26,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 
+_LOOK_FOR_KILLED_S = 60
+"""Seconds between two looks for killed runs; each look is a line of the log of `dev`."""
 _NOTIFIED_WITHIN_S = 10
 _PROCESS = "Run execution process"
 """The beginning of Dagster's message about a run process that ended unexpectedly."""
@@ -60,7 +62,7 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
 
     @dg.run_failure_sensor(
         name=full_name(root, "killed_runs"),
-        minimum_interval_seconds=_NOTIFIED_WITHIN_S,
+        minimum_interval_seconds=_LOOK_FOR_KILLED_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Adds the way to go on to the page of a run whose process was killed.",
     )
