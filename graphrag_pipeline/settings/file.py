@@ -33,7 +33,8 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
     """
     path = root / SETTINGS_FILE
     values = _read_yaml(path)
-    is_ignored = (values.get("storage") or {}).get("ignore_environment") is True
+    storage = values.get("storage")
+    is_ignored = isinstance(storage, dict) and storage.get("ignore_environment") is True
     variables = {} if is_ignored else _apply_environment(values, os.environ if environment is None else environment)
     try:
         return Settings.model_validate(values)

@@ -39,6 +39,7 @@ from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 RECORDING = "global"
 FINEST = 3
 ONE_BAD_SCORE = "one bad score loses that point alone, and Microsoft GraphRAG loses its whole batch"
+SHARE = "a score between 0 and 1 is read as a share of 100, and Microsoft GraphRAG cuts it to 0"
 WHAT = {
     "asked": "reports rated, and how often",
     "ratings": "ratings",
@@ -72,6 +73,12 @@ class Case:
     @property
     def has_bad_score(self) -> bool:
         return self.place % 10 == 9
+
+    @property
+    def has_share(self) -> bool:
+        """Whether a score is a number between 0 and 1."""
+        scores = [point["score"] for point in self.points.values()]
+        return any(isinstance(score, float) and 0 < score < 1 for score in scores)
 
 
 def make_cases(levels: dict[int, int], n: int) -> list[Case]:
@@ -235,9 +242,9 @@ def compare_cases(cases: Sequence[Case], ours: Sequence[Any], theirs: Sequence[A
     """Compare each output of our searches and the peer's, case by case."""
 
     def reason_of(place: int) -> str:
-        return (
-            ONE_BAD_SCORE if cases[place].has_bad_score and ours[place]["batches"] == theirs[place]["batches"] else ""
-        )
+        if ours[place]["batches"] != theirs[place]["batches"]:
+            return ""
+        return ONE_BAD_SCORE if cases[place].has_bad_score else SHARE if cases[place].has_share else ""
 
     questions = [case.question for case in cases]
     return [

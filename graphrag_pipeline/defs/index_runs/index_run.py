@@ -251,8 +251,6 @@ def _materialize(
         held.callback(report_costs, instance, root)
         prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
-        if named := _tag_changed(changed.get(WHOLE, [])):
-            observer.progress(f"changed files: {named[CHANGED_TAG]}")
         named_by = {partition: _tag_changed(paths) for partition, paths in changed.items()}
         materialize = _materializer(root, session, instance, {**tags, KIND_TAG: INDEX, **host_tags()}, named_by)
         materialize(first)
