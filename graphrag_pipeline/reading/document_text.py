@@ -28,8 +28,8 @@ def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None
     stop = len(text) if end is None else min(end, len(text))
     if not 0 <= start <= stop:
         raise PipelineError(
-            f"characters {start:,} to {stop:,} are no part of document {record['human_readable_id']}, which has "
-            f"{len(text):,}; choose 0 <= start <= end"
+            f"characters {start:,} to {stop:,} are not in the document, which has {len(text):,}; "
+            "choose 0 <= start <= end"
         )
     return DocumentText(
         record["human_readable_id"], record["id"], record["title"], start, stop, len(text), text[start:stop]

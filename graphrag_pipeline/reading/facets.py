@@ -25,14 +25,13 @@ def count_facets(reader: SnapshotReader, fields: DocumentFields, n_most: int = 5
         fields: of the snapshot's documents.
         n_most: maximum of values of each field.
     """
-    is_read = reader.row_mask("documents")
     named = (name for name in fields.names if name not in COLUMNS)
     levels = reader.column("communities", "level")[reader.row_mask("communities")]
     return IndexFacets(
         {table: int(reader.row_mask(table).sum()) for table in TABLES},
         tuple(_count_types(reader)),
         tuple(ValueCount(str(level), int(n)) for level, n in zip(*np.unique(levels, return_counts=True), strict=True)),
-        tuple(_count_field(fields, name, is_read, n_most) for name in named),
+        tuple(count_field(reader, fields, name, n_most) for name in named),
     )
 
 
@@ -43,7 +42,9 @@ def _count_types(reader: SnapshotReader) -> Iterator[ValueCount]:
         yield ValueCount(one["values"] or "", one["counts"])
 
 
-def _count_field(fields: DocumentFields, name: str, is_read: np.ndarray, n_most: int) -> FieldFacet:
+def count_field(reader: SnapshotReader, fields: DocumentFields, name: str, n_most: int) -> FieldFacet:
+    """Return the most frequent values of one of `fields.names` among the documents that may be read."""
+    is_read = reader.row_mask("documents")
     field = fields.stored_or_derived(name)
     by_code = np.bincount(field.codes[is_read], minlength=len(field.values))
     counts: dict[str, int] = {}

@@ -6,18 +6,17 @@ No tool writes. Every reply names its snapshot, so that an agent knows which ind
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.communities import read_report
+from graphrag_pipeline.reading.document_text import read_text
 from graphrag_pipeline.reading.entities import read_entity
-from graphrag_pipeline.reading.lookup import find_record
+from graphrag_pipeline.reading.facets import count_field
 
 MAX_CHARS = 24_000
 """Characters of the text of a reply, about 6,000 tokens."""
@@ -140,26 +139,21 @@ def quote_document(index: GraphIndex, document: str, start: int, end: int, filte
         PipelineError: the place is not in the document.
     """
     reader = index.where(filters)
-    row = find_record(reader, "document", document)
-    columns = ["id", "human_readable_id", "title", "path", "text"]
-    [record] = reader.snapshot.take("documents", [row], columns)
-    text = record["text"] or ""
-    if not 0 <= start <= len(text) or (end and end < start):
-        raise PipelineError(f"characters {start} to {end} are not in the document, which has {len(text):,}")
-    last = min(end or len(text), start + MAX_PASSAGE, len(text))
-    passage = text[start:last]
-    heading = f"{record['title']}, characters {start}-{last} of {len(text)}"
+    most = start + MAX_PASSAGE
+    found = read_text(reader, document, start, min(end, most) if end else most)
+    _, path = reader.documents([found.id])[found.id]
+    heading = f"{found.title}, characters {found.start}-{found.end} of {found.n_characters}"
     return _reply(
         index,
-        f"{heading}:\n\n{passage}",
+        f"{heading}:\n\n{found.text}",
         {
-            "document": record["title"],
-            "document_id": record["id"],
-            "path": record["path"],
-            "start": start,
-            "end": last,
-            "n_chars": len(text),
-            "text": passage,
+            "document": found.title,
+            "document_id": found.id,
+            "path": path,
+            "start": found.start,
+            "end": found.end,
+            "n_chars": found.n_characters,
+            "text": found.text,
         },
     )
 
@@ -167,15 +161,16 @@ def quote_document(index: GraphIndex, document: str, start: int, end: int, filte
 def list_filters(index: GraphIndex) -> ToolReply:
     """Return the fields that filters can name, with their most frequent values."""
     fields = index.document_fields
-    found: list[dict[str, Any]] = []
-    for name in fields.names:
-        if name in ("text", "id"):
-            continue
-        stored = fields.stored(name)
-        counts = Counter(str(stored.values[code]) for code in stored.codes if stored.values[code] is not None)
-        values = [{"value": value[:80], "documents": n} for value, n in counts.most_common(MAX_VALUES)]
-        found.append({"field": name, "n_values": len(counts), "values": values})
-    found = found[:MAX_RECORDS]
-    lines = [f"- {one['field']}: {', '.join(str(v['value']) for v in one['values'])}" for one in found if one["values"]]
+    named = [name for name in fields.names if name != "id"][:MAX_RECORDS]
+    facets = [count_field(index, fields, name, MAX_VALUES) for name in named]
+    found = [
+        {
+            "field": facet.name,
+            "n_values": facet.n_values,
+            "values": [{"value": one.value, "documents": one.count} for one in facet.values],
+        }
+        for facet in facets
+    ]
+    lines = [f"- {one.name}: {', '.join(value.value for value in one.values)}" for one in facets if one.values]
     heading = 'Fields of documents, with frequent values. A filter is such as "year>=2024" or "source=reuters":'
     return _reply(index, "\n".join([heading, *lines]), {"fields": found})

@@ -26,14 +26,13 @@ from graphrag_pipeline.query.usage import ModelUsage
 from graphrag_pipeline.serve.api_route import MAX_FILTERS, Answered, ApiCall, ApiRoute, Emit, ServerQuery
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
 from graphrag_pipeline.serve.served_roots import IndexLease
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
 MAX_TURNS = 200
 _HISTORY = "conversation_history"
 
-MethodName = Literal["local", "global", "basic", "drift", "lazy", "auto"]
-StrategyName = Literal[
-    "balanced", "graph", "depth_first", "per_entity_cap", "round_robin", "weighted_quota", "minimum_guarantee"
-]
+MethodName: Any = Literal[tuple(SEARCH_METHODS)]
+StrategyName: Any = Literal[STRATEGIES]
 
 
 class HistoryTurn(BaseModel):
