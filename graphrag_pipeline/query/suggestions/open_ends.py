@@ -28,14 +28,17 @@ def find_open_ends(index: IndexReader, asked: Sequence[str], context: Context) -
         asked: the questions of the conversation, the latest last; none: what the index is about.
         context: what the latest question reads.
     """
-    leads = list(_ask_about_pairs(index, asked, context)) if asked else []
-    others = [*_take_turns(_ask_about_entities(index, asked, context), _ask_about_reports(asked, context))]
+    named = _named(index, asked)
+    leads = list(_ask_about_pairs(index, asked, context, named)) if asked else []
+    others = [*_take_turns(_ask_about_entities(index, asked, context, named), _ask_about_reports(asked, context))]
     return [*leads[:MOST_OF_A_KIND], *others[:1], *leads[MOST_OF_A_KIND:], *others[1:]]
 
 
-def _ask_about_pairs(index: IndexReader, asked: Sequence[str], context: Context) -> Iterator[SuggestedQuestion]:
+def _ask_about_pairs(
+    index: IndexReader, asked: Sequence[str], context: Context, named: set[int]
+) -> Iterator[SuggestedQuestion]:
     """Yield a question for each relationship from an entity of the latest question to one that was not named."""
-    finder, named = LeadFinder(index, asked[-1]), _named(index, asked)
+    finder = LeadFinder(index, asked[-1])
     latest = _named(index, asked[-1:])
     for lead in sorted(finder.of_relationships(context, least_score=0), key=lambda lead: (-lead.weight, -lead.score)):
         if latest.intersection(lead.entities) and not named.issuperset(lead.entities):
@@ -52,11 +55,13 @@ def _records(index: IndexReader, lead: Lead) -> tuple[OpenRecord, ...]:
     return tuple(OpenRecord("entity", one["human_readable_id"], one["title"]) for one in found)
 
 
-def _ask_about_entities(index: IndexReader, asked: Sequence[str], context: Context) -> Iterator[SuggestedQuestion]:
+def _ask_about_entities(
+    index: IndexReader, asked: Sequence[str], context: Context, named: set[int]
+) -> Iterator[SuggestedQuestion]:
     """Yield a question for each entity of the context that no question names."""
     entities = sorted(context.entities, key=lambda entity: -entity.rank)
     rows = index.snapshot.rows_of("entities", [entity.id for entity in entities]).tolist()
-    finder, named = LeadFinder(index, asked[-1] if asked else ""), _named(index, asked)
+    finder = LeadFinder(index, asked[-1] if asked else "")
     for row, entity in zip(rows, entities, strict=True):
         if row not in named and finder.has_names(Lead(0, (row,))):
             [name] = finder.names_of([row])

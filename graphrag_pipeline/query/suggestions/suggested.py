@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.usage import QueryUsage
 
 MAX_QUESTIONS = 20
@@ -83,8 +84,6 @@ def _to_dict(one: SuggestedQuestion) -> dict[str, Any]:
 
 def without_asked(found: Sequence[SuggestedQuestion], asked: Sequence[str], n: int) -> tuple[SuggestedQuestion, ...]:
     """Return the first `n` questions, each once, without those that were asked already, whatever their spelling."""
-    from graphrag_pipeline.query.question import fold_question
-
     seen, kept = {fold_question(text) for text in asked}, list[SuggestedQuestion]()
     for one in found:
         folded = fold_question(one.question)

@@ -46,17 +46,14 @@ def suggest_questions(
     asked = [read_question(text) for text in [*asked, *filter(str.strip, [question])]]
     counted = index.for_question(QuestionCalls(scope=index.calls.scope))
     context = Context() if counted.nothing_to_read else _choose_context(counted, asked, history, bool(question.strip()))
-    found: Failure | list = []
-    failure, engine = "", "embedded"
-    if index.settings.answers.uses_model and not context.is_empty:
-        found = request_questions(counted, asked, context, n)
-        failure, engine = (found.reason, engine) if isinstance(found, Failure) else ("", "model")
-    if isinstance(found, Failure) or engine == "embedded":
-        found = find_open_ends(counted, asked, context)
+    asks_model = index.settings.answers.uses_model and not context.is_empty
+    reply = request_questions(counted, asked, context, n) if asks_model else None
+    is_by_model = isinstance(reply, list)
+    found = reply if isinstance(reply, list) else find_open_ends(counted, asked, context)
     return SuggestedQuestions(
         questions=without_asked(found, asked, n),
-        engine=engine,
-        failure=failure,
+        engine="model" if is_by_model else "embedded",
+        failure=reply.reason if isinstance(reply, Failure) else "",
         snapshot=index.snapshot.id,
         seconds=time.perf_counter() - started,
         usage=QueryUsage(counted.calls.account.by_model(index.settings)),
