@@ -1,8 +1,8 @@
 """Views of a root: their places, and their settings and files, which follow those of the root.
 
 A view is a root of its own, made by the same pipeline from only the documents that pass the filters of some principals.
-So nothing in it depends on another document. It reads the same input and shares the cache of replies and converted
-files, so a model is not paid again for a document. Keep out: making views (`views.py`).
+So nothing in it depends on another document. It reads the documents of a snapshot that its root published, and shares
+the cache of replies, so a model is not paid again for a document. Keep out: making views (`views.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, VIEWS_FOLDER, Root, init_root
 from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER
 from graphrag_pipeline.settings.file import render_settings
-from graphrag_pipeline.settings.settings import OVERRIDES_FILE, SETTINGS_FILE, Settings
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE, SETTINGS_FILE, InputSettings, Settings
 
 _ID_DIGITS = 16
 
@@ -38,8 +38,11 @@ def find_view(root: Path, filters: Sequence[str]) -> Path:
     return root / VIEWS_FOLDER / view_id(filters)
 
 
-def derive_settings(root: Root, filters: Sequence[str], rules: ViewRules) -> Settings:
+def derive_settings(root: Root, filters: Sequence[str], rules: ViewRules, snapshot: str = "") -> Settings:
     """Return the settings of a view: those of its root, on the documents that pass, and within `rules`.
+
+    Args:
+        snapshot: of the root, whose documents are read.
 
     Raises:
         PipelineError: the root's prompts were tuned on all documents, and `rules` do not allow them in views.
@@ -53,8 +56,10 @@ def derive_settings(root: Root, filters: Sequence[str], rules: ViewRules) -> Set
     place = find_view(root.path, filters)
     changed: dict[str, dict[str, Any]] = {
         "input": {
-            "folder": _from(place, root.input_folder, settings.input.folder),
-            "filters": tuple(dict.fromkeys([*settings.input.filters, *sorted(set(filters))])),
+            "folder": InputSettings().folder,
+            "published_by": os.path.relpath(root.path.resolve(), place.resolve()),
+            "snapshot": snapshot,
+            "filters": tuple(sorted(set(filters))),
         },
         "storage": {
             "cache_folder": os.path.relpath(root.cache_folder.resolve(), place.resolve()),
@@ -80,20 +85,16 @@ def derive_settings(root: Root, filters: Sequence[str], rules: ViewRules) -> Set
     return Settings.model_validate(values | {name: defaults[name] for name in ("schedule", "notifications")})
 
 
-def _from(place: Path, folder: Path | str, written: str) -> str:
-    """Return the input folder as a view writes it: relative paths start from the view."""
-    if isinstance(folder, str) or Path(written).is_absolute() or "://" in written:
-        return written
-    return os.path.relpath(folder, place)
-
-
-def write_view(root: Root, filters: Sequence[str], rules: ViewRules) -> Root:
+def write_view(root: Root, filters: Sequence[str], rules: ViewRules, snapshot: str) -> Root:
     """Make or update the settings, prompts and overrides of a view, and return it.
+
+    Args:
+        snapshot: of the root, whose documents are read.
 
     Raises:
         PipelineError: a file cannot be written, or tuned prompts are not allowed.
     """
-    settings, place = derive_settings(root, filters, rules), find_view(root.path, filters)
+    settings, place = derive_settings(root, filters, rules, snapshot), find_view(root.path, filters)
     wanted = {SETTINGS_FILE: render_settings(settings).encode()}
     wanted |= {f"{PROMPTS_FOLDER}/{name}": _read(root.path / PROMPTS_FOLDER / name, text) for name, text in
                default_prompts().items()}  # fmt: skip

@@ -1,9 +1,10 @@
 """Making, checking and removing the views that the principals of `access.yaml` need.
 
-A view is brought up to date by an index run of its own, which computes what changed. If a document was deleted or
-edited, communities are clustered from scratch. If a document does not pass any more, the view is removed at once and
-made from nothing, so that not even numbers of records remember it. Earlier snapshots of a view are never kept. Keep
-out: places and settings of views (`view_settings.py`).
+A view has the documents of the snapshot that its root has published, as far as they pass. It is brought up to date by
+an index run of its own, which computes what changed. If a document was deleted or edited, communities are clustered
+from scratch. If a document does not pass any more, the view is removed at once and made from nothing, so that not even
+numbers of records remember it. Earlier snapshots of a view are never kept. Keep out: places and settings of views
+(`view_settings.py`).
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.view_records import note_end, note_start
 from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
+from graphrag_pipeline.access.withdrawn import has_withdrawn
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.progress import RunObserver
+from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root, init_root
 from graphrag_pipeline.query.filtering.document_fields import DocumentFields
@@ -36,8 +40,6 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 _log = logging.getLogger(__name__)
 _ID = re.compile(r"[0-9a-f]{16}")
 _TAG = "graphrag/view"
-_MAX_ATTEMPTS = 3
-"""How often a view is brought up to date while its input changes."""
 
 
 @dataclass(frozen=True)
@@ -82,43 +84,44 @@ def build_view(
             "only all of it"
         )
     check_filters(root, filters)
-    with _one_builder(root.path):
-        view = write_view(root, filters, rules)
-        gone = _find_gone(view)
-        for _ in range(_MAX_ATTEMPTS):
-            view = _bring_up_to_date(root, view, gone, observer)
-            gone = _find_gone(view)  # the input may have changed while it was read
-            if not gone:
-                break
+    with _one_builder(root.path), closing(root.open_snapshot()) as published:
+        view = write_view(root, filters, rules, published.id)
+        note_start(view.path)
+        before = view.snapshots.current()
+        if _has_withdrawn(published, view, filters):
+            view = _start_over(view)
+        tags = {_TAG: view.path.name}
+        run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=_has_lost(view), allow_removal=True)
         prune(view, n_kept=1, before=math.inf)
-    return _report(name, view, tuple(filters), time.monotonic() - started)
+        made, seconds = view.snapshots.current() or "", time.monotonic() - started
+        note_end(view.path, published.id, made, None if made == before else seconds)
+    return _report(name, view, tuple(filters), seconds)
 
 
-def take_down_view(root: Root, filters: Sequence[str], rules: ViewRules) -> bool:
+def take_down_view(root: Root, filters: Sequence[str]) -> bool:
     """Remove what was made of a view if a document of it does not pass any more; return whether it was.
 
     All views are looked at before the first one is made, so that none waits for another to lose a document.
 
     Raises:
-        PipelineError: the input cannot be read.
+        PipelineError: the root has no published index, or a table of a snapshot is missing.
     """
-    if not (find_view(root.path, filters) / "settings.yaml").exists():
+    place = find_view(root.path, filters)
+    if not (place / "settings.yaml").exists():
         return False
-    with _one_builder(root.path):
-        view = write_view(root, filters, rules)
-        is_refused = not _published_ids(root).isdisjoint(_find_gone(view))
-        if is_refused:
+    with _one_builder(root.path), closing(root.open_snapshot()) as published:
+        view = Root(place)
+        is_withdrawn = _has_withdrawn(published, view, filters)
+        if is_withdrawn:
             _start_over(view)
-    return is_refused
+    return is_withdrawn
 
 
-def _bring_up_to_date(root: Root, view: Root, gone: Collection[str], observer: RunObserver | None) -> Root:
-    """Index what changed; a view with a document that its root still has, but that does not pass, starts over."""
-    if not _published_ids(root).isdisjoint(gone):
-        view = _start_over(view)
-    tags = {_TAG: view.path.name}
-    run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=bool(gone), allow_removal=True)
-    return view
+def _has_withdrawn(published: Snapshot, view: Root, filters: Sequence[str]) -> bool:
+    if view.snapshots.current() is None:
+        return False
+    with closing(view.open_snapshot()) as made:
+        return has_withdrawn(published.table("documents"), made.table("documents"), filters)
 
 
 @contextmanager
@@ -132,23 +135,11 @@ def _one_builder(root: Path) -> Iterator[None]:
         yield
 
 
-def _find_gone(view: Root) -> set[str]:
-    """Return the ids of the view's documents that are deleted or do not pass any more; a changed one is marked."""
+def _has_lost(view: Root) -> bool:
+    """Return whether a document of the view was deleted or edited, so that communities may remember it."""
     heads = view.tables.heads("corpus_manifest", _buckets(view)).values()
     before = {key for head in heads if head for key in _contents(view.tables.read_head(head))}
-    if not before:
-        return set()
-    now = {key for rows in detect_input(view).values() for key in _contents(rows)}
-    differing, present = {document_id for document_id, _ in before - now}, {document_id for document_id, _ in now}
-    return (differing - present) | {f"changed {document_id}" for document_id in differing & present}
-
-
-def _published_ids(root: Root) -> set[str]:
-    snapshot = root.open_snapshot()
-    try:
-        return set(snapshot.table("documents")["id"].to_pylist())
-    finally:
-        snapshot.close()
+    return bool(before) and not before <= {key for rows in detect_input(view).values() for key in _contents(rows)}
 
 
 def _start_over(view: Root) -> Root:
@@ -196,19 +187,23 @@ def check_view(name: str, root: Root, filters: Sequence[str], rules: ViewRules) 
     place = find_view(root.path, filters)
     if not (place / "settings.yaml").exists():
         return ViewReport(name, place, tuple(filters), "", 0, 0, problems=("not made yet",))
-    view = Root(place)
-    problems = [] if view.settings == derive_settings(root, filters, rules) else ["its settings are not of today"]
+    view, published = Root(place), root.snapshots.current() or ""
+    wanted = derive_settings(root, filters, rules, view.settings.input.snapshot)
+    problems = [] if view.settings == wanted else ["its settings are not of today"]
     if view.snapshots.current() is None:
         problems.append("not made yet")
     else:
-        problems += _compare_documents(root, view)
+        problems += _compare_documents(
+            PublishedDocuments(root.tables, root.snapshots.manifest(published), filters), view
+        )
     report = _report(name, view, tuple(filters), 0.0)
     return ViewReport(**{**vars(report), "problems": tuple(problems)})
 
 
-def _compare_documents(root: Root, view: Root) -> list[str]:
-    """Return how the documents of a view's snapshot differ from those that pass in the input folder now."""
-    now = {key for rows in detect_input(view).values() for key in _contents(rows)}
+def _compare_documents(published: PublishedDocuments, view: Root) -> list[str]:
+    """Return how the documents of a view's snapshot differ from the published ones that pass."""
+    records = published.records(view.settings.storage.n_buckets)
+    now = {(record.document_id, record.content_hash) for record in records}
     snapshot = view.open_snapshot()
     try:
         ids = set(snapshot.table("documents")["id"].to_pylist())

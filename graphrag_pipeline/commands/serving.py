@@ -5,10 +5,11 @@ Keep out: the application (`serve/`).
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +56,9 @@ def serve(
     build: Annotated[
         bool, typer.Option("--build/--no-build", help="Make the views of principals with filters after a publication.")
     ] = True,
+    compress: Annotated[
+        bool, typer.Option("--compress/--no-compress", help="Compress answers for clients that ask for it.")
+    ] = True,
     drain: Annotated[float, typer.Option(min=0, help="Seconds for requests under way when the server stops.")] = 30.0,
 ) -> None:
     """Serve searches and records of published indexes over HTTP, read only.
@@ -77,7 +81,8 @@ def serve(
     limits = ServerLimits(max_body, timeout, most, max_waiting, drain_s=drain)
     served = ServedRoots({name: opened.path for name, opened in roots.items()}, find_view)
     options = _guard(rules, served, build) if rules else {"hosts": (*LOOPBACK, host)}
-    app = build_app(served, limits=limits, **options)
+    lifespans = [_without_long_collections, *options.pop("lifespans", ())]
+    app = build_app(served, limits=limits, lifespans=lifespans, compresses=compress, **options)
     echo(f"serving {', '.join(roots)} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
     with paid_run("serve"), suppress(KeyboardInterrupt):
         _listen(app, host, port, drain)
@@ -130,6 +135,14 @@ def _guard(rules: FollowedRules, served: ServedRoots, builds: bool) -> dict[str,
         "audit": Audit(AuditLog(audit, rules.path.parent)) if audit else None,
         "lifespans": [lambda: building_views(rules, served)] if builds else [],
     }
+
+
+@asynccontextmanager
+async def _without_long_collections() -> AsyncIterator[None]:
+    """Leave what was loaded before the first request out of garbage collections, which interrupt every request."""
+    gc.collect()
+    gc.freeze()
+    yield
 
 
 def _listen(app: object, host: str, port: int, drain_s: float) -> None:

@@ -16,27 +16,27 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of
-from graphrag_pipeline.inputs.documents import (
+from graphrag_pipeline.inputs.documents import read_records
+from graphrag_pipeline.inputs.formats import FORMATS, STRUCTURED
+from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.inputs.reading_process import is_risky, read_apart
+from graphrag_pipeline.inputs.record_files import RECORDS_FOLDER, ReadFile, entry_name, is_cached, read_cached
+from graphrag_pipeline.inputs.record_filters import parse_filters, passes_all
+from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
+from graphrag_pipeline.inputs.source_records import (
     SourceRecord,
     access_problem,
     document_id_of,
     format_of,
     problem_record,
-    read_records,
 )
-from graphrag_pipeline.inputs.formats import FORMATS, STRUCTURED
-from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
-from graphrag_pipeline.inputs.reading_process import is_risky, read_apart
-from graphrag_pipeline.inputs.record_files import RECORDS_FOLDER, ReadFile, entry_name, is_cached, read_cached
-from graphrag_pipeline.inputs.record_filters import keep_passing, parse_filters, passes_all
-from graphrag_pipeline.inputs.remote import COPIES, fetch, list_remote
 from graphrag_pipeline.settings.settings import InputSettings
 
 _MEGABYTE = 1_000_000
@@ -68,25 +68,27 @@ def read_input(
     else:
         inputs = _holding(list_input(folder, settings), n_buckets, wanted)
         records = _read_files(inputs, settings, cache_folder)
-    filters = parse_filters(settings.filters)
     return (
         record
-        for record in _keep_known(records, last_known)
-        if (wanted is None or bucket_of(record.document_id, n_buckets) in wanted) and passes_all(record, filters)
+        for record in _keep_known(records, last_known, settings.filters)
+        if wanted is None or bucket_of(record.document_id, n_buckets) in wanted
     )
 
 
 def _keep_known(
-    records: Iterable[SourceRecord], last_known: Callable[[str], list[SourceRecord]]
+    records: Iterable[SourceRecord], last_known: Callable[[str], list[SourceRecord]], filters: Sequence[str]
 ) -> Iterator[SourceRecord]:
-    """Yield all records; where the content is not known, the last known ones with a note."""
+    """Yield all records; where the content is not known, the last known ones that pass, with a note."""
+    parsed = parse_filters(filters)
     for record in records:
-        kept: list[SourceRecord] = []
-        if record.is_unknown and not record.record:
-            note = f"not readable now, the text of the last index stays: {record.problem}"
-            kept = [dataclasses.replace(known, note=note) for known in last_known(record.path)]
+        if not record.is_unknown or record.record:
+            yield record
+            continue
+        note = f"not readable now, the text of the last index stays: {record.problem}"
+        kept = [dataclasses.replace(known, note=note) for known in last_known(record.path)]
         is_replaced = kept and not record.path.endswith("/")
-        yield from [*([] if is_replaced else [record]), *kept]
+        found = [*([] if is_replaced else [record]), *kept]
+        yield from (one for one in found if passes_all(one, parsed))
 
 
 def list_input(folder: Path | str, settings: InputSettings, cache_folder: Path | None = None) -> list[InputFile]:
@@ -234,7 +236,9 @@ def _read_files(
 ) -> Iterator[SourceRecord]:
     filters = parse_filters(settings.filters)
     for file in inputs:
-        yield from keep_passing(_read_file(file, settings, cache_folder), filters)
+        for record in _read_file(file, settings, cache_folder):
+            if record.record or record.is_unknown or passes_all(record, filters):  # rows were judged with their file
+                yield record
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.inputs.legacy_encodings import guess_encoding
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -272,25 +274,14 @@ def find_guessed_encoding(data: bytes) -> str | None:
     if _decode_strictly(data, "utf-8") is not None or _decode_unicode(data) is not None:
         return None
     data = data.replace(b"\0", b"\xef\xbf\xbd")
-    return None if _decode_utf8(data) is not None else _guess_encoding(data)
+    return None if _decode_utf8(data) is not None else guess_encoding(data)
 
 
 def _decode_detected(data: bytes) -> str:
-    return data.decode(_guess_encoding(data), "replace")
-
-
-def _guess_encoding(data: bytes) -> str:
-    """Return a legacy encoding found by charset-normalizer; prefer cp1252 if it is about as likely as the best."""
-    from charset_normalizer import from_bytes
-
-    not_legacy = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
-    best = from_bytes(data, cp_exclusion=not_legacy).best()
-    western = from_bytes(data, cp_isolation=["cp1252"]).best()
-    if western and (best is None or (western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence - 0.1)):
-        best = western
-    if best is None:
+    encoding = guess_encoding(data)
+    if encoding is None:
         raise DamagedInput("unknown text encoding; save the file as UTF-8")
-    return str(best.encoding)
+    return data.decode(encoding, "replace")
 
 
 def _csv_delimiter(text: str, text_column: str) -> str:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from graphrag_pipeline.inputs.conversion import load_converter
-from graphrag_pipeline.inputs.documents import access_problem, format_of, problem_record, read_records
+from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.record_files import ReadFile, dump_records
+from graphrag_pipeline.inputs.source_records import access_problem, format_of, problem_record
 from graphrag_pipeline.settings.settings import InputSettings
 
 try:

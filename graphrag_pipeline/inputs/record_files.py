@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inputs.documents import SourceRecord, format_of
 from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
+from graphrag_pipeline.inputs.source_records import SourceRecord, format_of
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CHUNKS
 
@@ -74,7 +74,9 @@ def _entry(cache_folder: Path, path: str, digest: str, settings: InputSettings) 
 
 def entry_name(path: str, digest: str, settings: InputSettings) -> str:
     """Return the name of a cached file of records."""
-    columns = settings.model_dump_json(exclude={"folder", "exclude", "filters"})
+    has_rows = format_of(path) in STRUCTURED and settings.filters
+    unused = ("folder", "exclude", "published_by", "snapshot", *(() if has_rows else ("filters",)))
+    columns = settings.model_dump_json(exclude=set(unused))
     try:  # after the converter is installed or upgraded, files are read again
         converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
     except importlib.metadata.PackageNotFoundError:

@@ -24,9 +24,9 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error, missing_package_message, shown_cause
 from graphrag_pipeline.filesystem.fsspec_listing import list_files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inputs.documents import format_of
 from graphrag_pipeline.inputs.formats import FORMATS
 from graphrag_pipeline.inputs.paths import GONE, InputFile, is_excluded, is_ignored, label_of
+from graphrag_pipeline.inputs.source_records import format_of
 from graphrag_pipeline.settings.urls import mask_url
 
 if TYPE_CHECKING:

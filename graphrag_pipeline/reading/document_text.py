@@ -10,6 +10,7 @@ from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.entities import link_entities
 from graphrag_pipeline.reading.lookup import find_by_key, find_record
 from graphrag_pipeline.reading.rows import DocumentText, MentionPlace, TextUnitPage
+from graphrag_pipeline.reading.shared_keys import shared_key
 
 
 def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None = None) -> DocumentText:
@@ -31,9 +32,8 @@ def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None
             f"characters {start:,} to {stop:,} are not in the document, which has {len(text):,}; "
             "choose 0 <= start <= end"
         )
-    return DocumentText(
-        record["human_readable_id"], record["id"], record["title"], start, stop, len(text), text[start:stop]
-    )
+    number, own_id, key = record["human_readable_id"], record["id"], shared_key(reader.snapshot, record["id"])
+    return DocumentText(number, own_id, key, record["title"], start, stop, len(text), text[start:stop])
 
 
 def read_mentions(

@@ -6,6 +6,7 @@ The order: id, name as it is written, name in any case, alias or file name, numb
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.reading.shared_keys import find_by_shared_key
 from graphrag_pipeline.storage.lookups import find_all_rows, name_key
 
 TABLE_OF_KIND = {
@@ -27,9 +29,13 @@ TABLE_OF_KIND = {
 TABLE_OF_KEYED = {"relationship": "relationships", "text_unit": "text_units"}
 """Kinds of records that have no names."""
 N_NEAREST = 5
-_LOWEST_SCORE = 60.0
-"""Least similarity (rapidfuzz, 0 to 100) of a name that is suggested."""
+_LOWEST_SCORE = 70.0
+"""Least likeness (0 to 100) of a name that is suggested."""
+_LIKELY = 100
+"""Names of which the likeness is computed: those that rapidfuzz finds by parts, which a short name shares with many."""
 _SHOWN = 80
+_PARTS = re.compile(r"[\s/._-]+")
+"""What parts the words of a name or path."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,11 @@ def find_record(reader: SnapshotReader, kind: str, text: str) -> int:
     raise _unknown(reader, kind, wanted)
 
 
+def is_record_number(text: str) -> bool:
+    """Return whether a text can be the number of a record: up to 15 of the digits 0 to 9."""
+    return text.isascii() and text.isdecimal() and len(text) <= 15
+
+
 def find_by_key(reader: SnapshotReader, kind: str, key: str) -> int:
     """Return the row of the record of an id or number; its kind has no names.
 
@@ -88,7 +99,7 @@ def find_by_key(reader: SnapshotReader, kind: str, key: str) -> int:
     rows = [int(reader.snapshot.rows_of(table, [text])[0])]
     if rows[0] < 0 or not reader.row_mask(table)[rows[0]]:
         digits = text.removeprefix("#")
-        is_number = digits.isdecimal() and len(digits) <= 15
+        is_number = is_record_number(digits)
         rows = reader.rows_of_numbers(table, "human_readable_id", [int(digits)]).tolist() if is_number else [-1]
     if rows[0] < 0:
         raise RecordNameError(
@@ -98,14 +109,24 @@ def find_by_key(reader: SnapshotReader, kind: str, key: str) -> int:
 
 
 def find_nearest(reader: SnapshotReader, kind: str, text: str, n_most: int = N_NEAREST) -> tuple[RecordName, ...]:
-    """Return the records whose names are the most like a text, at most `n_most`, the likeliest first."""
+    """Return the records whose names are the most like a text, at most `n_most`, the likeliest first; perhaps none."""
     from rapidfuzz import fuzz, process
 
-    named = list(_names(reader, kind))
+    named, wanted = list(_names(reader, kind)), text.casefold()
     folded = [name.casefold() for name, _ in named]
-    found = process.extract(text.casefold(), folded, scorer=fuzz.WRatio, limit=4 * n_most, score_cutoff=_LOWEST_SCORE)
-    rows = dict.fromkeys(named[place][1] for _, _, place in found)
+    likely = process.extract(wanted, folded, scorer=fuzz.WRatio, limit=max(_LIKELY, 4 * n_most))
+    scored = sorted(((-_likeness(wanted, name), -score, place) for name, score, place in likely))
+    rows = dict.fromkeys(named[place][1] for likeness, _, place in scored if -likeness >= _LOWEST_SCORE)
     return name_records(reader, kind, list(rows)[:n_most])
+
+
+def _likeness(text: str, name: str) -> float:
+    """Return how alike a text and a name are, 0 to 100: as wholes, or each word of the text to a word of the name."""
+    from rapidfuzz import fuzz
+
+    parts = [part for part in _PARTS.split(name) if part]
+    best = [max((fuzz.ratio(word, part) for part in parts), default=0.0) for word in _PARTS.split(text) if word]
+    return max(fuzz.ratio(text, name), sum(best) / len(best) if best else 0.0)
 
 
 def list_names(reader: SnapshotReader, kind: str, start: str, n_most: int) -> list[str]:
@@ -136,6 +157,8 @@ def _detail(row: dict, columns: Sequence[str]) -> str:
 
 
 def _find_by_id(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    if kind == "document" and (found := _readable(reader, kind, find_by_shared_key(reader, text))):
+        return found[:1]  # each has the same text
     return _readable(reader, kind, reader.snapshot.rows_of(TABLE_OF_KIND[kind], [text]).tolist())
 
 
@@ -162,7 +185,7 @@ def _find_by_name(reader: SnapshotReader, kind: str, text: str) -> list[int]:
 
 def _find_by_number(reader: SnapshotReader, kind: str, text: str) -> list[int]:
     digits = text.removeprefix("#")
-    if not digits.isdecimal() or len(digits) > 15:
+    if not is_record_number(digits):
         return []
     column = "community" if kind == "community" else "human_readable_id"
     rows: list[int] = reader.rows_of_numbers(TABLE_OF_KIND[kind], column, [int(digits)]).tolist()

@@ -155,10 +155,15 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class DocumentText:
-    """A part of a document's text: `text == document.text[start:end]`."""
+    """A part of a document's text: `text == document.text[start:end]`.
+
+    Attributes:
+        key: names the document in links, the same for each reader of the root.
+    """
 
     number: int
     id: str
+    key: str
     title: str
     start: int
     end: int

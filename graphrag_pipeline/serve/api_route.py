@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
@@ -156,6 +156,15 @@ class ApiRoute:
     def adapter(self) -> TypeAdapter:
         """The reader and writer of the answer."""
         return TypeAdapter(self.answer)
+
+    @cached_property
+    def number_params(self) -> frozenset[str]:
+        """Names of query parameters that are whole numbers."""
+        return frozenset(
+            one.alias or name
+            for name, one in self.query.model_fields.items()
+            if int in (one.annotation, *get_args(one.annotation))
+        )
 
     @cached_property
     def list_params(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Route
 
 from graphrag_pipeline.serve.api_route import ApiRoute, ServedApp
 from graphrag_pipeline.serve.audit import Audit
+from graphrag_pipeline.serve.compression import Compression
 from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers, answer_error
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
@@ -64,6 +65,7 @@ def build_app(
     is_public: Callable[[str], bool] = PUBLIC.__contains__,
     lifespans: Sequence[Lifespan] = (),
     audit: Audit | None = None,
+    compresses: bool = True,
 ) -> Starlette:
     """Return the application.
 
@@ -75,6 +77,7 @@ def build_app(
         is_public: whether a path needs no key; those of the explorer never do.
         lifespans: of the mounted parts.
         audit: writes a line about each request that needs a key.
+        compresses: whether clients that ask for it get compressed answers.
     """
     limits = limits or ServerLimits()
     app, workers = _make_parts(served, limits)
@@ -99,10 +102,11 @@ def build_app(
             *mounts(app, workers),
         ],
         middleware=[
+            *([Middleware(Compression)] if compresses else []),
             Middleware(
                 Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
                 is_public=lambda path: is_page(path) or is_public(path), audit=audit,
-            )
+            ),
         ],
         exception_handlers={HTTPException: _answer_http_error},
         lifespan=lifespan,

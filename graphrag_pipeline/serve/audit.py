@@ -73,7 +73,8 @@ class Audit:
         watch.is_written = True
         scope = watch.scope
         watch.trace.finish()
-        reader, route = scope.get("state", {}).get("reader"), scope.get("state", {}).get("route")
+        state = scope.get("state", {})
+        reader, route = state.get("reader"), state.get("route")
         target = f"{scope['path']}?{scope['query_string'].decode('latin-1')}" if self._log.has_texts else ""
         entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -81,9 +82,10 @@ class Audit:
             "subject": getattr(reader, "subject", ""),
             "client": (scope.get("client") or ("",))[0],
             "method": scope["method"],
-            "route": route or "other",
+            "route": route or ("/mcp" if scope["path"] == "/mcp" else "other"),
+            "tool": state.get("tool", ""),
             "status": status,
-            "root": watch.trace.root,
+            "root": watch.trace.root or state.get("root", ""),
             "snapshot": watch.trace.snapshot,
             "documents": watch.trace.documents or _asked_document(route, scope, status),
             "seconds": round(seconds, 3),

@@ -6,7 +6,9 @@ Keep out: what any request has in common (`gate.py`), and the routes.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -30,6 +32,8 @@ from graphrag_pipeline.serve.served_roots import no_such_root
 
 _log = logging.getLogger(__name__)
 _STREAM = "text/event-stream"
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_NUMBER = re.compile(r"-?[0-9]{1,4000}", re.ASCII)
 API_HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -233,6 +237,8 @@ def call_snapshot(call: ApiCall) -> str | None:
 
 def _read_query(route: ApiRoute, raw: bytes) -> BaseModel:
     try:
+        if _BAD_ESCAPE.search(raw):
+            raise ValueError("a percent sign without two hexadecimal digits")
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict")
     except ValueError:
         raise InvalidRequestError("The query string is not valid percent-encoded UTF-8.") from None
@@ -242,6 +248,8 @@ def _read_query(route: ApiRoute, raw: bytes) -> BaseModel:
             values.setdefault(name, []).append(text)
         elif name in values:
             raise InvalidRequestError(f"`{name[:80]}` is given twice.")
+        elif name in route.number_params and not _NUMBER.fullmatch(text):
+            raise InvalidRequestError(f"`{name}`: {text[:80]!r} is not a whole number in the digits 0 to 9.")
         else:
             values[name] = text
     return _validate(route.query, values)
@@ -266,10 +274,27 @@ async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseMod
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
     assert route.body is not None
+    content = b"".join(parts)
     try:
-        return route.body.model_validate_json(b"".join(parts))
+        body = route.body.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise InvalidRequestError(describe_invalid(error)) from None
+    json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+    return body
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of the body.
+
+    Raises:
+        InvalidRequestError: it has a key twice, of which another reader of the body may take the other value.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequestError(f"`{repeated[:80]}` is in one object of the body twice.", "Send each key once.")
+    return found
 
 
 def _header(scope: Scope, name: bytes) -> str:

@@ -8,15 +8,20 @@ Keep out: sending.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.reading.lookup import RecordNameError
 
+_FOR_OPERATOR = re.compile(r"`graphrag-pipeline [a-z]|\b(?:in|of) (?:settings|access)\.yaml|\benvironment variable\b")
+_PARTS = re.compile(r"(?<=[;:.]) +(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+"""Ends of the clauses of a message, outside code; its advice is a clause."""
 _MAX_SHOWN = 300
 """Characters of a value that a message repeats."""
 
@@ -90,7 +95,7 @@ class NotReadyError(ApiError):
     """A root without an index that can be read now."""
 
     def __init__(self, message: str, retry_after_s: float = 5.0) -> None:
-        super().__init__(503, "not_ready", message, "Try again later.", retry_after_s)
+        super().__init__(503, "not_ready", message, "Try again after the seconds of Retry-After.", retry_after_s)
 
 
 class BusyError(ApiError):
@@ -108,15 +113,23 @@ def error_of(error: Exception) -> ApiError:
         return InvalidRequestError(describe_invalid(error))
     if isinstance(error, NotAuthenticatedError):
         return ApiError(401, "not_authenticated", f"Not authenticated: {error}.", "Send `Authorization: Bearer KEY`.")
+    if isinstance(error, ViewNotReadyError):
+        return NotReadyError(str(error), error.retry_after_s)
     if isinstance(error, RecordNameError):
-        return NotFoundError(str(error), "Name a record by its number or id, as lists show it.")
+        return NotFoundError(for_reader(error), "Name a record by its number or id, as lists show it.")
     if isinstance(error, NoSnapshotError):
         return NotReadyError("The index cannot be read now.")
     if isinstance(error, PipelineError):
-        return InvalidRequestError(str(error))
+        return InvalidRequestError(for_reader(error))
     if isinstance(error, OverflowError):
         return InvalidRequestError("A number of the request is too large.")
     return ApiError(500, "internal", "The server failed.", "Report it to the operator, who has the log.")
+
+
+def for_reader(error: Exception) -> str:
+    """Return an error without its advice to the operator: commands, settings, and variables of the environment."""
+    kept = [part for part in _PARTS.split(str(error)) if not _FOR_OPERATOR.search(part)]
+    return " ".join(kept).rstrip(" ;:,.") or "the server cannot answer this now"
 
 
 def describe_invalid(error: ValidationError, place: Sequence[str] = ()) -> str:

@@ -17,7 +17,7 @@ from graphrag_pipeline.serve.endpoint import answer_error
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
 from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits, too_large
 from graphrag_pipeline.serve.metrics import Metrics
-from graphrag_pipeline.serve.readers import Authenticator
+from graphrag_pipeline.serve.readers import Authenticator, OpenAccess, Reader
 
 PUBLIC = frozenset({"/health", "/ready", "/openapi.json"})
 """Paths that need no key: they show nothing of an index."""
@@ -87,9 +87,14 @@ class Gate:
         # A server without lifespan state gives no such dictionary; a server with it gives one for each request.
         state = scope.setdefault("state", {})
         if not self._is_public(scope["path"]):
-            # In a thread, since the keys of tokens may be fetched.
-            state["reader"] = await asyncio.to_thread(self._authenticator.authenticate, headers.get(b"authorization"))
+            state["reader"] = await self._find_reader(headers.get(b"authorization"))
         await self._app(scope, _limited(receive, self._limits.max_body_bytes), send)
+
+    async def _find_reader(self, authorization: str | None) -> Reader:
+        if isinstance(self._authenticator, OpenAccess):
+            return self._authenticator.authenticate(authorization)
+        # In a thread, since the keys of tokens may be fetched.
+        return await asyncio.to_thread(self._authenticator.authenticate, authorization)
 
     def _check_host(self, host: str) -> None:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host

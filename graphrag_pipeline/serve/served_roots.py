@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.access.view_guard import ViewGuard
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -101,6 +102,12 @@ class FollowedRoot:
         return current.index.snapshot.id if current else None
 
     @property
+    def project(self) -> Root:
+        """The root, with the settings of the open index."""
+        current = self._current
+        return current.project if current else Root(self.path)
+
+    @property
     def n_leases(self) -> int:
         """Leases of all its indexes."""
         with self._lock:
@@ -169,7 +176,8 @@ class FollowedRoot:
             current = self._current
             if current is None:
                 raise NotReadyError("This root has no published index that can be read.")
-            if snapshot is None or current.index.snapshot.id == snapshot:
+            own = current.index.snapshot.id
+            if snapshot is None or own == snapshot or (self._is_view and own.startswith(snapshot)):
                 current.n_leases += 1
                 return current
         if self._is_view:
@@ -237,6 +245,7 @@ class ServedRoots:
     def __init__(self, roots: Mapping[str, Path], find_view: FindView | None = None) -> None:
         self._roots = {name: FollowedRoot(path) for name, path in roots.items()}
         self._views: dict[Path, FollowedRoot] = {}
+        self._guards = {name: ViewGuard(path) for name, path in roots.items()}
         self._find_view = find_view
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -290,11 +299,16 @@ class ServedRoots:
         Raises:
             NotFoundError: there is no such root or snapshot.
             NotReadyError: it has no published index yet.
+            ViewNotReadyError: the view is not made, or holds a document that may not be read any more.
         """
         if name not in self._roots:
             raise no_such_root(name)
-        followed = self._view(name, tuple(filters)) if filters else self._roots[name]
-        with followed.lease(snapshot or None) as opened:
+        guard, permitted = self._guards[name], tuple(filters)
+        followed = self._view(name, permitted) if filters else self._roots[name]
+        wanted = guard.resolve(permitted, snapshot, followed.snapshot) if snapshot else None
+        with followed.lease(wanted) as opened:
+            if filters:
+                guard.check(self._roots[name].project, permitted, opened.index.snapshot)
             yield IndexLease(name, opened.index, opened.project, not filters)
 
     def _view(self, name: str, filters: tuple[str, ...]) -> FollowedRoot:
@@ -306,6 +320,8 @@ class ServedRoots:
             followed = known or self._views.setdefault(path, FollowedRoot(path, is_view=True))
         if followed.snapshot is None:
             followed.look()
+        if followed.snapshot is None:
+            raise self._guards[name].missing(filters)
         return followed
 
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -64,16 +65,15 @@ async def _build(rules: FollowedRules, served: ServedRoots) -> bool:
     """Run `access build`; return whether it ended well."""
     roots = [option for name in served.names for option in ("--serve", f"{name}={served.root(name).path}")]
     command = [sys.executable, "-m", "graphrag_pipeline", "access", "build", "--access", str(rules.path), *roots]
-    child = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+    # Not by the event loop: uvloop runs the hooks of a fork in the child, and LanceDB's starts a thread and warns.
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     with contextlib.suppress(OSError):  # it may have ended
         os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
     try:
-        output, _ = await child.communicate()
+        output, _ = await asyncio.to_thread(child.communicate)
     except asyncio.CancelledError:
         child.terminate()
-        await child.wait()
+        await asyncio.to_thread(child.wait)
         raise
     if child.returncode:
         _log.error("views are not up to date: %s", output.decode("utf-8", "replace").strip()[-2000:])

@@ -49,7 +49,7 @@ def world(tmp_path_factory) -> Iterator[World]:
     roots = {}
     for name, rows in (("all", canaries.mix(open_rows, secret)), ("alone", open_rows)):
         root = make_root(folder / name, {})
-        _write(root.path, rows)
+        canaries.write_rows(root.path, rows)
         build_tables(root, tuple(ALL_STAGES))
         roots[name] = root
     path = folder / "access.yaml"
@@ -63,13 +63,6 @@ def world(tmp_path_factory) -> Iterator[World]:
         running_server({"news": roots["alone"].path}) as reference,
     ):
         yield World(server, reference, found, restricted, whole, roots["all"], roots["alone"], folder / "audit.jsonl")
-
-
-def _write(root: Path, rows: list[dict]) -> None:
-    """Write the open rows of each file in the same order, whatever is between them."""
-    half = [row for row in rows if row["level"] == "open"][6]
-    place = rows.index(half)
-    canaries.write_rows(root, rows[:place], rows[place:])
 
 
 def _requests(world: World) -> list[canaries.Asked]:
@@ -153,12 +146,48 @@ def test_an_earlier_snapshot_of_a_view_and_roots_of_others_are_not_found(world):
         )
         assert found.status_code == 404
     whole = world.root.open_snapshot().id
-    found = world.server.client.post(
-        "/search", json={"question": "x", "snapshot": whole}, headers={"authorization": f"Bearer {world.restricted}"}
-    )
-    assert found.status_code == 404
+    for snapshot, status in ((whole, 200), (whole[:8], 404)):
+        found = world.server.client.post(
+            "/search",
+            json={"question": "x", "snapshot": snapshot},
+            headers={"authorization": f"Bearer {world.restricted}"},
+        )
+        assert found.status_code == status
+        assert whole not in found.text
     for header in ({}, {"authorization": "Bearer wrong"}):
         assert world.server.client.get("/roots", headers=header).status_code == 401
+
+
+def test_a_link_of_one_reader_opens_the_same_passage_for_another_who_may_read_it(world):
+    statuses = {"plain.jsonl": set(), "named.jsonl": set(), "table.csv": set(), "columns.parquet": set()}
+    for key, other in ((world.whole, world.restricted), (world.restricted, world.whole)):
+        for number in range(12):
+            link, quote, path = _cite(world, key, f"What happened on day {number}?")
+            own, opened = (world.server.client.get(link, headers=_bearer(one)) for one in (key, other))
+            assert own.json()["document"]["text"] == quote
+            if opened.status_code == 200:
+                assert opened.json()["document"]["text"] == quote
+            statuses[path].add(opened.status_code)
+    assert all(200 in found for found in statuses.values())
+    link, quote, _ = _cite(world, world.whole, f"Who is {world.canaries[0].person}?")
+    assert world.canaries[0].words[0] in quote
+    refused = world.server.client.get(link, headers=_bearer(world.restricted))
+    absent = world.reference.client.get(link.partition("&snapshot")[0])
+    assert (refused.status_code, refused.json()) == (absent.status_code, absent.json()) and absent.status_code == 404
+
+
+def _cite(world: World, key: str, question: str) -> tuple[str, str, str]:
+    """Return the link of the first citation of an answer, its quotation, and the path of its document."""
+    body = {"model": "news:basic", "messages": [{"role": "user", "content": question}]}
+    answer = world.server.client.post("/v1/chat/completions", json=body, headers=_bearer(key)).json()
+    cited = answer["choices"][0]["message"]["annotations"][0]["url_citation"]
+    place = f"/documents/{cited['document_id']}"
+    path = world.server.client.get(place, headers=_bearer(key)).json()["document"]["path"]
+    return "/documents/" + cited["url"].partition("/documents/")[2], cited["quote"], path
+
+
+def _bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
 
 
 def test_the_audit_log_says_who_read_what_and_no_text(world):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.filter_advice import advise
+from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
 from graphrag_pipeline.access.views import build_view, check_view, remove_unneeded_views
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.serve.errors import NotFoundError, NotReadyError
+from graphrag_pipeline.serve.errors import NotFoundError
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
 
 OPEN = ("level=open",)
 MODELS = """
@@ -52,12 +55,29 @@ def test_a_document_that_is_not_permitted_any_more_leaves_no_trace_in_its_view(t
     with served.lease("r", OPEN) as lease:
         assert lease.snapshot == before.snapshot
         assert not lease.is_whole
-    # the root's own snapshot is not one of the view, whatever the request names
-    with pytest.raises(NotFoundError), served.lease("r", OPEN, root.snapshots.current()):
-        pass
+    # a link names the snapshot of another reader's index: each reads his own
+    first = root.open_snapshot().id
+    with served.lease("r", OPEN, first) as lease, served.lease("r", (), before.snapshot) as whole:
+        assert (lease.snapshot, whole.snapshot) == (before.snapshot, first)
+    for start, is_own in ((first[:8], False), (before.snapshot[:8], True), ("0" * 16, False)):
+        with nullcontext() if is_own else pytest.raises(NotFoundError), served.lease("r", OPEN, start):
+            pass
 
-    _write(root.path, {names[0]: "open", names[1]: "secret", names[2]: "open"})
+    put(root.path, "new.jsonl", json.dumps({"id": "new", "text": "Marley met Belle.", "level": "open"}))
+    again = build_view("r", root, OPEN, ViewRules())  # the root has not published the new document
+    assert (again.snapshot, again.n_documents) == (before.snapshot, 3)
     build_tables(root, tuple(ALL_STAGES))
+    with served.lease("r", OPEN) as lease:  # the view is not made of it yet, and goes on answering
+        assert lease.snapshot == before.snapshot
+
+    (root.path / "input" / "new.jsonl").unlink()
+    _write(root.path, {names[0]: "open", names[1]: "secret", names[2]: "open"})
+    with served.lease("r", OPEN):
+        pass
+    build_tables(root, tuple(ALL_STAGES))
+    with pytest.raises(ViewNotReadyError, match="What you may read of this root changed") as refused:
+        served.lease("r", OPEN).__enter__()
+    assert 1 <= refused.value.retry_after_s <= before.seconds
     assert check_view("r", root, OPEN, ViewRules()).problems
     after = build_view("r", root, OPEN, ViewRules())
     assert check_view("r", root, OPEN, ViewRules()).problems == ()
@@ -74,7 +94,7 @@ def test_a_document_that_is_not_permitted_any_more_leaves_no_trace_in_its_view(t
         pass
     (after.place / "snapshots" / "current.json").unlink()
     served._views[after.place].look()
-    with pytest.raises(NotReadyError), served.lease("r", OPEN):
+    with pytest.raises(ViewNotReadyError), served.lease("r", OPEN):
         pass
     served.close()
     assert remove_unneeded_views(root.path, [OPEN]) == []
@@ -100,12 +120,12 @@ def test_a_view_pays_for_nothing_unless_it_may(tmp_path, monkeypatch):
 
 def test_the_environment_does_not_reach_a_view(tmp_path, monkeypatch):
     root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
-    view = write_view(root, OPEN, ViewRules())
+    view = write_view(root, OPEN, ViewRules(), "0" * 16)
     monkeypatch.setenv("GRAPHRAG__INPUT__FILTERS", "[]")
     monkeypatch.setenv("GRAPHRAG__STORAGE__URL", "file:///nowhere")
     assert Root(view.path).settings.input.filters == OPEN
     assert Root(view.path).settings.storage.url is None
-    assert Root(view.path).input_folder.resolve() == root.path.resolve() / "input"
+    assert (view.path / view.settings.input.published_by).resolve() == root.path.resolve()
     assert Root(view.path).cache_folder.resolve() == root.path.resolve() / "cache"
 
 
@@ -135,3 +155,9 @@ def test_a_filter_on_a_field_that_no_document_has_makes_no_view(tmp_path):
     with pytest.raises(PipelineError, match="no field 'levle'; did you mean 'level'"):
         build_view("r", root, ("levle!=secret",), ViewRules())
     assert not find_view(root.path, ("levle!=secret",)).exists()
+    assert advise(root, OPEN) == []
+    for wrong in ("level=opne", "level!=opne", "level=open,opne"):
+        assert "no document has 'opne' in 'level'; the nearest values: 'open' (3)" in advise(root, (wrong,))
+    assert advise(root, ("level=opne",))[-1].startswith("none of the 3 documents passes level=opne")
+    assert advise(root, ("level~op", "title!=Ghost"))[0].startswith("no document has 'Ghost' in 'title'")
+    assert advise(root, ("creation_date>=2020",))[0].startswith("3 documents have no 'creation_date'")

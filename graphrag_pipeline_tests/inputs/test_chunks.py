@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphrag_pipeline.inputs.documents import build_documents, document_id_of, read_records
+from graphrag_pipeline.inputs.documents import build_documents, read_records
+from graphrag_pipeline.inputs.source_records import document_id_of
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import DOCUMENTS
 

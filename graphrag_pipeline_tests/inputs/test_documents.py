@@ -16,11 +16,11 @@ from graphrag_pipeline.inputs import conversion
 from graphrag_pipeline.inputs.documents import (
     build_corpus_manifest,
     build_documents,
-    document_id_of,
     match_manifest,
     read_records,
 )
 from graphrag_pipeline.inputs.formats import CONVERTED
+from graphrag_pipeline.inputs.source_records import document_id_of
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
@@ -67,6 +67,7 @@ def test_a_touched_file_keeps_its_hash_and_an_edited_one_its_id():
 
 
 TEXT = "Scrooge's café, naïve, in the Straße: “Bah!” – said one thousand times before the ghost left.\n"
+LITHUANIAN = "Vilniaus meras aplankė mokyklą ir kalbėjosi su žmonėmis apie šį rudenį. Jų buvo daug, ir visi džiaugėsi."
 LATIN = "Le garçon a mangé une pêche à l'été. Où êtes-vous né, cher élève ?\n"
 
 
@@ -84,6 +85,13 @@ LATIN = "Le garçon a mangé une pêche à l'été. Où êtes-vous né, cher él
         (TEXT.encode("cp1252"), TEXT),
         (LATIN.encode("latin-1"), LATIN),
         ("café".encode("latin-1"), "café"),
+        ("été élue".encode("latin-1"), "été élue"),
+        ("Brûlé a été".encode("latin-1"), "Brûlé a été"),
+        ("Äiti söi hyvää jäätelöä.".encode("latin-1"), "Äiti söi hyvää jäätelöä."),
+        ("C'è Åsa – “naïve”.".encode("cp1252"), "C'è Åsa – “naïve”."),
+        ("Prezydent Łodzi spotkał się z mieszkańcami w środę po południu. Rozmawiano o książkach.".encode("cp1250"),
+         "Prezydent Łodzi spotkał się z mieszkańcami w środę po południu. Rozmawiano o książkach."),
+        (LITHUANIAN.encode("cp1257"), LITHUANIAN),
         (("The ghost of Marley. " * 50 + "Müller").encode("latin-1"), "The ghost of Marley. " * 50 + "Müller"),
         ("Это русский текст, который написан кириллицей. Привет!".encode("cp1251"),
          "Это русский текст, который написан кириллицей. Привет!"),

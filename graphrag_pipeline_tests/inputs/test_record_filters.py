@@ -6,6 +6,9 @@ import dataclasses
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +16,8 @@ from pydantic import ValidationError
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import flatten_metadata, parse_filter, passes
-from graphrag_pipeline.inputs.documents import SourceRecord
 from graphrag_pipeline.inputs.files import read_input
+from graphrag_pipeline.inputs.source_records import SourceRecord
 from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CONTRACT_TABLES
@@ -52,10 +55,54 @@ def test_a_file_without_its_hidden_rows_reads_the_same(tmp_path, has_id, has_tit
 def test_notes_and_problems_of_a_file_go_with_its_hidden_rows(tmp_path):
     rows = [HIDDEN | {"id": "1"}, OPEN | {"id": "1"}, OPEN | {"id": "2"}, {"id": "3", "level": "open"}]
     folder = _write_rows(tmp_path / "in" / "rows.jsonl", rows)
-    assert [(record.record, record.problem) for record in _read(folder, "level=open")] == [("2", None)]
+    assert [(record.record, record.problem) for record in _read(folder, "level=open")] == [("1", None), ("2", None)]
     by_path = _read(folder, "path=rows.jsonl")
     assert by_path == _read(folder)
     assert [record.problem is None for record in by_path] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("hidden_id", ["1", "2", "#1", "#2", ""])
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
+def test_a_hidden_row_hides_no_row_that_passes(tmp_path, suffix, hidden_id):
+    rows = [
+        HIDDEN | {"id": hidden_id},
+        OPEN | {"id": "1"},
+        HIDDEN | {"id": hidden_id},
+        OPEN | {"id": "2", "text": "A tram runs."},
+        OPEN | {"id": "", "text": "Snow fell."},
+        HIDDEN | {"id": "1", "text": ""},
+    ]
+    found = _read(_write_table(tmp_path / "all", suffix, rows), "level=open")
+    assert found == _read(_write_table(tmp_path / "open", suffix, [row for row in rows if row["level"] == "open"]))
+    assert [record.record for record in found] == ["1", "2", "#3"]
+
+
+def _write_table(folder: Path, suffix: str, rows: list[dict]) -> Path:
+    folder.mkdir()
+    table, path = pa.Table.from_pylist(rows), folder / f"rows.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix == "csv":
+        pa_csv.write_csv(table, path)
+    else:
+        path.write_text(json.dumps(rows) if suffix == "json" else "".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+def test_two_rows_that_pass_and_have_one_id_are_a_problem_that_is_listed(tmp_path):
+    rows = [HIDDEN | {"id": "1"}, OPEN | {"id": "1"}, OPEN | {"id": "1"}]
+    folder = _write_rows(tmp_path / "in" / "rows.jsonl", rows)
+    kept, refused = _read(folder, "level=open")
+    assert (kept.record, kept.problem) == ("1", None)
+    assert "row 2 of those that pass input.filters: id '1' is already that of row 1" in refused.problem
+
+
+def test_records_in_the_cache_are_those_of_the_filters(tmp_path):
+    folder = _write_rows(tmp_path / "in" / "rows.jsonl", [HIDDEN | {"id": "1"}, OPEN | {"id": "2"}])
+    for filters, names in (((), ["1", "2"]), (("level=open",), ["2"]), (("level=secret",), ["1"])):
+        for _ in range(2):
+            found = read_input(folder, InputSettings(filters=filters), 8, cache_folder=tmp_path / "cache")
+            assert [record.record for record in found] == names
 
 
 def test_a_file_without_a_known_content_passes_only_by_its_path(tmp_path):

@@ -13,7 +13,7 @@ from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.communities import read_community, read_report
 from graphrag_pipeline.reading.documents import read_document
 from graphrag_pipeline.reading.entities import read_entity
-from graphrag_pipeline.reading.lookup import RecordNameError, list_names
+from graphrag_pipeline.reading.lookup import RecordNameError, find_record, list_names
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 
@@ -74,6 +74,13 @@ def test_a_report_names_what_it_cites_and_the_text_units_behind_it(reader: Snaps
     pages = [read_report(reader, str(n)) for n in reader.column("community_reports", "human_readable_id").tolist()]
     assert all(page.content and page.passages and page.n_passages >= len(page.passages) for page in pages)
     assert all(one.path in small_index.TEXTS for page in pages for one in page.passages)
+
+
+@pytest.mark.parametrize("kind", ["entity", "document", "report"])
+def test_a_name_that_is_like_no_other_lists_none_but_says_where_to_look(reader: SnapshotReader, kind: str) -> None:
+    with pytest.raises(RecordNameError, match=f"no {kind} is called `Quetzalcoatl`; `graphrag-pipeline sql") as caught:
+        find_record(reader, kind, "Quetzalcoatl")
+    assert caught.value.nearest == ()
 
 
 def test_an_unknown_name_lists_the_nearest(reader: SnapshotReader) -> None:

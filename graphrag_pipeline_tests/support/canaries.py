@@ -14,6 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
 FILTER = "level=open"
 PEOPLE = ("Bob Cratchit", "Ebenezer Scrooge", "Jacob Marley", "Belle Fezziwig", "Tiny Tim")
 PLACES = ("Camden Town", "Cornhill", "Scrooge & Marley Ltd")
@@ -82,11 +86,32 @@ def open_rows(n: int) -> list[dict[str, Any]]:
     return rows
 
 
-def write_rows(root: Path, plain: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, Any]]) -> None:
-    """Write a file of rows without ids, whose numbers could tell of their neighbours, and a file of rows with ids."""
+def write_rows(root: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write mixed files: rows with ids and without, as records of their own and as tables with columns for all rows.
+
+    An open row gets into the same file, whatever is between the open rows.
+    """
     (root / "input").mkdir(parents=True, exist_ok=True)
-    for name, rows in (("plain.jsonl", plain), ("named.jsonl", [{"id": f"r-{row['title']}", **row} for row in named])):
-        (root / "input" / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    n_open, parts, n_seen = sum(row["level"] == "open" for row in rows), [[], [], [], []], 0
+    for row in rows:
+        n_seen += row["level"] == "open"
+        parts[max(0, n_seen - 1) * len(parts) // n_open].append(row)
+    plain, named, table, columns = parts
+    for name, of in (("plain.jsonl", plain), ("named.jsonl", with_ids(named))):
+        (root / "input" / name).write_text("".join(f"{json.dumps(row)}\n" for row in of))
+    csv.write_csv(as_table(with_ids(table)), root / "input" / "table.csv")
+    pq.write_table(as_table(columns), root / "input" / "columns.parquet")
+
+
+def with_ids(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with ids that depend on their titles only."""
+    return [{"id": f"r-{row['title']}", **row} for row in rows]
+
+
+def as_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table with the columns of all of them."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
 def mix(open_ones: Sequence[Any], restricted: Sequence[Any], seed: int = 3) -> list[Any]:
@@ -159,7 +184,7 @@ def _values(schema: Mapping[str, Any], words: Sequence[str]) -> list[str]:
 
 def _bodies(path: str, words: Sequence[str], root: str) -> Iterator[tuple[str, bool]]:
     if path not in ("/search", "/search/stream", "/explain", "/follow-ups", "/v1/chat/completions"):
-        return
+        raise ValueError(f"no body is known for POST {path}: add bodies here that could show a canary")
     for question, has in (("Who met Bob Cratchit?", False), (f"Who is {words[0]} {words[1]}?", True)):
         if path == "/v1/chat/completions":
             said = {"messages": [{"role": "user", "content": question}]}

@@ -2,7 +2,8 @@
 
 import { get, session } from "./core/api.js";
 import { readRoute, link } from "./core/routes.js";
-import { Busy, Component, html, Problem, render } from "./core/ui.js";
+import { visible } from "./core/text.js";
+import { Busy, Component, html, Problem, render, Title } from "./core/ui.js";
 
 const PAGES = {
   ask: ["Ask", () => import("./pages/ask.js")],
@@ -13,6 +14,16 @@ const PAGES = {
   snapshots: ["Snapshots", () => import("./pages/snapshots.js")],
   quality: ["Quality and cost", () => import("./pages/quality.js")],
 };
+
+const WITHOUT_LINK = {
+  relationships: ["Relationship", () => import("./pages/relationships.js")],
+};
+const UNKNOWN = ["No such page", async () => ({ default: NoSuchPage })];
+
+function NoSuchPage({ at }) {
+  return html`<${Title}>No such page</>
+    <p role="alert">The explorer has no page <code>${visible(at.page)}</code>. Choose one above.</p>`;
+}
 
 class KeyForm extends Component {
   submit = (event) => {
@@ -29,6 +40,11 @@ class KeyForm extends Component {
       <p>It stays in this tab until you close it.</p>
     </form>`;
   }
+}
+
+function pageOf(name) {
+  const pages = { ...PAGES, ...WITHOUT_LINK };
+  return Object.hasOwn(pages, name) ? pages[name] : UNKNOWN;
 }
 
 class App extends Component {
@@ -55,7 +71,7 @@ class App extends Component {
 
   async turn() {
     const at = readRoute(location.hash);
-    const [name, load] = PAGES[at.page] ?? PAGES.ask;
+    const [name, load] = pageOf(at.page);
     try {
       const { default: page } = await load();
       const isOther = this.state.at.page !== at.page || this.state.at.key !== at.key;

@@ -46,6 +46,7 @@ def add(
 ) -> None:
     """Permit a principal to read a root, and print a new key for it, once."""
     from graphrag_pipeline.access.editing import add_key
+    from graphrag_pipeline.access.filter_advice import advise
     from graphrag_pipeline.access.views import check_filters
 
     roots = open_roots(root, also or [])
@@ -53,6 +54,8 @@ def add(
     for opened in roots.values() if filters else ():
         if opened.snapshots.current():
             check_filters(opened, filters or ())
+            for line in advise(opened, filters or ()):
+                echo(f"warning: {line}", err=True, style="warning")
     key = add_key(path, name, served, filters or (), is_whole, expires)
     permitted = f"may now read {', '.join(served)}; it" if served else ""
     echo(f"{name} {permitted} has this new key, which is stored nowhere:", err=True)
@@ -120,7 +123,7 @@ def build(
     also: _ServeOption = None,
     file: _FileOption = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only compare the views with the input; exit status 1 if one differs.")
+        bool, typer.Option("--check", help="Only compare the views with their root; exit status 1 if one differs.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -133,7 +136,7 @@ def build(
     needed = found.all_filters()
     reports, failed = [], []
     if not check:
-        _take_down_all(roots, needed, found)
+        _take_down_all(roots, needed)
     for name, opened in roots.items():
         for filters in sorted(needed.get(name, ())):
             try:
@@ -153,16 +156,14 @@ def build(
     raise typer.Exit(int(bool(failed) or any(report.problems for report in reports)))
 
 
-def _take_down_all(
-    roots: Mapping[str, Root], needed: Mapping[str, Collection[tuple[str, ...]]], found: AccessFile
-) -> None:
+def _take_down_all(roots: Mapping[str, Root], needed: Mapping[str, Collection[tuple[str, ...]]]) -> None:
     """Empty the views that hold a document which is not permitted any more, before any view is made."""
     from graphrag_pipeline.access.views import take_down_view
 
     for name, opened in roots.items():
         for filters in sorted(needed.get(name, ())):
             with suppress(PipelineError):  # making it tells the same error
-                take_down_view(opened, filters, found.views)
+                take_down_view(opened, filters)
 
 
 def _build_one(name: str, root: Root, filters: tuple[str, ...], found: AccessFile, is_check: bool) -> ViewReport:

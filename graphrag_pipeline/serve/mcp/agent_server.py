@@ -97,7 +97,11 @@ class AgentServer:
     ) -> CallToolResult:
         """Answer a question from the documents, with citations that quote them word for word."""
         return await self._read(
-            ctx, root, snapshot, lambda index: tools.answer_question(index, question, method, strategy, filters)
+            ctx,
+            "search",
+            root,
+            snapshot,
+            lambda index: tools.answer_question(index, question, method, strategy, filters),
         )
 
     async def context(
@@ -114,6 +118,7 @@ class AgentServer:
         """Return the records and passages that an answer would be written from, without an answer."""
         return await self._read(
             ctx,
+            "context",
             root,
             snapshot,
             lambda index: tools.select_context(index, question, method, strategy, filters, max_tokens),
@@ -128,7 +133,9 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return an entity: description, names, relationships and the sentences that name it."""
-        return await self._read(ctx, root, snapshot, lambda index: tools.describe_entity(index, name, filters))
+        return await self._read(
+            ctx, "entity", root, snapshot, lambda index: tools.describe_entity(index, name, filters)
+        )
 
     async def neighbours(
         self,
@@ -140,7 +147,9 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the relationships of an entity, strongest first."""
-        return await self._read(ctx, root, snapshot, lambda index: tools.list_neighbours(index, name, filters, limit))
+        return await self._read(
+            ctx, "neighbours", root, snapshot, lambda index: tools.list_neighbours(index, name, filters, limit)
+        )
 
     async def report(
         self,
@@ -151,7 +160,7 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the report of a community of entities, in full."""
-        return await self._read(ctx, root, snapshot, lambda index: tools.show_report(index, name, filters))
+        return await self._read(ctx, "report", root, snapshot, lambda index: tools.show_report(index, name, filters))
 
     async def document_passage(
         self,
@@ -165,28 +174,35 @@ class AgentServer:
     ) -> CallToolResult:
         """Return the exact text of a document between two offsets, such as those of a citation."""
         return await self._read(
-            ctx, root, snapshot, lambda index: tools.quote_document(index, document, start, end, filters)
+            ctx,
+            "document_passage",
+            root,
+            snapshot,
+            lambda index: tools.quote_document(index, document, start, end, filters),
         )
 
     async def filters(self, ctx: Context, root: RootName = "", snapshot: SnapshotId = "") -> CallToolResult:
         """List the fields of documents that filters can name, with frequent values."""
-        return await self._read(ctx, root, snapshot, tools.list_filters)
+        return await self._read(ctx, "filters", root, snapshot, tools.list_filters)
 
     async def roots(self, ctx: Context) -> CallToolResult:
         """List the roots that can be read."""
+        _note(ctx, tool="roots")
         names = list(permitted_roots(self._app, _reader_of(ctx)))
         return _to_result(ToolReply("\n".join(names), {"roots": names}))
 
     # --------------------------------------------------------------------------------------------------------- reading
 
     async def _read(
-        self, ctx: Context, root: str, snapshot: str, work: Callable[[GraphIndex], ToolReply]
+        self, ctx: Context, tool: str, root: str, snapshot: str, work: Callable[[GraphIndex], ToolReply]
     ) -> CallToolResult:
         """Run a tool in a thread on a leased index; a refusal is an error that the model can read."""
         reader, scope = _reader_of(ctx), CallScope()
+        _note(ctx, tool=tool)
 
         def run() -> ToolReply:
             name, filters = named_root(self._app, reader, root)
+            _note(ctx, root=name)
             with self._app.served.lease(name, filters, snapshot or None) as lease:
                 return work(lease.index.within(scope))
 
@@ -212,6 +228,13 @@ def _reader_of(ctx: Context) -> Reader:
         return ReaderOfAll()
     reader: Reader = request.scope["state"]["reader"]
     return reader
+
+
+def _note(ctx: Context, **values: str) -> None:
+    """Note the tool or its root for the audit log, which names no root that the reader may not read."""
+    request = ctx.request_context.request
+    if request is not None:
+        request.scope["state"].update(values)
 
 
 def _to_result(reply: ToolReply) -> CallToolResult:

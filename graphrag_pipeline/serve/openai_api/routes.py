@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline.reading.shared_keys import shared_key
 from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServerQuery
 from graphrag_pipeline.serve.endpoint import permitted_roots
 from graphrag_pipeline.serve.errors import InvalidRequestError, NotFoundError, NotReadyError
@@ -177,7 +178,8 @@ def _annotate(call: ApiCall, lease: IndexLease, result: SearchResult, content: s
 def _url(call: ApiCall, lease: IndexLease, document: str, start: int | None, end: int | None) -> str:
     place = {} if start is None else {"start": start, "end": end}
     query = urlencode({"root": lease.name, "snapshot": lease.snapshot, **place})
-    return f"{call.base_url}/documents/{quote(document, safe='')}/text?{query}"
+    key = shared_key(lease.index.snapshot, document)
+    return f"{call.base_url}/documents/{quote(key, safe='')}/text?{query}"
 
 
 ROUTES = (

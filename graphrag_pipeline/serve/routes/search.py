@@ -24,7 +24,7 @@ from graphrag_pipeline.query.results import (
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.usage import ModelUsage
 from graphrag_pipeline.serve.api_route import MAX_FILTERS, Answered, ApiCall, ApiRoute, Emit, ServerQuery
-from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
+from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, for_reader
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
@@ -170,7 +170,9 @@ def run_request(
     except PipelineError as error:
         if not _asks_models(lease):
             raise
-        raise ApiError(502, "model_failed", str(error), "Try again; the operator sees more in the log.") from error
+        raise ApiError(
+            502, "model_failed", for_reader(error), "Try again; the operator sees more in the log."
+        ) from error
     used = result.usage.by_model.values()
     call.app.metrics.count_search(
         request.method, sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)

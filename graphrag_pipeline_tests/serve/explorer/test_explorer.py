@@ -114,6 +114,20 @@ def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, s
     wait_for_text(browser, "Earlier in this conversation", "local search")
 
 
+@pytest.mark.parametrize("page", ["nosuch", "toString", "nosuch/5?a=b"])
+def test_an_unknown_page_says_so(browser: Any, server: str, page: str) -> None:
+    visit(browser, server, page)
+    wait_for_text(browser, "No such page", "The explorer has no page")
+    assert not browser.find_elements("css selector", "form.question, [aria-current=page]")
+
+
+def test_a_relationship_shows_its_ends_and_passages(browser: Any, server: str) -> None:
+    visit(browser, server, "relationships/0")
+    wait_for_text(browser, "Relationship 0 between", "Passages", "weight")
+    assert len(browser.find_elements("css selector", "main a[href^='#/entities/']")) == 2
+    assert browser.find_elements("css selector", ".sentences cite a")
+
+
 def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> None:
     visit(browser, server, "ask?q=Who%20loved%20Scrooge%3F")
     wait_for_text(browser, "local search")
@@ -219,6 +233,7 @@ def test_the_keyboard_alone_reaches_every_page_an_answer_and_its_source(browser:
     )
     press(browser, "\ue00c")
     wait_until(lambda: not browser.find_elements("css selector", ".passage"), PATIENCE_S)
+    assert browser.execute_script("return document.activeElement.className") == "citation"
     for page in ("graph", "communities", "entities", "documents", "snapshots", "quality"):
         browser.execute_script("document.activeElement.blur()")
         tab_to(browser, f"e.getAttribute('href') === '#/{page}'")
@@ -311,6 +326,7 @@ def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: 
     wait_for_text(browser, "Key of this server")
     use_key(browser, "wrong")
     wait_for_text(browser, "Key of this server", "Forget the key")
+    assert "Snapshot" not in find(browser, "footer").text
     use_key(browser, key)
     wait_for_text(browser, "FEZZIWIG", "Change the key")
     kept = browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]")

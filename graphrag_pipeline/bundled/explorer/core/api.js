@@ -16,9 +16,9 @@ export class RequestError extends Error {
 
 export const session = {
   get key() { return sessionStorage.getItem(KEY) ?? ""; },
-  set key(value) { kept.clear(); store(KEY, value); },
+  set key(value) { forget(); store(KEY, value); },
   get root() { return sessionStorage.getItem(ROOT) ?? ""; },
-  set root(value) { kept.clear(); store(ROOT, value); },
+  set root(value) { forget(); store(ROOT, value); },
 };
 
 function store(name, value) {
@@ -78,6 +78,13 @@ export async function post(path, body) {
 }
 
 let snapshot = "";
+/** Forget the answers and the snapshot of another key or root. */
+function forget() {
+  kept.clear();
+  snapshot = "";
+  window.dispatchEvent(new CustomEvent("graphrag-snapshot", { detail: "" }));
+}
+
 /** Forget kept answers once an answer comes from another snapshot. */
 function noteSnapshot(answer) {
   if (answer.snapshot && answer.snapshot !== snapshot) {

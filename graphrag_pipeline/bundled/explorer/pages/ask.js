@@ -89,8 +89,13 @@ export default class Ask extends Component {
 
   cite = (number) => {
     const found = this.state.result?.citations.find((one) => one.number === number);
-    if (found) this.setState({ source: found });
+    if (!found) return;
+    if (!document.activeElement.closest(".passage")) this.openedBy = document.activeElement;
+    this.setState({ source: found });
   };
+
+  /** Close the passage; the focus returns to the button that opened it. */
+  close = () => this.setState({ source: null }, () => (this.openedBy?.isConnected ? this.openedBy : document.getElementById("title"))?.focus());
 
   again = (question) => { const { method, strategy, filter } = this.props.at.params; go("ask", "", { q: question, method, strategy, filter }); };
 
@@ -119,7 +124,7 @@ export default class Ask extends Component {
             ${explained && explained !== "busy" ? html`<${Strategies} explained=${explained} names=${STRATEGIES} />`
               : html`<button onClick=${this.compare} disabled=${explained === "busy"}>Compare the seven strategies of local search</button>`}</section>`}
         </div>
-        ${source && html`<${Passage} citation=${source} close=${() => this.setState({ source: null })} />`}
+        ${source && html`<${Passage} citation=${source} close=${this.close} />`}
       </div>`;
   }
 }

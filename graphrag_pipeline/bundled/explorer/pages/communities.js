@@ -125,7 +125,7 @@ class Community extends Loaded {
   }
 }
 
-const PAGE_OF = { entity: "entities", report: "communities", text_unit: "documents" };
+const PAGE_OF = { entity: "entities", relationship: "relationships", report: "communities", text_unit: "documents" };
 
 function Report({ report }) {
   return html`<section aria-label="Report"><h2>Report</h2>
@@ -144,6 +144,6 @@ function Report({ report }) {
 function cited(source) {
   const page = PAGE_OF[source.kind];
   if (!page) return `${source.number}: ${visible(source.name)}`;
-  const target = page === "entities" ? link(page, source.number) : link(page, "", { [source.kind === "report" ? "report" : "unit"]: source.number });
+  const target = ["entities", "relationships"].includes(page) ? link(page, source.number) : link(page, "", { [source.kind === "report" ? "report" : "unit"]: source.number });
   return html`<a href=${target}>${source.number}: ${visible(source.name)}</a>`;
 }

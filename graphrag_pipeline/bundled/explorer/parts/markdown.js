@@ -6,6 +6,7 @@ import { h, html } from "../core/ui.js";
 
 const TARGETS = {
   Entities: (number) => link("entities", number),
+  Relationships: (number) => link("relationships", number),
   Reports: (number) => link("communities", "", { report: number }),
   Sources: (number) => link("documents", "", { unit: number }),
 };

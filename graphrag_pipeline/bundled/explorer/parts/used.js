@@ -15,6 +15,7 @@ export function Used({ context }) {
       ["In the context", inContext],
     ]} />
     <${Part} name="Relationships" rows=${relationships} columns=${[
+      ["Relationship", (one) => html`<a href=${link("relationships", one.human_readable_id)}>${one.human_readable_id}</a>`, "number"],
       ["From", (one) => visible(one.source)], ["To", (one) => visible(one.target)],
       ["Description", (one) => visible(one.description), "long"], ["Weight", (one) => number(one.weight), "number"],
       ["In the context", inContext],

@@ -1,0 +1,30 @@
+// The page of one relationship: its ends, its description, and the passages that it comes from.
+
+import { get } from "../core/api.js";
+import { link } from "../core/routes.js";
+import { visible } from "../core/text.js";
+import { count, html, Loaded, number, Title } from "../core/ui.js";
+
+export default class Relationship extends Loaded {
+  async request({ at }) {
+    return (await get(`/relationships/${encodeURIComponent(at.key)}`, { limit: 50 })).relationship;
+  }
+
+  show(one) {
+    return html`<${Title}>${visible(one.source.title)} – ${visible(one.target.title)}</>
+      <p>Relationship ${one.number} between ${Entity(one.source)} and ${Entity(one.target)} · weight ${number(one.weight)} · <a href=${link("graph", "", { entity: one.source.number })}>Show in the graph</a></p>
+      <p class="description">${visible(one.description || "No description.")}</p>
+      <h2>Passages</h2>
+      <p class="count">${count(one.n_passages, "passage")}</p>
+      <ol class="sentences">${one.passages.map((place) => html`<li>${visible(place.text)} <cite>${Place(place)}</cite></li>`)}</ol>`;
+  }
+}
+
+function Entity(one) {
+  return html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`;
+}
+
+function Place(place) {
+  if (place.start === null) return visible(place.document);
+  return html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}</a>`;
+}
