@@ -1,11 +1,16 @@
 """The Dagster component `GraphRagIndex`: the index of a root, put into a Dagster project by a few lines of YAML."""
 
+import difflib
+import functools
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components import Scaffolder, ScaffoldRequest
-from pydantic import Field
+from pydantic import BaseModel, ValidationError, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.errors import SettingsError
@@ -41,26 +46,95 @@ class GraphRagIndex(dg.Component, dg.Resolvable, dg.Model):
 
     root: Annotated[
         str,
-        Field(description="Folder with settings.yaml of the index; a relative path starts at the folder of this file."),
+        dg.Resolver.default(
+            description="Folder with settings.yaml of the index; a relative path starts at the folder of this file."
+        ),
     ]
     key_prefix: Annotated[
-        list[str], Field(description="Beginning of all asset keys, and of the names of jobs, schedules and sensors.")
+        str | list[str],
+        dg.Resolver.default(
+            description="Beginning of all asset keys, and of the names of jobs, schedules and sensors.",
+            examples=[["news"]],
+        ),
     ] = []  # noqa: RUF012
     group_name: Annotated[
         str | None,
-        Field(description="Group of all assets; default: groups by kind, each beginning with the key prefix."),
+        dg.Resolver.default(
+            description="Group of all assets; default: groups by kind, each beginning with the key prefix."
+        ),
     ] = None
+
+    @classmethod
+    def get_model_cls(cls) -> type[BaseModel]:
+        """Return the model of the attributes in YAML, which names the nearest key for one that it does not know."""
+        return _naming_unknown_keys(cls.model())
+
+    @property
+    def prefix(self) -> list[str]:
+        """The parts of the key prefix; a text is one part, or several that `/` parts."""
+        return self.key_prefix.split("/") if isinstance(self.key_prefix, str) else self.key_prefix
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the index.
 
         Raises:
-            SettingsError: `root` is no root, or its settings are wrong.
+            SettingsError: `root` is no root, its settings are wrong, the key prefix cannot begin a name, or another
+                index of the project has the same.
         """
+        _check_prefix(self, _find_indexes(context))
         path = (context.path / Path(self.root).expanduser()).resolve()
         if not (path / SETTINGS_FILE).is_file():
             raise SettingsError(
                 f"root: {path} has no {SETTINGS_FILE}; name the folder of an index, or make one with "
                 f"`graphrag-pipeline init {path}`"
             )
-        return build_definitions(Root(path, self.key_prefix, self.group_name), is_alone=False)
+        return build_definitions(Root(path, self.prefix, self.group_name), is_alone=False)
+
+
+@functools.cache
+def _naming_unknown_keys(attributes: type[BaseModel]) -> type[BaseModel]:
+    """Return a model of attributes with errors that name the nearest known key."""
+
+    def refuse_unknown_keys(values: Any) -> Any:
+        known = list(attributes.model_fields)
+        unknown = [name for name in values if name not in known] if isinstance(values, dict) else []
+        if unknown:
+            errors = [{"type": _unknown_key(str(name), known), "loc": (name,), "input": name} for name in unknown]
+            raise ValidationError.from_exception_data(GraphRagIndex.__name__, errors)  # type: ignore[arg-type]
+        return values
+
+    check: Any = model_validator(mode="before")(refuse_unknown_keys)
+    return create_model(attributes.__name__, __base__=attributes, __validators__={"refuse_unknown_keys": check})
+
+
+def _unknown_key(name: str, known: list[str]) -> PydanticCustomError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    advice = f"did you mean `{near[0]}`?" if near else f"known keys are {', '.join(known)}"
+    shown = {"name": name, "advice": advice}
+    return PydanticCustomError("unknown_key", "`{name}` is not a key of GraphRagIndex; {advice}", shown)
+
+
+def _find_indexes(context: dg.ComponentLoadContext) -> list[GraphRagIndex]:
+    """Return the indexes of a project; none for a component that Python code makes outside of a project."""
+    is_of_project = context.path != context.defs_module_path
+    return context.component_tree.get_all_components(GraphRagIndex) if is_of_project else []
+
+
+def _check_prefix(index: GraphRagIndex, all_indexes: Iterable[GraphRagIndex]) -> None:
+    """Refuse a key prefix that Dagster would refuse in the names that begin with it, or that another index has.
+
+    Raises:
+        SettingsError: with the parts that cannot be in a name, or with the roots that share the prefix.
+    """
+    wrong = [part for part in index.prefix if not re.fullmatch(r"[A-Za-z0-9_]+", part)]
+    if wrong:
+        raise SettingsError(
+            f"key_prefix {index.prefix} of the index {index.root}: {wrong[0]!r} cannot begin the name of a job; use "
+            "letters, digits and _"
+        )
+    roots = [other.root for other in all_indexes if "_".join(other.prefix) == "_".join(index.prefix)]
+    if len(roots) > 1:
+        raise SettingsError(
+            f"key_prefix {index.prefix} is that of {len(roots)} indexes: {' and '.join(roots)}. Their assets, jobs, "
+            "schedules and sensors would have the same names; give each index another key_prefix in its defs.yaml"
+        )

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from pydantic import ValidationError
 
 from graphrag_pipeline.component import GraphRagIndex
 from graphrag_pipeline.errors import SettingsError
@@ -38,6 +40,11 @@ OWN_ASSET = """import dagster as dg
 
 @dg.asset(deps=[dg.AssetKey(["news", "index_snapshot"])])
 def weekly_digest() -> None: ...
+"""
+YAML = """type: graphrag_pipeline.component.GraphRagIndex
+attributes:
+  root: {root}
+  key_prefix: [news]
 """
 Dg = Callable[..., str]
 
@@ -127,6 +134,34 @@ def test_without_a_prefix_names_are_those_of_the_guide(tmp_path: Path) -> None:
     definitions = build(make_root(tmp_path).path)
     assert {job.name for job in definitions.resolve_all_job_defs()} >= {"reindex_stale", "auto_search_job"}
     assert "graph" in {spec.key.to_user_string() for spec in definitions.resolve_all_asset_specs()}
+
+
+def test_a_misspelt_key_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=r"key_prefx\n  `key_prefx` is not a key .* did you mean `key_prefix`\?"):
+        GraphRagIndex.from_attributes_dict(attributes={"root": str(tmp_path), "key_prefx": ["news"]})
+    with pytest.raises(ValidationError, match="known keys are root, key_prefix, group_name"):
+        GraphRagIndex.from_attributes_dict(attributes={"root": str(tmp_path), "zzz": 1})
+
+
+def test_a_prefix_may_be_a_text_and_only_of_signs_that_a_name_may_have(tmp_path: Path) -> None:
+    definitions = build(make_root(tmp_path).path, key_prefix="shop/news")
+    assert "shop/news/graph" in {spec.key.to_user_string() for spec in definitions.resolve_all_asset_specs()}
+    with pytest.raises(SettingsError, match=r"'my-news' cannot begin the name of a job; use letters, digits and _"):
+        build(tmp_path, key_prefix=["my-news"])
+
+
+def test_two_indexes_with_one_prefix_are_refused_with_both_roots(project: Path, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(project / "src")
+    for name in ("news", "wiki"):
+        make_root(project / "indexes" / name)
+        folder = project / "src" / "shop" / "defs" / name
+        folder.mkdir()
+        (folder / "defs.yaml").write_text(YAML.format(root=project / "indexes" / name))
+    with pytest.raises(Exception, match="Error while") as caught:
+        dg.ComponentTree.for_project(project).build_defs()
+    assert isinstance(caught.value.__cause__, SettingsError)
+    assert "is that of 2 indexes" in str(caught.value.__cause__)
+    assert all(str(project / "indexes" / name) in str(caught.value.__cause__) for name in ("news", "wiki"))
 
 
 def test_a_folder_without_settings_is_refused_with_the_command_that_makes_a_root(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _reporting_failed(project: Root, account: CallStats) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for line in _paid_lines(project, account) if account.n_calls else []:
+        for line in _paid_lines(project, account) if account.n_calls or account.n_unanswered else []:
             echo(line, err=True)
         raise
 
@@ -139,7 +139,18 @@ def _paid_lines(project: Root, account: CallStats) -> list[str]:
         costs.append(f"no price set for {', '.join(find_unpriced(project))}")
     tokens = account.prompt_tokens + account.completion_tokens
     paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {'; '.join(costs)}"
-    return [paid, describe_spending(project.models.spending)]
+    return [paid, *_unanswered(account), describe_spending(project.models.spending)]
+
+
+def _unanswered(account: CallStats) -> list[str]:
+    """Return what `spent` counts besides the answered calls of a run."""
+    if not account.n_unanswered:
+        return []
+    return [
+        f"requests without a usable answer, such as after a time-out: {account.n_unanswered:,}, "
+        f"{account.unanswered_tokens:,} tokens, {account.unanswered_cost:.4f} USD; the model may have charged their "
+        "prompts, so `spent` counts them, too"
+    ]
 
 
 def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:

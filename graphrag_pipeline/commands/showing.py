@@ -19,6 +19,7 @@ from graphrag_pipeline.commands.terminal import (
     READ_GROUP,
     JsonOption,
     Line,
+    PagerOption,
     RootOption,
     SnapshotOption,
     echo_lines,
@@ -59,9 +60,7 @@ def show(
     ],
     most: Annotated[int, typer.Option(min=1, help="Maximum of records in each list.")] = 10,
     snapshot: SnapshotOption = None,
-    pager: Annotated[
-        bool, typer.Option("--pager/--no-pager", help="Whether a long page is shown by $PAGER in a terminal.")
-    ] = True,
+    pager: PagerOption = True,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:

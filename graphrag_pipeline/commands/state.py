@@ -135,7 +135,8 @@ def _render_failures(failures: list[dict[str, str]]) -> list[str]:
     """Return one line per failure; `status --json` and the table `failures` of `sql` have all of them."""
     lines = []
     for failure in failures[:_MAX_FAILURES_SHOWN]:
-        reply = f"; the reply starts {failure['reply'][:80]!r}" if failure["reply"] else ""
+        is_shown = "the reply starts" in failure["reason"] or not failure["reply"]
+        reply = "" if is_shown else f"; the reply starts {failure['reply'][:80]!r}"
         lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
     n_more = len(failures) - len(lines)
     return [*lines, f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else lines

@@ -49,6 +49,9 @@ SnapshotOption = Annotated[
         help="Snapshot id or its first digits; default: the published snapshot.", autocompletion=complete_snapshot
     ),
 ]
+PagerOption = Annotated[
+    bool, typer.Option("--pager/--no-pager", help="Whether a long page is shown by $PAGER in a terminal.")
+]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from graphrag_pipeline.commands.terminal import (
     READ_GROUP,
     JsonOption,
     Line,
+    PagerOption,
     RootOption,
     SnapshotOption,
+    echo_lines,
     open_root,
     page_lines,
     print_json,
@@ -44,6 +46,7 @@ def trace(
         int, typer.Option(min=1, help="Maximum text units, mentions, findings and cited records to show.")
     ] = 3,
     snapshot: SnapshotOption = None,
+    pager: PagerOption = True,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,7 +64,7 @@ def trace(
     if as_json:
         print_json(asdict(traced))
         return
-    page_lines(render_trace(traced, text_width()))
+    (page_lines if pager else echo_lines)(render_trace(traced, text_width()))
 
 
 def render_trace(traced: Trace, width: int = 0) -> Iterator[Line]:
@@ -83,7 +86,7 @@ def _render_node(node: TraceNode, indent: str, shown: set[tuple[str, str]], widt
     number = "" if node.number is None else f" {node.number}"
     yield Line(f"{indent}{node.kind}{number}{f': {_shorten(node.name)}' if node.name else ''}", "heading")
     inner = indent + "  "
-    if facts := ", ".join(_render_facts(node.facts)):
+    if facts := "; ".join(_render_facts(node.facts)):
         yield Line(f"{inner}{facts}")
     if node.origin:
         yield Line(f"{inner}made by {_render_origin(node.origin, shown)}", "faint")
@@ -101,7 +104,13 @@ def _render_facts(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"characters {facts['start']:,}-{facts['end']:,}"
     for name, value in facts.items():
         if name not in ("start", "end") and value not in (None, "", [], False):
-            yield f"{name} {_shorten(str(value))}"
+            yield f"{name} {_shorten(_in_words(value))}"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_in_words(one)}" for key, one in value.items())
+    return ", ".join(map(_in_words, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _render_origin(origin: Origin, shown: set[tuple[str, str]]) -> str:

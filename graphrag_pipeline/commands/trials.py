@@ -157,7 +157,7 @@ def _render_costs(trial: Trial) -> Iterator[str]:
 
 
 def _cost_line(label: str, figures: StageEstimate) -> str:
-    cost = "?" if figures.cost is None else f"{figures.cost:.4f}"
+    cost = "not known" if figures.cost is None else f"{figures.cost:.4f}"
     return (
         f"{label:38}{figures.n_calls:>9,}{figures.n_cached:>9,}{figures.prompt_tokens:>15,}"
         f"{figures.completion_tokens:>14,}{cost:>10}"

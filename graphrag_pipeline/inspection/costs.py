@@ -120,7 +120,7 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
         f"{_money(total):>10}"
     )
     if total is None:
-        lines.append("? is a stage whose model has no price: set `prompt_price` and `completion_price` of that model")
+        lines.append("the cost is not known where a model has no price: set its `prompt_price` and `completion_price`")
     return lines + _render_range(estimates)
 
 
@@ -149,15 +149,15 @@ def _price_range(estimates: Sequence[StageEstimate]) -> str:
 
 
 def _money(cost: float | None) -> str:
-    return "?" if cost is None else f"{cost:.4f}"
+    return "not known" if cost is None else f"{cost:.4f}"
 
 
 def _paid(actual: Mapping[str, Any]) -> str:
-    """Return the cost of calls, with a ? for calls without a known price."""
+    """Return the cost of calls, with a note if some calls have no known price."""
     cost, n_unpriced = actual.get("cost_usd", 0.0), actual.get("unpriced_calls", 0)
     if not n_unpriced:
         return _money(cost)
-    return f"{_money(cost)} + ?" if cost else "?"
+    return f"{_money(cost)} or more" if cost else "not known"
 
 
 def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:

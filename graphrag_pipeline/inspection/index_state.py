@@ -52,7 +52,14 @@ class AssetState:
 def list_checks() -> Iterator[tuple[str, str, str]]:
     """Yield (stage, check, description) of every check."""
     for name in ALL_STAGES:
-        yield name, UP_TO_DATE, "Input, prompts, models and settings are those that it was made with, as in `status`."
+        yield (
+            name,
+            UP_TO_DATE,
+            (
+                "Input, prompts, models and settings are those that it was made with, as in `status`. Dagster's mark "
+                "Unsynced follows prompts and settings only after Reload definitions; this check needs none."
+            ),
+        )
     yield _MANIFEST, READABLE, "Every document of the input folder was read, with its real encoding and without a note."
     for name in MODEL_STAGES:
         yield (

@@ -7,6 +7,7 @@ Calls that an earlier release paid are in the budget alone; a line says how much
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ from graphrag_pipeline.pipeline.root import Root
 KILLED, UNKNOWN = "killed", "not known"
 GROUPS = ("day", "model", "stage", "command")
 _SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+_RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MAX_ABOUT = 36  # characters
 _COUNTS = ("n_calls", "n_unpriced", "prompt_tokens", "completion_tokens", "cost")
 
 
@@ -171,27 +174,45 @@ def render_ledger(report: LedgerReport) -> list[str]:
     labels = [[one.name or "(none)"] if report.group else _label(one) for one in shown]
     header = [report.group] if report.group else ["begun", "command", "status"]
     widths = [max(map(len, column)) for column in zip(header, *labels, strict=True)]
-    lines = [_line(header, widths, ("calls", "prompt tokens", "reply tokens", "USD"))]
-    lines += [_line(label, widths, _figures(one)) for label, one in zip(labels, shown, strict=True)]
+    is_run = not report.group
+    lines = [_line(header, widths, ("calls", "prompt tokens", "reply tokens", "USD")) + "  run" * is_run]
+    for label, one in zip(labels, shown, strict=True):
+        lines.append(_line(label, widths, _figures(one)) + (f"  {name_run(one)}" if is_run else ""))
     lines.append(_line(["total", *[""] * (len(header) - 1)], widths, _figures(report.total)))
     if report.unpriced:
-        lines.append(f"? is the cost of calls without a price: no price set for {', '.join(report.unpriced)}")
+        lines.append(
+            f"no price is set for {', '.join(report.unpriced)}, so the cost of its calls is not known; set "
+            "`prompt_price` and `completion_price`"
+        )
     return [*lines, *_budget_lines(report)]
 
 
+def name_run(run: PaidCalls) -> str:
+    """Return the id of a run: that of Dagster if it is one of Dagster's, else that of the ledger."""
+    found = _RUN_ID.search(run.about)
+    return found[0] if found else run.name
+
+
+def say_command(run: PaidCalls) -> str:
+    """Return the command and what it was about, without the id of the run."""
+    about = _RUN_ID.sub("", run.about).strip()
+    shown = about if len(about) <= _MAX_ABOUT else f"{about[: _MAX_ABOUT - 1]}\u2026"
+    return f"{run.command} {shown}".strip() if shown != run.command else run.command
+
+
 def _label(run: PaidCalls) -> list[str]:
-    return [run.begun, f"{run.command} {run.about[:36]}".strip(), run.status]
+    return [run.begun, say_command(run), run.status]
 
 
 def _line(label: Sequence[str], widths: Sequence[int], figures: Sequence[str]) -> str:
     words = "  ".join(f"{word:{width}}" for word, width in zip(label, widths, strict=True))
     calls, prompt, reply, cost = figures
-    return f"{words}  {calls:>7}  {prompt:>13}  {reply:>12}  {cost:>10}"
+    return f"{words}  {calls:>7}  {prompt:>13}  {reply:>12}  {cost:>14}"
 
 
 def _figures(one: PaidCalls) -> tuple[str, str, str, str]:
-    cost = f"{one.cost:.4f}" + (" + ?" if one.n_unpriced else "")
-    shown = "?" if one.n_unpriced and not one.cost else cost
+    cost = f"{one.cost:.4f}" + (" or more" if one.n_unpriced else "")
+    shown = "not known" if one.n_unpriced and not one.cost else cost
     return f"{one.n_calls:,}", f"{one.prompt_tokens:,}", f"{one.completion_tokens:,}", shown
 
 

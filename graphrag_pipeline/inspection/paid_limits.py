@@ -7,13 +7,15 @@ ceiling of the budget stay. Keep out: how calls are estimated (`estimates.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.publishing.checks import find_mixed
+from graphrag_pipeline.storage.table_store import code_version_of
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.stage_estimates import StageEstimate
@@ -39,8 +41,27 @@ def refuse_mixed_buckets(root: Root) -> None:
         raise MixedPromptsError(f"{mixed[0]}. No call was made, because such an index is not published")
 
 
+def explain_mixture(root: Root, stage: Stage, chosen: Iterable[str]) -> str:
+    """Return a warning if other buckets come from other prompts, models or settings than some will now, else "".
+
+    A run of some buckets is paid all the same: bucket after bucket is a way to bring all of them up to date.
+    """
+    others = [key for key in stage.partitions(root.settings) if key not in set(chosen)]
+    now = code_version_of(root.code_of(stage))
+    heads = {key: root.tables.head(table, key) for table in stage.tables for key in others}
+    old = sorted(key for key, head in heads.items() if head and head.code_version != now)
+    if not old or root.settings.publishing.allow_mixed_prompts:
+        return ""
+    return (
+        f"{stage.name}: {len(old):,} other buckets ({' '.join(old)}) come from other prompts, models or settings. What "
+        "this run pays for cannot be published before they are materialized, too; `reindex_stale` does all of them"
+    )
+
+
 def refuse_over_budget(root: Root, estimates: Iterable[StageEstimate]) -> None:
     """Refuse calls whose estimate is above what is left of the budget; of a range, its least counts.
+
+    The limit that the error advises is enough for the most of the range.
 
     Raises:
         BudgetExceededError: they do not fit, and `budget.check_estimate` is on.
@@ -48,10 +69,18 @@ def refuse_over_budget(root: Root, estimates: Iterable[StageEstimate]) -> None:
     spending = root.models.spending
     if not spending.has_ceiling:
         return
+    made = list(estimates)
+    (tokens, cost), (most_tokens, most_cost) = (_sum_end(made, end) for end in (0, 1))
+    most_cost += sum(estimate.most_cost or 0.0 for estimate in made)
+    if problem := spending.explain_excess(tokens, cost, most_tokens, most_cost):
+        raise BudgetExceededError(problem)
+
+
+def _sum_end(estimates: Iterable[StageEstimate], end: int) -> tuple[int, float]:
+    """Return the tokens and US dollars of the least (0) or the most calls (1) of estimates."""
     tokens, cost = 0, 0.0
     for estimate in estimates:
-        share = estimate.call_range[0] / estimate.n_calls if estimate.n_calls else 0.0
-        tokens += round(share * (estimate.prompt_tokens + estimate.completion_tokens))
+        share = estimate.call_range[end] / max(1, estimate.n_calls)
+        tokens += ceil(share * (estimate.prompt_tokens + estimate.completion_tokens))
         cost += share * (estimate.cost or 0.0)
-    if problem := spending.explain_excess(tokens, cost):
-        raise BudgetExceededError(problem)
+    return tokens, cost

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys, bucket_of
-from graphrag_pipeline.inputs.documents import SourceRecord, build_corpus_manifest
+from graphrag_pipeline.inputs.documents import build_corpus_manifest
+from graphrag_pipeline.inputs.source_records import SourceRecord
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.table_store import parquet_bytes
 from graphrag_pipeline.tables import CORPUS_MANIFEST

@@ -12,7 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.inputs.documents import SourceRecord, format_of
+from graphrag_pipeline.inputs.source_records import SourceRecord, format_of
 from graphrag_pipeline.storage.table_store import TableStore
 from graphrag_pipeline.tables import STAGE_TABLES
 

@@ -33,9 +33,10 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.inputs.documents import SourceRecord
+    from graphrag_pipeline.inputs.source_records import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
+    from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
     from graphrag_pipeline.storage.shared.shared_store import SharedStore
     from graphrag_pipeline.storage.snapshots import Snapshot
 
@@ -222,7 +223,7 @@ class Root:
 
     @property
     def input_folder(self) -> Path | str:
-        """The folder with the documents; its URL if it is not on this machine."""
+        """The folder with the documents; its URL if it is not on this machine. A view reads another root instead."""
         return self.settings.input.place(self.path)
 
     @property
@@ -256,8 +257,22 @@ class Root:
         """
         from graphrag_pipeline.inputs.files import read_input
 
+        if self._published_documents is not None:
+            return self._published_documents.records(self.settings.storage.n_buckets, buckets)
         n_buckets, find_known = self.settings.storage.n_buckets, self.last_known().find
         return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known)
+
+    @functools.cached_property
+    def _published_documents(self) -> PublishedDocuments | None:
+        """The documents of another root's snapshot, if they are the input instead of a folder."""
+        chosen = self.settings.input
+        if not chosen.published_by:
+            return None
+        from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
+
+        source = Root((self.path / chosen.published_by).resolve())
+        source.fetch_stages(chosen.snapshot)
+        return PublishedDocuments(source.tables, source.snapshots.manifest(chosen.snapshot), chosen.filters)
 
     def last_known(self) -> LastKnownDocuments:
         """Return the documents of the last index."""

@@ -44,6 +44,8 @@ def code_of(
             code[f"{stage.engine} context window"] = model.context_window
         if model.cache_name:
             code[f"{stage.engine} cache name"] = model.cache_name
+        if stage.replies:
+            code["reading of replies"] = stage.replies
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
     elif stage.rules:
         code["rules"] = stage.rules

@@ -28,6 +28,7 @@ class Stage:
         packages: optional packages that change its result if installed, by distribution name.
         algorithm: version of its code.
         rules: version of the rules of the embedded engine; 0 for a stage whose rules change with `algorithm`.
+        replies: version of what is kept of a model's replies; a change reads the stored replies again.
         engine: section of the settings whose `engine` chooses the embedded engine or a model.
         prompts: prompts that are sent to its model.
         is_partitioned: one partition per bucket, else one for the whole corpus.
@@ -47,6 +48,7 @@ class Stage:
     prompts: tuple[str, ...] = ()
     algorithm: int = 1
     rules: int = 0
+    replies: int = 0
     is_partitioned: bool = False
     embeds: bool = False
     embeds_statically: bool = False
@@ -103,7 +105,8 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
-            rules=8,
+            rules=11,
+            replies=1,
             is_partitioned=True,
         ),
         Stage(
@@ -128,6 +131,7 @@ STAGES: dict[str, Stage] = {
             engine="descriptions",
             prompts=("summarize_descriptions",),
             algorithm=3,
+            replies=1,
             embeds_statically=True,
         ),
         Stage(
@@ -147,6 +151,7 @@ STAGES: dict[str, Stage] = {
             tables=("community_reports", "community_reports_failures"),
             uses=("reports", "text_units.encoding"),
             algorithm=4,
+            replies=1,
             engine="reports",
             prompts=("community_report",),
             embeds_statically=True,

@@ -200,6 +200,8 @@ def test_the_command_prints_a_tree_or_json(indexed_by_model: ModelIndex, call: C
         "document: ",
     ):
         assert words in output, output
+    facts = [line for line in output.splitlines() if "; names " in line]
+    assert facts and not any(sign in line for line in facts for sign in ("[", "'", "{")), "no lists of Python"
     values = json.loads(call("--root", root, "trace", "Entities:0", "--json").out)
     assert values["nodes"][0]["kind"] == "entity" and values["nodes"][0]["below"]
     assert_one_line_error(call("--root", root, "trace", "[1]"), "names no record")

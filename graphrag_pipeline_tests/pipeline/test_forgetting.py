@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inputs.documents import document_id_of
+from graphrag_pipeline.inputs.source_records import document_id_of
 from graphrag_pipeline.inspection.stage_trial import find_tried_stage, try_stage
 from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgotten
 from graphrag_pipeline.pipeline.retention import prune

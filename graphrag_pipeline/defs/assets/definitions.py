@@ -14,7 +14,7 @@ import dagster as dg
 from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.published import link_snapshot
-from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
+from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
 from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
@@ -27,7 +27,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
-from graphrag_pipeline.inspection.paid_limits import refuse_mixed_buckets, refuse_over_budget
+from graphrag_pipeline.inspection.paid_limits import explain_mixture, refuse_mixed_buckets, refuse_over_budget
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
@@ -80,7 +80,7 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
                 partitions_def=partitions if stage.is_partitioned else None,
                 backfill_policy=dg.BackfillPolicy.single_run() if stage.is_partitioned else None,
                 freshness_policy=freshness_policy_of(stage, root.settings.schedule),
-                automation_condition=condition_of(root.settings.schedule),
+                automation_condition=condition_of(root.settings.schedule, [asset_key(root, WHOLE_INPUT)]),
             )
         assets.append(decorate(_materialization(index_root, stage, session, calls_endpoint(stage, root.settings))))
     return assets
@@ -156,6 +156,8 @@ def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: St
     paid = [other for other in chosen if calls_endpoint(other, root.settings)]
     if not stage.is_partitioned and stage in chosen and any(not other.is_partitioned for other in paid):
         refuse_mixed_buckets(root)
+    if stage.is_partitioned and stage in paid and (mixture := explain_mixture(root, stage, context.partition_keys)):
+        context.log.warning(mixture)
     if is_estimated and stage in paid and root.models.spending.has_ceiling:
         from graphrag_pipeline.inspection.estimates import estimate_index
 

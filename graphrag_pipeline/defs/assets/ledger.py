@@ -5,7 +5,6 @@ something else looks at the index, such as an observation. So it also shows what
 no job materializes it. Keep out: reading the ledger (`inspection/ledger_report.py`).
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,9 @@ from graphrag_pipeline.inspection.ledger_report import (
     LedgerReport,
     PaidCalls,
     describe_budget,
+    name_run,
     report_ledger,
+    say_command,
 )
 from graphrag_pipeline.pipeline.root import Root
 
@@ -86,7 +87,7 @@ def _numbers(report: LedgerReport) -> dict[str, int | float]:
     return shown
 
 
-_RUN_ID, _RUN_DIGITS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), 8
+_RUN_DIGITS = 8
 _TO_MINUTE = len("2026-01-01T00:00")
 _FIGURES = (COST, "calls", "tokens sent", "tokens received")
 
@@ -105,16 +106,16 @@ def _sums(groups: Sequence[PaidCalls], name: str) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(as_table((name, *_FIGURES), rows))
 
 
-def _name_run(one: PaidCalls) -> str:
-    """Return the command and what it was about; a run of Dagster by the digits that Dagster's page of runs shows."""
-    about = one.about[:_RUN_DIGITS] if _RUN_ID.fullmatch(one.about) else one.about
-    return f"{one.command} {about}".strip()
-
-
 def _runs(runs: Sequence[PaidCalls]) -> dg.MarkdownMetadataValue:
-    """Return the newest runs, in columns that are narrow enough for the page; `costs` lists all."""
+    """Return the newest runs, each with as many digits of its id as Dagster's page of runs shows; `costs` lists all."""
     rows = [
-        (one.begun[:_TO_MINUTE].replace("T", " "), _name_run(one), one.status, *_figures(one))
+        (
+            one.begun[:_TO_MINUTE].replace("T", " "),
+            say_command(one),
+            one.status,
+            *_figures(one),
+            name_run(one)[:_RUN_DIGITS],
+        )
         for one in reversed(runs[-_MAX_RUNS:])
     ]
-    return dg.MetadataValue.md(as_table(("begun (UTC)", "command", "status", *_FIGURES), rows))
+    return dg.MetadataValue.md(as_table(("begun (UTC)", "command", "status", *_FIGURES, "run"), rows))

@@ -1,6 +1,6 @@
 """Metadata and events of `index_snapshot` in the UI: the published snapshot, its rows and its changes.
 
-Also the event that confirms the snapshot as up to date. Keep out: publishing.
+Keep out: publishing, and the event that confirms the snapshot as up to date (`index_runs/confirmation.py`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
-from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.storage.history import describe_snapshot
@@ -35,8 +33,6 @@ _MAX_SEARCHED = 100  # publications
 _MAX_CHANGES = 200  # of a kind, in the difference: an event is a row of Dagster's database
 DIFFERENCE = "difference to the snapshot before"
 """Name of what changed from one publication to the next, everywhere in the UI."""
-_HOUR_S = 3600
-_CONFIRMED = "Confirmed: nothing changed since it was published."
 _CHANGES = ("added", "edited", "removed")
 
 
@@ -155,33 +151,6 @@ def open_published(root: Root) -> Snapshot | None:
         return root.snapshots.open()
     except NoSnapshotError:
         return None
-
-
-def confirm_published(root: Root) -> None:
-    """Report to Dagster that the published snapshot is up to date, if a freshness policy is set."""
-    current = root.snapshots.current()
-    if current is None or root.settings.schedule.fresh_within_hours is None:
-        return
-    with open_instance(root) as instance:
-        event = published_event(root, current, _CONFIRMED)
-        instance.report_runless_asset_event(event)
-
-
-def confirm_periodically(instance: DagsterInstance, root: Root, now: float) -> bool:
-    """Do as `confirm_published`, at most once per hour or quarter of the freshness window. Returns whether it did.
-
-    Args:
-        now: seconds since 1970.
-    """
-
-    current, hours = root.snapshots.current(), root.settings.schedule.fresh_within_hours
-    if current is None or hours is None or find_unpublished_candidate(root):
-        return False
-    last = instance.get_latest_materialization_event(asset_key(root, SNAPSHOT.name))
-    if last and now - last.timestamp < min(1.0, hours / 4) * _HOUR_S:
-        return False
-    instance.report_runless_asset_event(published_event(root, current, _CONFIRMED))
-    return True
 
 
 def published_event(

@@ -1,6 +1,8 @@
-"""Observable source assets for the files that the user edits: the input folder by bucket, and entity_overrides.csv.
+"""Observable source assets for the files that the user edits: the input folder by bucket and whole, and the overrides.
 
 The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
+Assets of the whole corpus read one version of the whole folder besides, because Dagster marks an asset only if a direct
+input changed.
 Each materialization names the source version that it read. If no observation of that version exists, one is
 recorded. Keep out: what is stale (`pipeline/staleness.py`).
 """
@@ -17,7 +19,8 @@ from graphrag_pipeline.defs.assets.metadata import as_table, of_lines
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.identity import WHOLE, bucket_keys, stable_hash
+from graphrag_pipeline.inspection.index_state import read_versions
 from graphrag_pipeline.pipeline.data_versions import owned_tables
 from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
@@ -26,6 +29,7 @@ from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.settings.urls import mask_url
 
 INPUT_FOLDER = "input_folder"
+WHOLE_INPUT = "whole_input"
 ENTITY_OVERRIDES = "entity_overrides"
 INPUT_TABLE = "corpus_manifest"
 _MAX_LISTED = 10
@@ -36,7 +40,7 @@ _SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
 def sources_of(stage: Stage) -> list[str]:
     """Return the names of the source assets that a stage reads."""
     inputs = [*([INPUT] if stage is ALL_STAGES["corpus_manifest"] else []), *stage.files]
-    return [_SOURCES[name] for name in inputs]
+    return [*(_SOURCES[name] for name in inputs), *([] if stage.is_partitioned else [WHOLE_INPUT])]
 
 
 def build_sources(root: Root) -> list[dg.SourceAsset]:
@@ -49,6 +53,12 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
         for observation in _observe_folder(opened, detect_input(opened)):
             context.log_event(observation)
         return dg.DataVersionsByPartition({})  # Dagster would record the versions again, and without metadata
+
+    def whole_input() -> dg.ObserveResult:
+        opened = index_root.open()
+        manifests = detect_input(opened)
+        version = dg.DataVersion(_whole_version(opened, input_versions(manifests)))
+        return dg.ObserveResult(data_version=version, metadata=_of_folder(opened, manifests))
 
     def entity_overrides() -> dg.ObserveResult:
         opened = index_root.open()
@@ -67,6 +77,14 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
                 description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
             )(input_folder),
+            dg.observable_source_asset(
+                name=WHOLE_INPUT,
+                key_prefix=root.key_prefix or None,
+                group_name=group_of(root, "sources"),
+                metadata={"path of the folder": _place(root)},
+                description=f"All documents in {shown} and {OVERRIDES_FILE} as one version: a changed file shows "
+                "on each asset of the whole corpus at once, before its bucket is indexed.",
+            )(whole_input),
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
                 key_prefix=root.key_prefix or None,
@@ -106,10 +124,35 @@ def observe_sources_now(
         manifests: the present input folder, from `detect_input`.
     """
     overrides = _observation(root, ENTITY_OVERRIDES, None, _overrides_version(root), _of_overrides(root))
-    for observation in [*_observe_folder(root, manifests), overrides]:
+    version = _whole_version(root, input_versions(manifests))
+    whole = _observation(root, WHOLE_INPUT, None, version, _of_folder(root, manifests))
+    for observation in [*_observe_folder(root, manifests), whole, overrides]:
         name = observation.asset_key.path[-1]
         before = _observed_version(_last_observation(instance, root, name, observation.partition))
         yield observation, before != observation.tags["dagster/data_version"]
+
+
+def observe_whole_input(instance: dg.DagsterInstance, root: Root, versions: Mapping[str, str]) -> None:
+    """Record a new version of the whole input, so that Dagster marks the assets of the whole corpus.
+
+    Args:
+        versions: of each bucket of the input folder.
+    """
+    _observation_of(instance, root, WHOLE_INPUT, None, _whole_version(root, versions))
+
+
+def _whole_version(root: Root, versions: Mapping[str, str]) -> str:
+    """Return one version of all buckets and of the overrides; of an imported index, that of what it read."""
+    if root.is_imported:
+        return _whole_version_read(root)
+    return stable_hash(_overrides_version(root), *(versions[bucket] for bucket in sorted(versions)))
+
+
+def _whole_version_read(root: Root) -> str:
+    """Return the version of the buckets and of the overrides that the tables were made from."""
+    versions, head = read_versions(root), root.tables.head(ALL_STAGES["graph"].tables[0], WHOLE)
+    overrides = head.inputs.get(OVERRIDES_FILE, "") if head else ""
+    return stable_hash(overrides, *(versions[bucket] for bucket in sorted(versions)))
 
 
 def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage, partition: str) -> dict[str, str]:
@@ -126,7 +169,8 @@ def observe_what_was_read(instance: dg.DagsterInstance, root: Root, stage: Stage
 def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str]:
     tables = owned_tables(stage)
     head = root.tables.head(tables[0], partition) if tables and sources_of(stage) else None
-    return {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
+    found = {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
+    return found if stage.is_partitioned else found | {WHOLE_INPUT: _whole_version_read(root)}
 
 
 def _observation_of(

@@ -13,6 +13,7 @@ import dagster as dg
 import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.sources import observe_whole_input
 from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.defs.runs.names import SHOWN_STATE
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
@@ -58,11 +59,13 @@ def report_state(instance: dg.DagsterInstance, root: Root, manifests: Mapping[st
     Args:
         manifests: the present input folder, from `detect_input`.
     """
+    observe_whole_input(instance, root, input_versions(manifests))
     return report_found(instance, root, find_state(root, input_versions(manifests), manifests))
 
 
 def report_versions(instance: dg.DagsterInstance, root: Root, versions: Mapping[str, str]) -> int:
     """Do as `report_state`, given only the version of each bucket; documents are those that were indexed last."""
+    observe_whole_input(instance, root, versions)
     return report_found(instance, root, find_state(root, versions))
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
-from graphrag_pipeline.defs.assets.published import confirm_periodically
 from graphrag_pipeline.defs.assets.state_checks import report_versions
 from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
+from graphrag_pipeline.defs.index_runs.confirmation import confirm_periodically
 from graphrag_pipeline.defs.runs.live import end_dead_runs
 from graphrag_pipeline.defs.runs.names import ASSET_JOB, FINISHED, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job

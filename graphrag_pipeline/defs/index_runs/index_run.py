@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.assets.published import confirm_published
+from graphrag_pipeline.defs.index_runs.confirmation import confirm_published
 from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
 from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,

@@ -1,6 +1,7 @@
 """Events that Dagster lacks, reported from the heads: the tables are there, Dagster's events are not.
 
-This happens after a crash, a rollback, or when the Dagster home was removed. Keep out: running anything.
+This happens after a crash, a rollback, or when the Dagster home was removed. An event of an earlier release that does
+not name a source is reported again with what it shows. Keep out: running anything.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.provenance import DATA_VERSION_TAG, version_tags
@@ -19,7 +21,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
+    from dagster import AssetMaterialization, DagsterInstance
 
 _REPORTED = "graphrag_reported"
 """JSON file in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
@@ -33,7 +35,8 @@ def report_missing_events(root: Root) -> int:
         for partition in stage.partitions(root.settings)
         if (version := stage_data_version(root, stage, partition))
     }
-    marker, content = dagster_home(root) / f"{full_name(root, _REPORTED)}.json", json.dumps(versions).encode()
+    marker = dagster_home(root) / f"{full_name(root, _REPORTED)}.json"
+    content = json.dumps({**versions, "sources": [WHOLE_INPUT]}).encode()
     if marker.exists() and marker.read_bytes() == content:
         return 0
     with open_instance(root) as instance:
@@ -46,29 +49,35 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     import dagster as dg
 
     from graphrag_pipeline.defs.assets.published import published_event
-    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     known: dict[str, str | None] = {}
+    incomplete = None
     if stage.is_partitioned:
         found = instance.event_log_storage.get_latest_tags_by_partition(
             key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[DATA_VERSION_TAG]
         )
         known = {partition: tags.get(DATA_VERSION_TAG) for partition, tags in found.items()}
     elif record := instance.get_latest_data_version_record(key):
-        event = record.asset_materialization
-        known = {WHOLE: (event.tags or {}).get(DATA_VERSION_TAG) if event else None}
+        last = record.asset_materialization
+        tags = (last.tags or {}) if last else {}
+        known = {WHOLE: tags.get(DATA_VERSION_TAG)}
+        if f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}" not in tags:
+            incomplete = last
     n_reported = 0
     for partition in stage.partitions(root.settings):
         version = versions.get(f"{stage.name}/{partition}")
-        if version is None or known.get(partition) == version:
+        is_known = known.get(partition) == version
+        if version is None or (is_known and incomplete is None):
             continue
         code_version = _head_code_version(root, stage, partition)
         tags = {
             **version_tags(root, instance, stage, version, code_version),
             **observe_what_was_read(instance, root, stage, partition),
         }
-        if stage is SNAPSHOT:
+        if is_known and incomplete:
+            event = _completed(incomplete, tags)
+        elif stage is SNAPSHOT:
             event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
         else:
             reason = "Reported from the heads: the table exists, Dagster's event was missing."
@@ -77,6 +86,12 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         instance.report_runless_asset_event(event)
         n_reported += 1
     return n_reported
+
+
+def _completed(event: AssetMaterialization, tags: Mapping[str, str]) -> AssetMaterialization:
+    from dagster import AssetMaterialization
+
+    return AssetMaterialization(event.asset_key, event.description, event.metadata, tags={**(event.tags or {}), **tags})
 
 
 def _head_code_version(root: Root, stage: Stage, partition: str) -> str:

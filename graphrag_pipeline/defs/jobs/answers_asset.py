@@ -17,7 +17,7 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
+from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 ANSWERS = "answers"
@@ -61,9 +61,18 @@ def build_answers_asset(root: Root) -> dg.AssetSpec:
     )
 
 
+def count_tokens(usage: QueryUsage) -> dict[str, int]:
+    """Return the tokens that models were sent and sent back; of the embedded engine, those of context and answer."""
+    sent, embedded = usage.of_models, usage.by_model.get(EMBEDDED)
+    shown = {"tokens sent to models and received": sent.input_tokens + sent.output_tokens}
+    if embedded:
+        shown["tokens of context and answer without a model"] = embedded.input_tokens + embedded.output_tokens
+    return shown
+
+
 def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
     """Record an answer in the history."""
-    total = sum(answer.usage.by_model.values(), ModelUsage())
+    total = answer.usage.of_models
     metadata: dict[str, Any] = {
         "question": answer.question,
         "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
@@ -72,7 +81,7 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         "snapshot": answer.snapshot,
         **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
         "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
-        "tokens sent and received": total.input_tokens + total.output_tokens,
+        **count_tokens(answer.usage),
         "model calls": total.calls,
         **({"model calls without a price": total.unpriced} if total.unpriced else {COST: round(total.cost, 6)}),
         "seconds to answer": round(answer.seconds, 3),

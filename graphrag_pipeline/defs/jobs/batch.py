@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.metadata import COST
-from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
+from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, count_tokens, keep_answer
 from graphrag_pipeline.defs.jobs.question_config import MethodName
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import ASK, BATCH_JOB, KIND_TAG
@@ -24,6 +24,7 @@ from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_que
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search_result import SearchResult
+from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
 
 
 class BatchConfig(dg.Config):
@@ -89,7 +90,7 @@ def report_batch_account(context: dg.OpExecutionContext, account: dict[str, Any]
     usage = account["usage"]
     shown = {name: account[name] for name in ("answered", "kept", "failed", "replaced")} | {
         "answers": dg.MetadataValue.path(account["answers"]),
-        "tokens sent and received": usage["tokens"],
+        **count_tokens(QueryUsage({name: ModelUsage(**used) for name, used in usage["by_model"].items()})),
         "model calls": usage["calls"],
         COST: round(usage["cost"], 6),
         "by model": dg.MetadataValue.json(usage["by_model"]),

@@ -12,7 +12,8 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.metadata import as_markdown, round_figures
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
-from graphrag_pipeline.defs.jobs.question_config import WITHOUT_VALUE, AskedQuestion
+from graphrag_pipeline.defs.jobs.question_config import OPTIONS, WITHOUT_VALUE, AskedQuestion, refuse_contradiction
+from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.models.accounting import paid_run
@@ -36,7 +37,7 @@ class PinnedQuestion(dg.Config):
     filters: list[str]
     snapshot: str | None = None
     strategy: str | None = None
-    settings: MethodOptions = MethodOptions()
+    options: MethodOptions = MethodOptions()
 
 
 # ---------------------------------------------------------------------------------------------------------------- open
@@ -45,8 +46,9 @@ class PinnedQuestion(dg.Config):
 def pin_question(asked: AskedQuestion) -> PinnedQuestion:
     """Return a job's configuration as plain values for its first op."""
     values = asked.model_dump(mode="json", warnings=False)
-    values["settings"].pop(WITHOUT_VALUE, None)
-    return PinnedQuestion(**values)
+    options = values.pop(OPTIONS)
+    options.pop(WITHOUT_VALUE, None)
+    return PinnedQuestion(**values, options=MethodOptions(**options))
 
 
 def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
@@ -58,7 +60,9 @@ def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
         config: PinnedQuestion,
         index_root: IndexRoot,
     ) -> SearchState:
-        return _pin(context, index_root, config, method.name)
+        with in_words():
+            refuse_contradiction(context.run.run_config)
+            return _pin(context, index_root, config, method.name)
 
     return open_snapshot
 
@@ -71,7 +75,7 @@ def opening_op_name(method: SearchMethod) -> str:
 def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: PinnedQuestion, method: str) -> SearchState:
     index = GraphIndex.open(root.path, snapshot=config.snapshot)
     request = SearchRequest(
-        config.question, method, config.strategy, tuple(config.filters), config.settings.model_dump()
+        config.question, method, config.strategy, tuple(config.filters), config.options.model_dump()
     )
     query = prepare_query(index, request)
     shown = {"snapshot": query.snapshot, "question": query.user_question, "job": context.job_name}
@@ -157,7 +161,7 @@ def method_output(method: str) -> str:
 
 def _run(context: dg.OpExecutionContext, root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
     index = GraphIndex.open(root.path, snapshot=state.query.snapshot).where(state.query.filters)
-    with paid_run("query", f"dagster {context.run_id}", context.run_id):
+    with in_words(), paid_run("query", f"dagster {context.run_id}", context.run_id):
         return run_step(index, step, state)
 
 

@@ -6,7 +6,7 @@ in a list. Limits of numbers are checked by the first op, before anything is pai
 (`settings/`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from enum import Enum
 from types import UnionType
@@ -16,10 +16,13 @@ import dagster as dg
 from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
+from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.query.methods.method import SearchMethod
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, SEARCH_METHODS, STRATEGIES
 from graphrag_pipeline.settings.settings import Settings
 
+OPTIONS = "with_options"
+"""Place of the options of a method. Dagster sorts names, so that it comes after question, filters and strategy."""
 WITHOUT_VALUE = "without_value"
 """Option of a job that only lists the options that are null: Dagster leaves null values out of the Launchpad's text."""
 EXAMPLE_QUESTION = "What are the main topics of these documents?"
@@ -57,7 +60,7 @@ class AskedQuestion(dg.Config):
 
 
 def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuestion]:
-    """Return the configuration of a method's job; its `settings` hold the options of the method.
+    """Return the configuration of a method's job; `OPTIONS` holds the options of the method.
 
     `strategy` is an option of local search. It has its own place, because `auto` has it, too.
     """
@@ -69,12 +72,13 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
         fields[WITHOUT_VALUE] = (
             list[_one_of(f"{method.name}_{WITHOUT_VALUE}", unset)],  # type: ignore[misc]
             Field(
-                default=unset, description="Options that are null. To set one, write it with its value below this list."
+                default=unset,
+                description="Options that are null. To set one, take it from this list and write it with its value.",
             ),
         )
     described = f"Options of {method.section}, with the values of settings.yaml."
     section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **fields)  # type: ignore[call-overload]
-    own: dict[str, Any] = {"settings": (section_config, Field(default=section_config(), description=described))}
+    own: dict[str, Any] = {OPTIONS: (section_config, Field(default=section_config(), description=described))}
     if "strategy" in method.options:
         chosen = StrategyName(getattr(section, "strategy"))  # noqa: B009 - not all sections have it
         own["strategy"] = (StrategyName, Field(default=chosen, description="Text unit selection strategy."))
@@ -83,6 +87,24 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
         own["strategy"] = (StrategyName | None, Field(default=None, description=described))
     model: type[AskedQuestion] = create_model(f"{method.name.title()}Question", __base__=AskedQuestion, **own)
     return model
+
+
+def refuse_contradiction(run_config: Mapping[str, Any]) -> None:
+    """Refuse options that have a value and are listed as options without one.
+
+    Args:
+        run_config: as it was given, without defaults.
+
+    Raises:
+        SettingsError: with the names of the options.
+    """
+    options = run_config.get(OPTIONS) or {}
+    both = [name for name in options.get(WITHOUT_VALUE) or () if options.get(name) is not None]
+    if both:
+        shown = ", ".join(f"{name}: {options[name]}" for name in both)
+        raise SettingsError(
+            f"{OPTIONS} has {shown} and lists {', '.join(both)} under {WITHOUT_VALUE}, too; remove one of the two"
+        )
 
 
 def _option(name: str, info: FieldInfo, value: Any) -> tuple[Any, Any]:

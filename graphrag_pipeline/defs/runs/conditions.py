@@ -4,6 +4,7 @@ Both are off unless `schedule` in the settings turns them on. Keep out: the file
 (`assets/sources.py`).
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import dagster as dg
@@ -19,20 +20,24 @@ def freshness_policy_of(stage: Stage, settings: ScheduleSettings) -> dg.Freshnes
     return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=settings.fresh_within_hours))
 
 
-def condition_of(settings: ScheduleSettings) -> dg.AutomationCondition | None:
+def condition_of(settings: ScheduleSettings, unread: Sequence[dg.AssetKey]) -> dg.AutomationCondition | None:
     """Return a condition that runs a partition once an input has another data version; equal content starts nothing.
 
     A changed code version starts nothing, because a changed prompt would spend money unattended. A partition waits
     while any input is outdated or running, so that it never reads half a change.
+
+    Args:
+        unread: upstream assets that a stage does not read itself; they only mark it in the UI.
     """
     if not settings.follow_data:
         return None
-    is_different = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.data_version_changed())
+    others = dg.AssetSelection.assets(*unread)
+    is_different = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.data_version_changed()).ignore(others)
     is_outdated = is_different.since(dg.AutomationCondition.newly_updated())
     return (
         is_different.since_last_handled()
-        & ~dg.AutomationCondition.any_deps_match(is_outdated)
-        & ~dg.AutomationCondition.any_deps_missing()
-        & ~dg.AutomationCondition.any_deps_in_progress()
+        & ~dg.AutomationCondition.any_deps_match(is_outdated).ignore(others)
+        & ~dg.AutomationCondition.any_deps_missing().ignore(others)
+        & ~dg.AutomationCondition.any_deps_in_progress().ignore(others)
         & ~dg.AutomationCondition.in_progress()
     ).with_label("an input has other data")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -28,13 +29,28 @@ class ExplainedError(dg.Failure, PipelineError):
 def in_words() -> Iterator[None]:
     """Let a step fail with the words of a `PipelineError`, not with "Error occurred while executing op".
 
+    The frames of the error are metadata of the failure, which its page shows on a click.
+
     Raises:
         ExplainedError: instead of a `PipelineError`, which is its cause.
     """
     try:
         yield
+    except ExplainedError:
+        raise
     except PipelineError as error:
-        raise ExplainedError(str(error), allow_retries=False) from error
+        frames = dg.MetadataValue.md(f"```\n{''.join(traceback.format_exception(error))}```")
+        raise ExplainedError(str(error), {"frames": frames}, allow_retries=False) from _without_frames(error)
+
+
+def _without_frames(error: PipelineError) -> PipelineError:
+    error.__cause__, error.__context__ = None, None
+    return error.with_traceback(None)
+
+
+def is_explained(error: SerializableErrorInfo) -> bool:
+    """Return whether the words of an error are ours."""
+    return error.cls_name in (ExplainedError.__name__, dg.RetryRequested.__name__)
 
 
 def failure_of(result: dg.ExecuteInProcessResult, partition: str) -> BaseException:

@@ -10,6 +10,7 @@ import pytest
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
@@ -30,6 +31,21 @@ def materializations(root: Root) -> list[dg.AssetMaterialization]:
 
 def shown(event: dg.AssetMaterialization) -> dict[str, Any]:
     return {name: value.value for name, value in event.metadata.items()}
+
+
+def check_results(root: Root) -> dict[str, tuple[bool, str | None, bool]]:
+    """Whether each check passed, its words, and whether it is about the last materialization."""
+    found = {}
+    with open_instance(root) as instance:
+        [last] = instance.fetch_materializations(SNAPSHOT, limit=1).records
+        for name in ("up_to_date", *FIGURES):
+            record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(SNAPSHOT, name))
+            if record and record.event and record.event.dagster_event:
+                check = record.event.dagster_event.asset_check_evaluation_data
+                target = check.target_materialization_data
+                is_current = bool(target and target.storage_id == last.storage_id)
+                found[name] = (check.passed, check.description, is_current)
+    return found
 
 
 @pytest.fixture
@@ -62,6 +78,18 @@ def test_a_publication_lists_its_documents_and_the_changed_ones(root: Root) -> N
     lines = metadata["difference to the snapshot before"].splitlines()
     assert {"- document added: four.txt", "- document edited: one.txt", "- document removed: two.txt"} <= set(lines)
     assert any(line.startswith("- entity ") for line in lines)
+
+
+def test_a_confirmation_keeps_what_the_publication_showed_and_the_results_of_its_checks(root: Root) -> None:
+    put(root.path, "one.txt", "They say that Scrooge slept, and Marley with him.")
+    run_index(root)
+    before = check_results(root)
+    assert {"up_to_date", "placeholders"} <= before.keys() and all(is_current for *_, is_current in before.values())
+    run_index(root)
+    confirmed, published = materializations(root)[:2]
+    assert confirmed.description and confirmed.description.startswith("Confirmed")
+    assert shown(confirmed) == shown(published) and confirmed.tags == published.tags
+    assert check_results(root) == before
 
 
 def test_a_publication_shows_the_cost_of_the_run(model_index: ModelIndex) -> None:

@@ -23,6 +23,9 @@ from graphrag_pipeline_tests.support.roots import put
 pytestmark = pytest.mark.slow
 
 
+WHOLE_STAGES = [stage.name for stage in ALL_STAGES.values() if not stage.is_partitioned]
+
+
 def unsynced(root: Root) -> set[tuple[str, str]]:
     """(asset, partition) that Dagster itself marks as not up to date."""
     graph = build_definitions(root).resolve_asset_graph()
@@ -56,7 +59,7 @@ def test_only_the_bucket_of_an_edited_document_is_unsynced(indexed_root: Root) -
     changed = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
     assert len(changed) == 1
     look(indexed_root)
-    assert unsynced(indexed_root) == {("corpus_manifest", *changed)}
+    assert unsynced(indexed_root) == {("corpus_manifest", *changed), *((name, "all") for name in WHOLE_STAGES)}
     run_index(indexed_root)
     assert unsynced(indexed_root) == set()
 
@@ -72,8 +75,8 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
             result = job.execute_in_process(instance=instance, run_config=quiet)
         [output] = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
         changes.append(output["what changed"].value)
-        assert unsynced(indexed_root) == {("corpus_manifest", changed), ("graph", "all")}
-    assert changes == [f"input_folder {changed}, entity_overrides", "nothing"]
+        assert unsynced(indexed_root) == {("corpus_manifest", changed), *((name, "all") for name in WHOLE_STAGES)}
+    assert changes == [f"input_folder {changed}, whole_input, entity_overrides", "nothing"]
 
 
 def test_the_button_observe_shows_the_folder_as_the_job_does(indexed_root: Root) -> None:
@@ -115,7 +118,28 @@ def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(index
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:
     (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
     look(indexed_root)
+    assert unsynced(indexed_root) == {(name, "all") for name in WHOLE_STAGES}
+    (indexed_root.path / "entity_overrides.csv").unlink()
+    look(indexed_root)
+    assert unsynced(indexed_root) == set(), "the index was made without overrides"
+
+
+def test_events_of_an_earlier_release_name_the_whole_input_after_the_next_index(indexed_root: Root) -> None:
+    key, tag = dg.AssetKey("graph"), "dagster/input_data_version/whole_input"
+    with open_instance(indexed_root) as instance:
+        last = instance.get_latest_materialization_event(key)
+        assert last and last.asset_materialization
+        event = last.asset_materialization
+        tags = {name: value for name, value in (event.tags or {}).items() if not name.endswith("/whole_input")}
+        instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata=event.metadata, tags=tags))
     assert unsynced(indexed_root) == {("graph", "all")}
+    (indexed_root.path / "dagster" / "graphrag_reported.json").unlink()
+    run_index(indexed_root)
+    assert unsynced(indexed_root) == set()
+    with open_instance(indexed_root) as instance:
+        after = instance.get_latest_materialization_event(key)
+    assert after and after.asset_materialization and tag in (after.asset_materialization.tags or {})
+    assert after.asset_materialization.metadata.keys() == event.metadata.keys(), "the preview stays"
 
 
 def test_with_a_new_dagster_home_nothing_is_unsynced(indexed_root: Root) -> None:

@@ -117,6 +117,7 @@ def test_automation_follows_changed_data_and_stops_at_equal_data(indexed_root: R
         assert runs == set()
         version = {"dagster/data_version": "new", "dagster/data_version_is_user_provided": "true"}
         instance.report_runless_asset_event(dg.AssetObservation("input_folder", partition="001", tags=version))
+        instance.report_runless_asset_event(dg.AssetObservation("whole_input", tags=version))
         runs, cursor = requested(cursor)
         assert runs == {("corpus_manifest", "001")}
         same = instance.get_latest_data_version_record(dg.AssetKey("corpus_manifest"), partition_key="001")
@@ -163,7 +164,7 @@ def test_the_sensor_waits_for_assets_materialized_in_the_ui(indexed_root: Root) 
 def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
     root = Root(indexed_root.path)
-    from graphrag_pipeline.defs.assets.published import confirm_periodically
+    from graphrag_pipeline.defs.index_runs.confirmation import confirm_periodically
 
     with open_instance(root) as instance:
 
@@ -180,7 +181,7 @@ def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> 
         cursor = tick(root, instance, None).cursor
         assert "nothing changed" in str(tick(root, instance, cursor).skip_reason) and newest() == first
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("graphrag_pipeline.defs.assets.published._HOUR_S", 0)
+            patch.setattr("graphrag_pipeline.defs.index_runs.confirmation._HOUR_S", 0)
             tick(root, instance, cursor)
         assert newest() > first
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")

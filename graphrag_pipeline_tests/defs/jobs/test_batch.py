@@ -23,7 +23,7 @@ from graphrag_pipeline_tests.support.corpora import small_index
 pytestmark = pytest.mark.slow
 
 NUMBERS = (
-    "tokens sent and received",
+    "tokens sent to models and received",
     "model calls",
     "model cost (USD)",
     "seconds to answer",
@@ -76,7 +76,8 @@ def test_a_batch_job_answers_a_file_and_keeps_each_answer_with_its_account(
         root.snapshots.current(),
         0.0,
     )
-    assert kept[0]["tokens sent and received"] == answers[0]["usage"]["tokens"] > 0, (
+    assert kept[0]["tokens sent to models and received"] == kept[0]["model calls"] == 0
+    assert kept[0]["tokens of context and answer without a model"] == answers[0]["usage"]["tokens"] > 0, (
         "the embedded engine's count as well"
     )
     assert kept[0]["selection"] == answers[0]["selection"] and kept[0]["seconds to answer"] > 0
@@ -117,7 +118,7 @@ def test_a_model_answer_is_kept_with_the_account_of_all_ops(root: Root, tmp_path
         (copied.path / "settings.yaml").write_text(yaml.safe_dump(settings))
         _, [shown] = run_job(copied, build_definitions(copied), "global_search_job", question=WHO)
     assert shown["model calls"] == server.count() > 2, "rating, mapping and reducing"
-    n_tokens = shown["tokens sent and received"]
+    n_tokens = shown["tokens sent to models and received"]
     assert n_tokens > 0 and shown["model cost (USD)"] == pytest.approx(n_tokens / 1e6)
     assert shown["models"].startswith("test-chat: ")
 

@@ -49,13 +49,13 @@ def test_a_query_job_answers_as_the_library_does(root: Root, method: str, n_ops:
 
 
 def test_a_query_job_observes_the_snapshot_it_read(root: Root) -> None:
-    result, _ = ask(root, "local", strategy="round_robin", settings={"top_k_entities": 2})
+    result, _ = ask(root, "local", strategy="round_robin", with_options={"top_k_entities": 2})
     observations = [event for event in result.all_events if event.event_type_value == "ASSET_OBSERVATION"]
     assert [event.asset_key for event in observations] == [dg.AssetKey("index_snapshot")]
 
 
 def test_a_query_job_shows_the_matched_entities_that_the_context_has_no_text_about(root: Root) -> None:
-    result, _ = ask(root, "local", settings={"max_context_tokens": 100, "top_k_entities": 2})
+    result, _ = ask(root, "local", with_options={"max_context_tokens": 100, "top_k_entities": 2})
     [shown] = [
         event.step_output_data.metadata
         for event in result.all_events
@@ -68,12 +68,12 @@ def test_a_query_job_shows_the_matched_entities_that_the_context_has_no_text_abo
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"settings": {"top_k_entites": 2}}, "top_k_entites"),
+        ({"with_options": {"top_k_entites": 2}}, "top_k_entites"),
         ({"strategy": "deepest"}, "not in enum type StrategyName got deepest"),
-        ({"settings": {"packing": "loose"}}, "not in enum type packing_value got loose"),
-        ({"settings": {"top_k_entities": "many"}}, "root:settings:top_k_entities"),
+        ({"with_options": {"packing": "loose"}}, "not in enum type packing_value got loose"),
+        ({"with_options": {"top_k_entities": "many"}}, "root:with_options:top_k_entities"),
         ({"strateggy": "balanced"}, "strateggy"),
-        ({"settings": {"strategy": "graph"}}, "strategy"),
+        ({"with_options": {"strategy": "graph"}}, "strategy"),
     ],
 )
 def test_a_mistake_in_the_launchpad_is_refused_before_the_run(
@@ -85,11 +85,18 @@ def test_a_mistake_in_the_launchpad_is_refused_before_the_run(
 
 def test_a_number_out_of_bounds_fails_the_first_op_with_the_name_of_the_option(root: Root) -> None:
     with pytest.raises(Exception, match=r"options of local_search: top_k_entities: .*greater than or equal to 1"):
-        ask(root, "local", settings={"top_k_entities": 0})
+        ask(root, "local", with_options={"top_k_entities": 0})
+
+
+def test_an_option_with_a_value_and_listed_without_one_is_refused(root: Root) -> None:
+    message = r"with_options has now: 2024-05-01 and lists now under without_value, too; remove one of the two"
+    with pytest.raises(Exception, match=message):
+        ask(root, "local", with_options={"without_value": ["now"], "now": "2024-05-01"})
+    assert ask(root, "local", with_options={"now": "2024-05-01"})[0].success
 
 
 def test_the_answer_is_in_the_log_and_recorded_with_strategy_and_options(root: Root) -> None:
-    result, _ = ask(root, "local", strategy="round_robin", settings={"top_k_entities": 3})
+    result, _ = ask(root, "local", strategy="round_robin", with_options={"top_k_entities": 3})
     answer = result.output_for_node("answer_question")["answer"]
     with open_instance(root) as instance:
         lines = [entry.user_message for entry in instance.all_logs(result.run_id)]

@@ -15,7 +15,7 @@ from dagster_shared.yaml_utils import load_run_config_yaml
 from graphrag_pipeline.defs.jobs.batch import build_batch_job
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
 from graphrag_pipeline.defs.jobs.queries import build_query_jobs
-from graphrag_pipeline.defs.jobs.question_config import EXAMPLE_QUESTION, question_config
+from graphrag_pipeline.defs.jobs.question_config import EXAMPLE_QUESTION, OPTIONS, question_config
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.methods.registry import METHODS
@@ -42,8 +42,8 @@ def test_a_scaffold_shows_every_option_with_its_value_or_among_those_without(roo
         section = getattr(Settings(), method.section).model_dump(mode="json")
         strategy = {"strategy": shown["strategy"]} if "strategy" in shown else {}
         unset = {name for name, value in section.items() if value is None}
-        assert set(shown["settings"].pop("without_value")) == unset
-        assert shown["settings"] | strategy == {name: value for name, value in section.items() if value is not None}
+        assert set(shown[OPTIONS].pop("without_value")) == unset
+        assert shown[OPTIONS] | strategy == {name: value for name, value in section.items() if value is not None}
         assert shown["question"] == EXAMPLE_QUESTION and shown["filters"] == []
 
 
@@ -54,10 +54,10 @@ def test_defaults_are_the_settings_of_the_root(root: Root) -> None:
     (root.path / "settings.yaml").write_text(f"{text}global_search: {{rated_text: summary}}\n")
     jobs = {job.name: scaffold(job) for job in build_query_jobs(Root(root.path))}
     assert jobs["local_search_job"]["strategy"] == "graph"
-    shown = jobs["local_search_job"]["settings"]
+    shown = jobs["local_search_job"][OPTIONS]
     assert (shown["top_k_entities"], shown["now"]) == (7, "2024-05-01")
-    assert jobs["auto_search_job"]["settings"]["methods"] == ["basic", "lazy"]
-    assert jobs["global_search_job"]["settings"]["rated_text"] == "summary"
+    assert jobs["auto_search_job"][OPTIONS]["methods"] == ["basic", "lazy"]
+    assert jobs["global_search_job"][OPTIONS]["rated_text"] == "summary"
 
 
 def test_other_jobs_have_one_place_too_and_no_launchpad_names_the_root(root: Root) -> None:
@@ -74,7 +74,7 @@ def test_other_jobs_have_one_place_too_and_no_launchpad_names_the_root(root: Roo
 def test_every_option_is_described_with_its_bounds(root: Root) -> None:
     for method in METHODS.values():
         model = question_config(method, root.settings)
-        options: Any = model.model_fields["settings"].annotation
+        options: Any = model.model_fields[OPTIONS].annotation
         for field in (*model.model_fields.values(), *options.model_fields.values()):
             assert field.description and field.description.endswith(".")
     text = str(options.model_fields["budget"].description)
@@ -85,4 +85,4 @@ def test_a_conversation_before_the_question_is_handed_on(root: Root) -> None:
     turn = {"role": "user", "content": "Who is Scrooge?"}
     (root.path / "settings.yaml").write_text(yaml.safe_dump({"local_search": {"conversation_history": [turn]}}))
     [job] = [job for job in build_query_jobs(Root(root.path)) if job.name == "local_search_job"]
-    assert scaffold(job)["settings"]["conversation_history"] == [turn]
+    assert scaffold(job)[OPTIONS]["conversation_history"] == [turn]

@@ -1,8 +1,11 @@
 """The words of a failed step: ours come first on the page of its run, after retries, too."""
 
+import logging
+
 import dagster as dg
 import pytest
 
+from graphrag_pipeline.defs.runs.console import WordsLogger, show_failures_in_words
 from graphrag_pipeline.defs.runs.errors import failure_of, in_words
 from graphrag_pipeline.defs.runs.retries import retrying
 from graphrag_pipeline.errors import PipelineError
@@ -48,3 +51,31 @@ def test_an_error_that_stays_is_not_tried_again_and_keeps_its_class() -> None:
     result = fail_with(BudgetExceededError("the budget is used up"), is_retried=True)
     assert not [event for event in result.all_events if event.is_step_up_for_retry]
     assert isinstance(failure_of(result, WHOLE), BudgetExceededError)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_the_terminal_shows_a_failure_of_ours_in_words_and_another_one_with_its_frames(
+    is_ours: bool, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    error = PipelineError("the model is down; start it") if is_ours else ValueError("a bug")
+
+    @dg.op
+    def failing() -> None:
+        with in_words():
+            raise error
+
+    @dg.job
+    def job() -> None:
+        failing()
+
+    before = logging.getLoggerClass()
+    request.addfinalizer(lambda: logging.setLoggerClass(before))
+    show_failures_in_words()
+    assert logging.getLoggerClass() is WordsLogger
+    result = job.execute_in_process(raise_on_error=False)
+    shown = "".join(capfd.readouterr())
+    assert ("the model is down; start it" if is_ours else "a bug") in shown
+    assert ("Stack Trace" in shown) is not is_ours
+    [failure] = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    assert (failure.user_failure_data is not None) is is_ours
+    assert not is_ours or "test_errors.py" in failure.user_failure_data.metadata["frames"].value

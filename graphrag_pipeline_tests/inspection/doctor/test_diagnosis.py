@@ -129,6 +129,19 @@ def test_the_form_of_json_that_works_now_is_kept_for_later_commands(tmp_path: Pa
     assert root.models.known_forms.read(server.base_url, "test-chat") is None, "the first form works"
 
 
+def test_the_batch_that_works_now_is_kept_for_later_commands(tmp_path: Path) -> None:
+    place = "/embeddings", "test-embedding"
+    with running_model_server(max_batch_items=10) as server:
+        root = make_root(tmp_path / "root", server.base_url)
+        assert diagnose(root).settings["embedding_model"]["batch_size"] == 8
+    assert root.models.known_batches.read(server.base_url, *place) == 8
+    with running_model_server() as server:
+        root = make_root(tmp_path / "other", server.base_url)
+        root.models.known_batches.write(server.base_url, *place, 1).result()
+        diagnose(root)
+    assert root.models.known_batches.read(server.base_url, *place) is None, "all of a batch is taken"
+
+
 def test_limits_that_an_endpoint_refuses_are_a_note_of_doctor(tmp_path: Path) -> None:
     def refuse(request: ReceivedRequest) -> bool:
         return "maxLength" in str(request.body.get("response_format"))
@@ -235,7 +248,7 @@ def test_a_wrong_path_names_the_usual_one(tmp_path: Path) -> None:
 def test_a_model_that_is_not_served_is_named_with_those_that_are(tmp_path: Path) -> None:
     with running_model_server([(lambda request: request.kind != "embedding", Fault("404"))]) as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "gpt-9"}))
-    assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat, test-embedding")
+    assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat")
     assert found(diagnosis, "chat_model", "reply")[1].endswith("Set `model` to one that the server lists")
 
 
