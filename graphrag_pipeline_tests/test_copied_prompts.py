@@ -69,3 +69,24 @@ def test_a_passage_instead_of_a_reply_is_a_failure(tmp_path: Path, monkeypatch: 
         row for row in root.snapshots.open().table("failures").to_pylist() if row["stage"] == "extracted_graph"
     ]
     assert "no record could be read" in failure["reason"]
+
+
+def test_a_text_unit_whose_records_are_all_copied_is_asked_once_more_and_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    copied = '("entity"<|>Ines Calvo<|>PERSON<|>She was head.)##("entity"<|>Tarn<|>GEO<|>A place.)<|COMPLETE|>'
+
+    def copy_one(request: ReceivedRequest) -> str | None:
+        return copied if request.kind == "extraction" and "grey ferry" in request.prompt else None
+
+    with running_model_server(copy_one) as server:
+        root = make_model_root(tmp_path / "root", server.base_url, 2, publishing=TOLERANT)
+        (root.path / "input" / "ferry.txt").write_text("Every morning a grey ferry crossed to Kingsmere and Alford.")
+        run_index(root)
+        [failure] = [
+            row for row in root.snapshots.open().table("failures").to_pylist() if row["stage"] == "extracted_graph"
+        ]
+        asked = [call for call in server.calls if "grey ferry" in json.dumps(call.body) and call.kind == "extraction"]
+    assert "none of the 2 records is about the passage, which does not name 'Ines Calvo', 'Tarn'" in failure["reason"]
+    assert "asked twice" in failure["reason"] and len(asked) == 2 and asked[0].body != asked[1].body

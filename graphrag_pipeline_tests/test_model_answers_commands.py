@@ -50,10 +50,11 @@ def test_a_query_prints_the_answer_its_sources_and_one_line_of_account(indexed: 
         streamed = run("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--stream")
         as_json = run("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--json")
     assert whole.returncode == streamed.returncode == as_json.returncode == 0, whole.stderr + streamed.stderr
-    answer, sources, account = whole.stdout.rstrip("\n").split("\n\n")
+    answer, sources, *notes, account = whole.stdout.rstrip("\n").split("\n\n")
+    assert notes == ["Note: 1 citation of the model named a record that it was not shown, and was removed."]
     assert answer == ANSWER and sources.startswith("[1] ")
     assert account.startswith("test-chat: 1 call, ") and account.endswith(" s") and "\n" not in account
-    assert streamed.stdout.split("\n\n")[:2] == [answer, sources]
+    assert [part.rstrip() for part in streamed.stdout.split("\n\n")][:2] == [answer, sources]
     assert "test-chat: 0 calls, 1 cached" in streamed.stdout
     output = json.loads(as_json.stdout)
     assert (output["answer"], output["answering"]["invented_citations"]) == (ANSWER, 1)

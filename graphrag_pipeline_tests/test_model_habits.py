@@ -23,7 +23,7 @@ from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
+from graphrag_pipeline_tests.model_server import Call, Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.scripts import Script
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
@@ -152,6 +152,19 @@ def halves_long_texts(trial: Trial) -> None:
     assert trial.root.snapshots.open().n_rows("text_units") == 2
 
 
+def sends_one_text_at_a_time(trial: Trial) -> None:
+    is_whole(trial)
+    assert len(refused_batches(trial)) <= 4, "the size is learnt once for the whole index"
+    trial.server.reset()
+    put(trial.root.path, "ferry.txt", "The ferry Alma was built by Nordwerk. Mayor Lund sold it to Piet Maas.")
+    build_tables(Root(trial.root.path), tuple(ALL_STAGES))
+    assert trial.count("embedding") > 0 and not refused_batches(trial), "the next index knows it"
+
+
+def refused_batches(trial: Trial) -> list[Call]:
+    return [call for call in trial.server.calls if call.kind == "embedding" and call.status == 400]
+
+
 def counts_without_usage(trial: Trial) -> None:
     is_whole(trial)
     assert trial.answers["streamed"].usage.to_dict()["by_model"]["test-chat"]["input_tokens"] > 0
@@ -184,6 +197,7 @@ HABITS = [
     Habit("cut JSON", keeps_what_is_whole, everywhere("truncated")),
     Habit("400 with n_ctx", fits_the_window, {"dialect": "llama.cpp", "max_context_tokens": 1500}),
     Habit("500 too large", halves_long_texts, {"dialect": "llama.cpp", "max_input_tokens": 30}),
+    Habit("one text in a request", sends_one_text_at_a_time, {"max_batch_items": 1}),
     Habit("null role delta", is_whole, everywhere("null-delta")),
     Habit("no usage", counts_without_usage, everywhere("no-usage")),
 ]
@@ -229,6 +243,8 @@ def test_extraction_that_only_copies_stops_with_the_cause(
         root = make_model_root(tmp_path / "root", server.base_url, 0, publishing={"max_failed_share": 1.0})
         for name, text in DOCUMENTS.items():
             put(root.path, name, text)
-        with pytest.raises(PipelineError, match=r"all yield nothing .*(not named in the text|no record could be read)"):
+        with pytest.raises(
+            PipelineError, match=r"all yield nothing .*(records is about the passage|no record could be read)"
+        ):
             run_index(root)
         assert server.count("report") == 0

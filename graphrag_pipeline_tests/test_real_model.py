@@ -43,6 +43,7 @@ N_BEFORE_KILL = 2
 METHODS = ("local", "global", "drift", "basic")
 _OPT_IN = pytest.mark.skipif(not URL, reason="REAL_MODEL_URL is not set (make test-real-model)")
 LEAST_WORDS = 4  # of a text of a prompt that must not be published
+MOST_WORDS_OF_NAME = 8  # of a name that ends with a full stop; a longer one is a sentence
 TEXTS = {
     "harbour.txt": "Mayor Lund met Piet Maas in Brantwick. Piet Maas works for Nordwerk and sold the old ferry.",
     "office.txt": "Nordwerk opened an office in Brantwick in 1987. Mayor Lund spoke at the opening.",
@@ -174,6 +175,18 @@ def count_replies(root: Root, stage: str) -> tuple[int, int]:
     else:
         rows = [row for row in root.tables.read("community_reports").to_pylist() if not row["is_verbatim"]]
     return sum(not row["is_fallback"] for row in rows), len(rows)
+
+
+def test_records_hold_no_marks_of_the_format_and_reports_say_a_finding_once(trial: Trial) -> None:
+    for table in ("entities", "relationships"):
+        found = [row["description"] for row in query(trial, f"select description from {table}")]
+        assert not [text for text in found if "<|" in text or text.count('"') == 1]
+    titles = [row["title"] for row in query(trial, "select title from entities")]
+    assert not [title for title in titles if title.endswith(".") and len(title.split()) > MOST_WORDS_OF_NAME]
+    reports = Root(trial.root).snapshots.open().table("community_reports").to_pylist()
+    for report in reports:
+        findings = [(finding["summary"], finding["explanation"]) for finding in report["findings"]]
+        assert len(findings) == len(set(findings))
 
 
 def examples_of_prompts() -> set[str]:

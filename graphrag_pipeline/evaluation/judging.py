@@ -9,8 +9,9 @@ Two answers with the same text are a tie without a call. Keep out: where answers
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -18,6 +19,7 @@ from pydantic import BaseModel
 from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, estimate_proportion
 from graphrag_pipeline.evaluation.sign_test import sign_test
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import read_json
 from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format
@@ -135,8 +137,9 @@ def _sign(verdict: int) -> int:
 def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:
     question, *answers = pair
     first, second = reversed(answers) if is_swapped else answers
+    prompt = index.prompt("judge_answers")
     messages = open_question(
-        index.prompt("judge_answers"),
+        prompt,
         AUTO,
         question,
         criterion=criterion,
@@ -144,20 +147,25 @@ def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: 
         answer_1=as_data(first),
         answer_2=as_data(second),
     )
-    read: Callable[[str], int] = read_verdict
+    read = partial(read_verdict, echoes=prompt.echoes)
     return ChatRequest(f"{criterion}: {question[:60]}", messages, read, VERDICT_FORMAT, limits=LIMITS)
 
 
-def read_verdict(reply: str) -> int:
+def read_verdict(reply: str, echoes: PromptEchoes | None = None) -> int:
     """Read the verdict: 1 or 2 for the better answer, 0 for neither.
 
+    Args:
+        echoes: of the prompt; a verdict whose reason repeats it is copied, too. None accepts any reason.
+
     Raises:
-        ReplyFormatError: the reply has no such number.
+        ReplyFormatError: the reply has no such number of the model's own.
     """
     for value in read_json(reply):
         fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
         if "winner" in fields:
-            winner = fields["winner"]
+            winner, reason = fields["winner"], fields.get("reason")
+            if echoes and isinstance(reason, str) and echoes.holds(reason):
+                raise ReplyFormatError(f"the reason {reason[:80]!r} repeats the prompt: say why, then choose")
             number = int(winner) if isinstance(winner, str) and winner.strip() in ("0", "1", "2") else winner
             if isinstance(number, bool) or number not in (0, 1, 2):
                 raise ReplyFormatError(f"the winner is {str(winner)[:40]!r}, not 0, 1 or 2")

@@ -123,7 +123,8 @@ def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> Non
         return  # a few short text units can name nothing
     first = results[0]
     if isinstance(first, Failure):
-        cause = f"{first.record}: {first.reason}" + (f"; the reply starts {first.reply!r}" if first.reply else "")
+        is_shown = "the reply starts" in first.reason or not first.reply
+        cause = f"{first.record}: {first.reason}" + ("" if is_shown else f"; the reply starts {first.reply!r}")
     else:
         counts = ", ".join(f"{n} x {reason}" for reason, n in first.problems.items())
         cause = f"{counts + '; ' if counts else ''}the reply starts {first.first_reply!r}"

@@ -43,6 +43,9 @@ class CallStats:
         seconds: sum of the durations of all calls; concurrent calls each count in full.
         latencies: latency class -> number of calls.
         limit: concurrent calls that the endpoint of the last call may get now (`endpoints/limits.py`); 0 without calls.
+        n_unanswered: requests without an answer whose prompt the endpoint may have charged, such as after a time-out.
+        unanswered_tokens: tokens of these prompts, which are in no other count.
+        unanswered_cost: US dollars of these prompts.
         n_records: records that are done and needed a call (`count_record`).
         under_way: attempt -> monotonic time in seconds since when an attempt is at the endpoint.
     """
@@ -59,6 +62,9 @@ class CallStats:
     latencies: Counter[int] = field(default_factory=Counter)
     limit: int = 0
     n_records: int = 0
+    n_unanswered: int = 0
+    unanswered_tokens: int = 0
+    unanswered_cost: float = 0.0
     under_way: dict[object, float] = field(default_factory=dict)
 
     def begin(self, attempt: object, limit: int) -> None:
@@ -92,6 +98,13 @@ class CallStats:
             self.n_unpriced += cost is None
             self.latencies[latency] += 1
 
+    def add_unanswered(self, prompt_tokens: int, cost: float | None) -> None:
+        """Count one request without an answer that the endpoint may charge."""
+        with _lock:
+            self.n_unanswered += 1
+            self.unanswered_tokens += prompt_tokens
+            self.unanswered_cost += cost or 0.0
+
     def add_retry(self, is_timeout: bool = False) -> None:
         """Count one attempt that will be repeated."""
         with _lock:
@@ -118,6 +131,9 @@ class CallStats:
             self.latencies + other.latencies,
             max(self.limit, other.limit),
             self.n_records + other.n_records,
+            self.n_unanswered + other.n_unanswered,
+            self.unanswered_tokens + other.unanswered_tokens,
+            self.unanswered_cost + other.unanswered_cost,
         )
 
     def latency_s(self, share: float) -> float:

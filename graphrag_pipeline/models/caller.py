@@ -7,10 +7,10 @@ cache with the model that it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.models.accounting import CallStats
 
@@ -40,6 +40,11 @@ class Caller:
         for account in self.accounts:
             account.add_call(prompt_tokens, completion_tokens, cost, seconds)
 
+    def add_unanswered(self, prompt_tokens: int, cost: float | None) -> None:
+        """Count one request without an answer in each account, unless the endpoint charges nothing for it."""
+        for account in self.accounts if prompt_tokens else ():
+            account.add_unanswered(prompt_tokens, cost)
+
     def add_retry(self, is_timeout: bool = False) -> None:
         """Count one attempt that will be repeated in each account."""
         for account in self.accounts:
@@ -68,15 +73,7 @@ class Caller:
             account.add_cached(n)
 
 
-@runtime_checkable
-class CallingModel(Protocol):
-    """A model that sends requests, unlike the bundled embeddings."""
-
-    def for_caller(self, caller: Caller) -> Self:
-        """Return this model for a caller whose accounts count its calls, too."""
-        ...
-
-
 def embedder_for(embedder: Embedder, caller: Caller) -> Embedder:
     """Return an embedder for a caller; one that sends no request stays the same."""
-    return embedder.for_caller(caller) if isinstance(embedder, CallingModel) else embedder
+    for_caller: Callable[[Caller], Embedder] | None = getattr(embedder, "for_caller", None)
+    return embedder if for_caller is None else for_caller(caller)

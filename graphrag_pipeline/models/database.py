@@ -1,11 +1,11 @@
-"""Shared database of all processes of a root: stored replies, vectors, spending, rate limits, known forms.
+"""Shared database of all processes of a root: stored replies, vectors, spending, rate limits, known forms and batches.
 
 By default it is an SQLite file. It uses a write-ahead log with `synchronous=normal`, so that a killed process loses no
 committed row. A URL selects PostgreSQL or another database. Each process writes in one thread. Writes that arrive
 during a transaction are committed together in the next one, so 1,000 tasks with a reply each need few commits.
 
 Add here: how a transaction is made. Keep out: the meaning of the tables (`cache.py`, `spending.py`,
-`known_forms.py`).
+`known_models.py`).
 """
 
 from __future__ import annotations
@@ -122,6 +122,12 @@ REPLY_FORMS = Table(
     _metadata,
     Column("model_key", String(32), primary_key=True),  # hash of base URL and model: a URL may hold a password
     Column("form", Text, nullable=False),
+)
+BATCH_SIZES = Table(
+    "batch_sizes",
+    _metadata,
+    Column("model_key", String(32), primary_key=True),  # hash of base URL, path and model
+    Column("n_texts", Integer, nullable=False),
 )
 
 

@@ -27,16 +27,23 @@ from functools import cached_property
 from string import ascii_letters
 
 from graphrag_pipeline.citations import remove_written, split_written
+from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.sentence_forms import find_words, fold
+from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_ECHOED = 4
 """Words in a row that may be found anywhere in a prompt; a character of a script without spaces is half a word."""
-MOST_OF_VALUE = 0.75
+MOST_OF_VALUE = 0.7
 MIN_COPIED = 8
 """Words in a row of the instructions that make a copy of any value; twice as many characters without spaces."""
 MIN_VARIED = 6
 LEAST_LIKENESS = 0.65
 """2 x words in common, in order / words of both."""
+FRAME_LIKENESS = 0.75
+"""Likeness of the words besides names of two sentences of which one is the other with other names. Fewer than
+`MIN_ECHOED` such words must be equal."""
+LEAST_FRAME = 2
+"""Words besides names of a sentence that can be found with other names."""
 LEAST_COPIED_NUMBERS = 3
 """Numbers of a citation that equals one of the prompt, if it counts as copied; fewer may be equal by chance."""
 
@@ -51,6 +58,8 @@ _CONTEXT = re.compile(
 """Headings and header lines of the tables in prompts for reports and answers."""
 _COLUMN_NAME = re.compile(r"[,;|\t]\w")
 """What every header line holds; prose has a blank after a comma."""
+_CITED_BEFORE = re.compile(r"\A\s*(?:\[[^\[\]]{0,400}\][.,;]?\s*)+")
+_SMALL_WORDS = frozenset().union(*SMALL_WORDS.values())
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
 _SINGLE_LETTERS = frozenset(ascii_letters)
 _N_NAMES = {"entity": 1, "relationship": 2, "claim": 2}
@@ -98,6 +107,38 @@ class PromptEchoes:
         runs = [run for run in _long_runs(words) if run in self._instructions]
         shown = _join(_words_of(data)) if runs else ""
         return any(not _is_run(run, shown) for run in runs)
+
+    def keep_own(self, text: str, data: str = "") -> str:
+        """Return a text without the sentences that repeat the prompt, each with the citations behind it."""
+        kept: list[str] = []
+        is_last_own = True
+        for start, end in split_sentences(text):
+            sentence = text[start:end]
+            if not is_last_own:
+                sentence = _CITED_BEFORE.sub("", sentence)
+            if find_words(remove_written(sentence)):
+                is_last_own = not self.holds(sentence, data)
+            if is_last_own:
+                kept.append(sentence)
+        return text if "".join(kept) == text else "".join(kept).strip()
+
+    def shared_with_example(self, sentence: str) -> frozenset[str]:
+        """Return the words that a sentence shares with an example sentence which differs in its names; mostly none.
+
+        Names, numbers and small words are left out. The example "Ines Calvo opened the observatory and ran it" and the
+        sentence "Greta Holm opened the bridge and ran it" share "opened" and "ran".
+        """
+        frame = _frame_of(sentence)
+        if len(frame) < MIN_ECHOED:
+            near = {frame} & self._frames
+        else:
+            near = {o for o in self._frames if SequenceMatcher(None, o, frame, False).ratio() >= FRAME_LIKENESS}
+        return frozenset(word for other in near for word in other if word in frame and word not in _SMALL_WORDS)
+
+    def has_all_words(self, text: str) -> bool:
+        """Return whether all words of a text are words of the prompt, in any order: it says nothing of its own."""
+        words = _words_of(text)
+        return bool(words and self._template) and all(f" {word} " in self._text for word in words)
 
     def _may_hold_run(self, words: Words) -> bool:
         """Return False if the words hold no long run of the instructions: each run has a triple at a sixth place."""
@@ -174,6 +215,12 @@ class PromptEchoes:
         return frozenset(filter(None, map(_words_of, self.example_values)))
 
     @cached_property
+    def _frames(self) -> frozenset[Words]:
+        """The frames of the sentences in its examples."""
+        frames = (_frame_of(value[start:end]) for value in self.example_values for start, end in split_sentences(value))
+        return frozenset(frame for frame in frames if len(frame) >= LEAST_FRAME)
+
+    @cached_property
     def _names(self) -> frozenset[Words]:
         return frozenset(map(_words_of, self.example_names))
 
@@ -190,6 +237,11 @@ def _words_of(text: str) -> Words:
     """Return the folded words of a text without its citations; single letters, such as articles, are left out."""
     words = find_words(fold(remove_written(text)))
     return tuple([word for word in words if word not in _SINGLE_LETTERS])
+
+
+def _frame_of(sentence: str) -> Words:
+    """Return the folded words of a sentence that begin with a small letter: all but names and numbers."""
+    return tuple([fold(word) for word in find_words(remove_written(sentence)) if word[0].islower()])
 
 
 def _long_runs(words: Words) -> Iterator[Words]:

@@ -23,6 +23,7 @@ import uuid
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
+from math import ceil, floor, log10
 from typing import Any
 
 from sqlalchemy import Connection, ScalarSelect, Table, bindparam, delete, func, insert, select, update
@@ -32,6 +33,7 @@ from graphrag_pipeline.models.accounting import DONE, RUNNING, PaidRun, current_
 from graphrag_pipeline.models.database import LEDGER, RATES, RESERVATIONS, SPENDING, SharedDatabase
 from graphrag_pipeline.settings.models import BudgetSettings
 
+_MARGIN = 1.1  # of the advised limit over the estimate
 MAX_WAIT_S = 1.0  # between checks of the reservations of other processes
 
 
@@ -171,20 +173,27 @@ class Spending:
         order = (LEDGER.c.begun, LEDGER.c.run, LEDGER.c.day, LEDGER.c.stage, LEDGER.c.model)
         return [dict(row._mapping) for row in self._database.read(select(LEDGER).order_by(*order))]
 
-    def explain_excess(self, tokens: int, cost: float) -> str:
-        """Return why calls of this size do not fit into what is left, with the way out; "" if they fit or may try."""
+    def explain_excess(self, tokens: int, cost: float, most_tokens: int = 0, most_cost: float = 0.0) -> str:
+        """Return why calls of this size do not fit into what is left, with the way out; "" if they fit or may try.
+
+        Args:
+            most_tokens, most_cost: the most that the calls may need. The advised limit allows it and a tenth more,
+                because the length of replies is a guess, and a call reserves its longest reply.
+        """
         spent_tokens, spent_cost = self.total()
         if not self.budget.check_estimate or self._allows(spent_tokens + tokens, spent_cost + cost):
             return ""
         reasons, limits = [], []
         if self.budget.max_tokens is not None and spent_tokens + tokens > self.budget.max_tokens:
             left = max(0, self.budget.max_tokens - spent_tokens)
-            reasons.append(f"about {tokens:,} tokens, and {left:,} are left")
-            limits.append(f"budget.max_tokens to {spent_tokens + tokens:,}")
+            most_tokens = max(tokens, most_tokens)
+            reasons.append(f"{_say_range(f'{tokens:,}', f'{most_tokens:,}')} tokens, and {left:,} are left")
+            limits.append(f"budget.max_tokens to {round_up(spent_tokens + _MARGIN * most_tokens):,.0f}")
         if self.budget.max_cost is not None and spent_cost + cost > self.budget.max_cost:
             left_cost = max(0.0, self.budget.max_cost - spent_cost)
-            reasons.append(f"about {cost:.4f} US dollars, and {left_cost:.4f} are left")
-            limits.append(f"budget.max_cost to {spent_cost + cost:.4f}")
+            most_cost = max(cost, most_cost)
+            reasons.append(f"{_say_range(f'{cost:.4f}', f'{most_cost:.4f}')} US dollars, and {left_cost:.4f} are left")
+            limits.append(f"budget.max_cost to {round_up(spent_cost + _MARGIN * most_cost):g}")
         return (
             f"the budget does not suffice: this run needs {' and '.join(reasons)}. No call was made. Raise "
             f"{' and '.join(limits)} or more in settings.yaml and run again, or set budget.check_estimate: false to "
@@ -313,3 +322,13 @@ def _sums(table: Table, scope: str) -> list[ScalarSelect[Any]]:
     """Return subqueries for the tokens and money of a scope's rows in a table; 0 without rows."""
     columns = (table.c.tokens, table.c.cost)
     return [select(func.coalesce(func.sum(c), 0)).where(table.c.scope == scope).scalar_subquery() for c in columns]
+
+
+def _say_range(least: str, most: str) -> str:
+    return f"about {least}" if least == most else f"{least} to {most}"
+
+
+def round_up(value: float) -> float:
+    """Return the least number of two significant digits that is not below a positive value."""
+    step = 10.0 ** (floor(log10(value)) - 1) if value > 0 else 1.0
+    return round(ceil(value / step - 1e-9) * step, 12)

@@ -34,11 +34,12 @@ from graphrag_pipeline.models.ports import Failure
 
 if TYPE_CHECKING:
     import numpy as np
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 MAX_BATCH_TEXTS = 1_000
 MAX_BATCH_CHARS = 500_000
 MAX_ROWS_AT_ONCE = 65_536
+MAX_WORDS_ALONE = 32
 MAX_KNOWN_WORDS = 200_000
 MAX_KNOWN_LENGTH = 32  # characters; longer words are rarely repeated
 
@@ -98,8 +99,7 @@ class StaticEmbeddings:
         known = self._known  # another thread may replace the dictionary, but not remove words from this one
         split = [text.replace("\n", " ").split(" ") for text in texts]
         unknown = list({word: None for words in split for word in words if word not in known})
-        encodings = self._tokenizer.encode_batch_fast(unknown, add_special_tokens=False) if unknown else []
-        fresh = {word: tuple(encoding.ids) for word, encoding in zip(unknown, encodings, strict=True)}
+        fresh = {word: tuple(encoding.ids) for word, encoding in zip(unknown, self._tokenize(unknown), strict=True)}
         for words in split:
             token_ids: list[int] = []
             for word in words:
@@ -107,6 +107,13 @@ class StaticEmbeddings:
                 token_ids += fresh[word] if found is None else found
             yield token_ids
         known.update(item for item in fresh.items() if len(item[0]) <= MAX_KNOWN_LENGTH)
+
+    def _tokenize(self, words: list[str]) -> list[Encoding]:
+        """Return the pieces of words; a batch is shared among threads, whose start costs more than a few words."""
+        if len(words) <= MAX_WORDS_ALONE:
+            return [self._tokenizer.encode(word, add_special_tokens=False) for word in words]
+        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
+        return encodings
 
     def _sum_rows(self, token_ids: list[int]) -> np.ndarray:
         """Return the sum of the tokens' rows: float64 (dimensions,) of whole numbers, exact in any order."""

@@ -122,7 +122,8 @@ class LocalSearchSettings(SearchSection):
     )
     entity_scope: Literal["all", "in_communities"] = Field(
         "all",
-        description="Entities that vectors match. in_communities: those of a community, as in Microsoft GraphRAG.",
+        description="Entities that vectors match. in_communities: those of a community of a level down to "
+        "community_level, as in Microsoft GraphRAG.",
     )
     entity_key: Literal["id", "title"] = Field(
         "id",

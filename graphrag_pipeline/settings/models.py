@@ -42,7 +42,7 @@ class _EndpointSettings(BaseModel):
     max_attempts: int = Field(
         6,
         ge=1,
-        description="Maximum attempts of a request before it counts as failed; 429 replies have their own limit.",
+        description="Maximum attempts of a request before it counts as failed; besides, 20 that are answered with 429.",
     )
     backoff_s: float = Field(
         0.5, ge=0, description="Seconds before the first retry; the wait doubles each time, up to 60 s."

@@ -80,6 +80,12 @@ class InputSettings(Section):
         description="Filters that a document must pass to be read, such as ['status=final', 'year>=2020']. Each "
         "document is looked at alone; without a value in a filter's field, it does not pass.",
     )
+    published_by: str = limit(
+        default="",
+        description="Root whose published documents are read instead of a folder, relative to this root, as in the "
+        "view of a principal. Empty: the folder is read.",
+    )
+    snapshot: str = limit(default="", description="With published_by: id of the snapshot whose documents are read.")
     id_column: str = Field(
         "id", description="Structured files: dotted path of a record's id; without it, the row number."
     )

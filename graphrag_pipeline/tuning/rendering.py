@@ -76,7 +76,7 @@ def _tokens_each(side: Side, n_units: int) -> str:
 
 
 def _money(cost: float | None) -> str:
-    return "?" if cost is None else f"{cost:.4f}"
+    return "not known" if cost is None else f"{cost:.4f}"
 
 
 def _render_units(found: PromptComparison) -> Iterator[str]:

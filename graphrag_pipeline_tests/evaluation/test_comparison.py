@@ -16,6 +16,7 @@ from graphrag_pipeline.evaluation.conditions import answer_question, parse_condi
 from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_verdict, sign_test
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
+from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -49,7 +50,9 @@ def test_the_sign_test_is_the_binomial_one() -> None:
     assert sign_test(7, 2) == pytest.approx(2 * (1 + 9 + 36) / 2**9)
 
 
-@pytest.mark.parametrize(("winner", "read"), [(1, 1), ("2", 2), (0, 0), (3, None), (True, None), ("A", None)])
+@pytest.mark.parametrize(
+    ("winner", "read"), [(1, 1), ("2", 2), (0, 0), (3, None), (True, None), ("A", None), ("0, 1 or 2", None)]
+)
 def test_a_verdict_is_0_1_or_2(winner: object, read: int | None) -> None:
     reply = json.dumps({"reason": "x", "winner": winner})
     if read is None:
@@ -57,6 +60,13 @@ def test_a_verdict_is_0_1_or_2(winner: object, read: int | None) -> None:
             read_verdict(reply)
     else:
         assert read_verdict(reply) == read
+
+
+def test_a_verdict_whose_reason_is_that_of_the_prompt_is_refused() -> None:
+    echoes = load_prompt(None, "judge_answers").echoes
+    assert read_verdict('{"reason": "Answer 2 says less.", "winner": 1}', echoes) == 1
+    with pytest.raises(ReplyFormatError, match="repeats the prompt"):
+        read_verdict('{"reason": "One or two sentences", "winner": 1}', echoes)
 
 
 def prefer_scrooge(request: ReceivedRequest) -> Any:

@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphrag_pipeline.inspection.ledger_report import LedgerReport, find_unpriced, render_ledger, report_ledger
+from graphrag_pipeline.inspection.paid_limits import refuse_over_budget
+from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending
+from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, round_up
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.command_line import environment
@@ -54,7 +58,9 @@ def test_processes_at_once_and_a_killed_one_lose_no_call(tmp_path: Path) -> None
     assert found == {"index": ("done", 20, 10.0), "query": ("done", 20, 10.0), "killed": ("killed", 20, 10.0)}
     assert (report.total.n_calls, report.spent_tokens, report.earlier_tokens) == (60, 60 * 15, 0)
     header, *lines, total, spent = render_ledger(report)
-    assert header.split() == ["begun", "command", "status", "calls", "prompt", "tokens", "reply", "tokens", "USD"]
+    columns = "begun command status calls prompt tokens reply tokens USD run"
+    assert header.split() == columns.split()
+    assert [line.split()[-1] for line in lines] == [run.name for run in report.runs]
     assert len(lines) == 3 and total.split() == ["total", "60", "600", "300", "30.0000"]
     assert spent == "spent: 900 tokens, 30.0000 USD; no ceiling is set (`budget`)"
 
@@ -78,8 +84,10 @@ def test_a_run_has_the_status_of_its_end(tmp_path: Path, error: BaseException | 
     [run] = report_ledger(root).runs
     assert (run.command, run.about, run.status, run.n_unpriced) == ("query", "local", status, 1)
     assert run.begun and run.ended
-    assert [line.split()[-1] for line in render_ledger(report_ledger(root, "model"))[1:3]] == ["?", "?"]
-    assert "? is the cost of calls without a price: no price set for m" in render_ledger(report_ledger(root))
+    assert all(line.endswith("not known") for line in render_ledger(report_ledger(root, "model"))[1:3])
+    assert "no price is set for m, so the cost of its calls is not known" in "\n".join(
+        render_ledger(report_ledger(root))
+    )
     assert find_unpriced(root) == ("m",)
 
 
@@ -104,3 +112,29 @@ def test_a_call_whose_process_was_killed_counts_as_paid(tmp_path: Path) -> None:
     assert (row["command"], row["prompt_tokens"], row["n_calls"]) == ("killed calls", 70, 0)
     assert spending.total()[0] == 70
     database.close()
+
+
+def test_a_run_of_dagster_is_listed_with_its_whole_id(tmp_path: Path) -> None:
+    root, run_id = make_root(tmp_path / "root", {}), "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
+    for command, about, run in (("query", f"dagster {run_id}", run_id), ("query", "local", "")):
+        with paid_run(command, about, run):
+            root.models.spending.settle("", 3, 0.5, LedgerEntry("answers", "m", 2, 1, 0.5)).result()
+    _, dagster, command, *_ = render_ledger(report_ledger(root))
+    assert "query dagster " in dagster and dagster.endswith(f"  {run_id}")
+    assert "query local " in command and command.endswith(f"  {report_ledger(root).runs[1].name}")
+
+
+def test_the_advised_budget_is_enough_for_the_most_that_a_run_may_need(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root", {}, "budget: {max_tokens: 100, max_cost: 0.01}\n")
+    estimate = StageEstimate("extracted_graph", 10, 0, 1000, 500, 0.05, least_calls=5, most_calls=40)
+    with pytest.raises(BudgetExceededError) as caught:
+        refuse_over_budget(root, [estimate])
+    assert "needs 750 to 6,000 tokens, and 100 are left and 0.0250 to 0.2000 US dollars" in str(caught.value)
+    assert "Raise budget.max_tokens to 6,600 and budget.max_cost to 0.22 or more" in str(caught.value)
+    raised = make_root(tmp_path / "raised", {}, "budget: {max_tokens: 6600, max_cost: 0.22}\n")
+    refuse_over_budget(raised, [estimate])
+
+
+@given(st.floats(1e-6, 1e9))
+def test_a_rounded_limit_is_never_below_the_amount_and_at_most_a_tenth_above(value: float) -> None:
+    assert value * (1 - 1e-9) <= round_up(value) <= value * 1.1 + 1e-9

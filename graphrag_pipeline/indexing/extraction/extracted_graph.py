@@ -38,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
+from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.species import join_species
@@ -183,7 +184,8 @@ def _name_things(
         if language == "de":
             names = keep_german_names(names, text)
         if is_english:
-            names = join_species(drop_cited(names, text, headings), text, starts)
+            names = split_joined(drop_cited(names, text, headings), text)
+            names = join_species(names, text, starts)
             names, acronyms = place_acronyms(names, text, starts)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
@@ -201,6 +203,7 @@ def _name_things(
         types = type_terms(names, types, links, text)
         adjectives = {form for form in find_adjectives(names, text) if types[links[form]] == CONCEPT}
         names = [name for name in names if name.form not in adjectives or name.sentence < 0]
+        names = drop_heading_names(names, types, links, text, spans, headings)
     if about is not None:
         names.pop()
         canonical = links[about.name]

@@ -10,7 +10,8 @@ A first reply without a record means "no entities" if it holds only the end mark
 `{"entities": []}`. With other words around it (an apology, a poem), `parse` rejects it: the model gets the reason and
 one more request, and the text unit fails if that does not help. A gleaning reply without records ends the conversation.
 
-Records about names that the text unit does not hold are left out and counted (`kept_records.py`). A text unit that is
+Records about names that the text unit does not hold are left out and counted (`kept_records.py`). If no record of the
+first reply is left, as when a model copies the example of the prompt, the reply is rejected, too. A text unit that is
 longer than the model's window is read in parts (`long_passages.py`).
 
 Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
@@ -25,7 +26,7 @@ from functools import partial
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter
+from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter, refuse_foreign
 from graphrag_pipeline.indexing.extraction.long_passages import read_in_parts
 from graphrag_pipeline.indexing.extraction.reply_fields import (
     ExtractedClaim,
@@ -50,6 +51,7 @@ from graphrag_pipeline.models.ports import (
 )
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.shortening import complete_within_window
+from graphrag_pipeline.text.cut_texts import is_loop
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import count_tokens_each
 
@@ -203,7 +205,7 @@ async def _converse(
 ) -> list[ChatReply[ExtractionReply]]:
     """Return the replies of one conversation; the last one may add no record."""
     # Each record is parsed alone, and a last record that was cut off is left out: all of a reply may be parsed.
-    request = ChatRequest(unit_id, opening, lambda text: keep(refuse_empty(parse(text), text)), keep_whole=str)
+    request = ChatRequest(unit_id, opening, partial(_read_first, parse=parse, keep=keep), keep_whole=str)
     replies = [await model.complete(request)]
     messages = opening
     while len(replies) <= max_gleanings and _adds_something(replies):
@@ -225,6 +227,16 @@ async def _converse(
         if n_left_out:
             replies = _note(replies, "history of a gleaning shortened to the model's window")
     return replies
+
+
+def _read_first(text: str, parse: Callable[[str], ExtractionReply], keep: _Keep) -> ExtractionReply:
+    """Return the records of a first reply that are about the text unit.
+
+    Raises:
+        ReplyFormatError: it has none, and is not a reply that says so.
+    """
+    reply = refuse_empty(parse(text), text)
+    return refuse_foreign(keep(reply), reply)
 
 
 def _forget_history(request: ChatRequest[ExtractionReply], n_tokens: int) -> ChatRequest[ExtractionReply] | None:
@@ -261,8 +273,9 @@ def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:
 
 
 def _is_loop(reply: ChatReply[ExtractionReply]) -> bool:
-    """Whether a reply was cut off while it repeated its own records: it repeats as many as it has, or more."""
-    return reply.is_cut and reply.value.problems.get(REPEATED, 0) >= max(1, reply.value.n_records)
+    """Whether a reply was cut off while it repeated its own records: at its end, or as many as it has, or more."""
+    n_repeated = reply.value.problems.get(REPEATED, 0)
+    return reply.is_cut and (n_repeated >= max(1, reply.value.n_records) or is_loop(reply.text))
 
 
 def _records(reply: ExtractionReply) -> list[_Record]:

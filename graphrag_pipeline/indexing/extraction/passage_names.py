@@ -21,6 +21,7 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
+from collections.abc import Collection
 from functools import cached_property
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
@@ -75,7 +76,7 @@ class PassageNames:
             return not is_exact
         if script in _UNSPACED:
             return self._hold_characters(name, is_exact)
-        words = _content_words(name)
+        words = list(dict.fromkeys(_content_words(name)))
         short = self._shortened(words)
         found = [word for word in words if word in short or self._hold_word(word, self._words_by_start)]
         if len(found) == len(words) or self._hold_acronym(name, words):
@@ -84,8 +85,13 @@ class PassageNames:
 
     def share_of(self, text: str) -> float:
         """Return the share of the longer words of a text that the passage holds; 0 if it has none."""
-        words = [_fold_word(word) for word in _WORD.findall(unicodedata.normalize("NFKC", text)) if len(word) > 3]
-        return sum(self._hold_word(word, self._words_by_start) for word in words) / max(len(words), 1)
+        words = [word for word in _WORD.findall(unicodedata.normalize("NFKC", text)) if len(word) > 3]
+        return self.share_of_words(words)
+
+    def share_of_words(self, words: Collection[str]) -> float:
+        """Return the share of some words that the passage holds in any form; 0 without a word."""
+        folded = map(_fold_word, words)
+        return sum(self._hold_word(word, self._words_by_start) for word in folded) / max(len(words), 1)
 
     def _shortened(self, words: list[str]) -> set[str]:
         """Return the neighbouring words that the passage has as an acronym, such as "united states" for "U.S."."""

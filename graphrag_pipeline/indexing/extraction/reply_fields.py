@@ -17,6 +17,7 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.reply_json import clean_text
 
 MAX_NAME = 400  # characters
+LEAST_SENTENCE = 7  # words
 MAX_TEXT = 20_000
 MAX_TYPE = 80
 MIN_STRENGTH, MAX_STRENGTH, DEFAULT_STRENGTH = 0.1, 10.0, 1.0
@@ -117,7 +118,7 @@ def clean_name(field: str) -> str:
 
 
 def read_name(field: str, problems: Counter[str]) -> str | None:
-    """Return a name; None, counted, if it is empty or over `MAX_NAME` characters."""
+    """Return a name; None, counted, if it is empty, over `MAX_NAME` characters, or a sentence."""
     name = clean_name(field)
     if len(name) > MAX_NAME:
         problems["name too long"] += 1
@@ -125,7 +126,17 @@ def read_name(field: str, problems: Counter[str]) -> str | None:
     if not normalize_title(name):
         problems["no name"] += 1
         return None
+    if _is_sentence(name):
+        problems["sentence instead of a name"] += 1
+        return None
     return name
+
+
+def _is_sentence(name: str) -> bool:
+    """Whether a name is a sentence: it ends with a stop, and half of its many words begin with a small letter."""
+    words = name.split()
+    n_small = sum(word[0].islower() for word in words)
+    return name[-1] in ".!?" and len(words) >= LEAST_SENTENCE and 2 * n_small >= len(words)
 
 
 def read_type(field: str, problems: Counter[str]) -> str:
@@ -138,10 +149,15 @@ def read_type(field: str, problems: Counter[str]) -> str:
 
 
 def read_text(field: str, problems: Counter[str]) -> str:
-    """Return a description or quotation without outer quotes; cut, counted, at `MAX_TEXT` characters."""
+    """Return a description or quotation without outer quotes; cut, counted, at `MAX_TEXT` characters.
+
+    One of the quotes may be missing.
+    """
     text = clean_text(clean_text(field).removesuffix("\n##"))
     if len(text) > 1 and text[0] in QUOTES and text[-1] in QUOTES and text[0] not in text[1:-1]:
         text = text[1:-1].strip()
+    elif text.count('"') == 1:  # the other quotation mark is beyond a delimiter
+        text = text.strip('"').strip()
     if len(text) > MAX_TEXT:
         problems["text cut"] += 1
         text = clean_text(text[:MAX_TEXT])
@@ -152,7 +168,7 @@ def read_strength(field: str, problems: Counter[str]) -> float:
     """Return the first number of a field ("9", "9.0", "9/10") within the range; 1 without a number; changes counted."""
     match = _NUMBER.search(field[:80])
     if not match:
-        problems["strength not a number"] += 1
+        problems["strength not a number" if field.strip() else "strength missing"] += 1
         return DEFAULT_STRENGTH
     strength = float(match.group(0).replace(",", ".").replace("\u2212", "-"))
     if not MIN_STRENGTH <= strength <= MAX_STRENGTH:

@@ -61,6 +61,7 @@ _CLOSED_LINE = re.compile(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
 _BARE = re.compile(r"\n|##")
 _SEPARATOR = re.compile(r"(?<!\w)##")
 _EMPTY_JSON = re.compile(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
+_STRENGTH = re.compile(r"[\s\"']*\d{1,3}(?:[.,]\d{1,4})?(?:\s?/\s?\d{1,3})?[\s\"')\]]*")
 _OPENED = re.compile(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
 
 R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
@@ -134,10 +135,14 @@ def _is_bare(rest: str) -> bool:
 def _read_record(
     kind: str, fields: list[str], problems: Counter[str]
 ) -> ExtractedEntity | ExtractedRelationship | ExtractedClaim | None:
-    if len(fields) < _LEAST_FIELDS[kind]:
+    is_ended = len(fields) == _LEAST_FIELDS[kind] and kind == "relationship" and _STRENGTH.fullmatch(fields[-1])
+    if len(fields) < _LEAST_FIELDS[kind] or is_ended:  # a strength in the place of the description: an end is missing
         problems["too few fields"] += 1
         return None
     if kind == "entity":
+        if len(fields) > _N_FIELDS[kind] and _STRENGTH.fullmatch(fields[-1]):
+            problems["strength of an entity"] += 1
+            fields = fields[:-1]
         return read_entity(fields[0], fields[1], "<|>".join(fields[2:]), problems)
     if kind == "relationship":
         strength = fields[-1] if len(fields) > 3 else ""

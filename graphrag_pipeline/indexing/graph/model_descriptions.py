@@ -200,9 +200,10 @@ def parse_reply(reply: str, echoes: PromptEchoes | None = None, data: str = "") 
         text = text[1:-1].strip()
     if not any(character.isalnum() for character in text):
         raise ReplyFormatError(f"no description could be read; the reply starts {reply[:80]!r}")
-    if echoes and echoes.holds(text, data):
+    own = echoes.keep_own(text, data) if echoes else text
+    if not own or (echoes and echoes.holds(own, data)):
         raise ReplyFormatError(f"the description repeats the prompt; the reply starts {reply[:80]!r}")
-    return clean_text(text[:MAX_TEXT])
+    return clean_text(own[:MAX_TEXT])
 
 
 # ---------------------------------------------------------------------------------------------------------------- folds

@@ -4,15 +4,17 @@ A report needs a summary and a finding. Other defects are repaired. A rating out
 is not a number becomes `MIDDLE_RATING`. A finding without text is left out. A missing title is replaced by the names of
 the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted.
 
-A value that repeats the prompt (`models/prompt_echoes.py`) counts as missing, and so does a rating so explained. A
-report without another summary or finding is rejected. Keep out: prompts and calls (`model.py`).
+A value that repeats the prompt (`models/prompt_echoes.py`) counts as missing, and so does a rating so explained. Of a
+longer text, the sentences that repeat the prompt are left out, and those that it holds before. A title that names
+nothing, such as "Community", and a repeated finding count as missing. A report without a summary or finding of its own
+is rejected. Keep out: prompts and calls (`model.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,9 @@ from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, read_json
+from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
 from graphrag_pipeline.text.extractive import sentences_of
+from graphrag_pipeline.text.sentence_forms import find_words, fold
 
 MAX_FINDINGS = 10
 MAX_TITLE = 300  # characters
@@ -32,9 +36,12 @@ MAX_TEXT = 20_000
 MIDDLE_RATING = 5.0
 ECHO = "text of the prompt"
 """Problem: a value repeats the prompt."""
+REPEATED = "repeated sentence or finding"
 
+_GENERIC = frozenset({"overview", "summary", "analysis", "report", "community", "group", "network", "general", "title"})
 _BLANKS = re.compile(r"[ \t]{2,}+")
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
+_RANGE = re.compile(r"\d\s*(?:to|\.\.+|[-\u2013\u2014])\s*\d")
 
 
 # The docstrings of these two models are descriptions in the schema that is sent; request keys cover them.
@@ -81,11 +88,23 @@ class _FieldReader:
         return self.keep_own(_one_line(value))
 
     def keep_own(self, text: str) -> str:
-        """Return a text of the model's own, "" for an echo, counted."""
-        if not self.echoes.holds(text, self.data):
-            return text
-        self.problems[ECHO] += 1
-        return ""
+        """Return a text without sentences that repeat the prompt or that it holds before, counted; "" for an echo."""
+        own = "" if self.echoes.holds(text, self.data) else self.echoes.keep_own(text, self.data)
+        self.problems[ECHO] += own != text
+        once = drop_repeated_sentences(own)
+        self.problems[REPEATED] += once != own
+        return once
+
+    def read_title(self, value: Any, central: Sequence[str]) -> str:
+        """Return a title, or the names of the central entities if it has only words of the prompt or of any report."""
+        title = self.read_line(value)
+        names = {word for name in central for word in find_words(fold(name))}
+        words = find_words(fold(title))
+        own = " ".join(word for word in words if word not in _GENERIC)
+        if words and names.isdisjoint(words) and (not own or self.echoes.has_all_words(own)):
+            self.problems["title that names nothing"] += 1
+            title = ""
+        return title or ", ".join(central)
 
 
 def parse_reply(reply: str, context: CommunityContext, echoes: PromptEchoes | None = None) -> WrittenReport:
@@ -117,7 +136,7 @@ def parse_reply(reply: str, context: CommunityContext, echoes: PromptEchoes | No
     )
     is_rated = problems[ECHO] == n_copied
     rating = _read_rating(fields.get("rating", fields.get("rank")) if is_rated else None, problems)
-    title = reader.read_line(fields.get("title")) or ", ".join(context.central)
+    title = reader.read_title(fields.get("title"), context.central)
     report = Report(title, summary, findings[:MAX_FINDINGS], rating, explanation)
     if len(findings) > MAX_FINDINGS:
         problems["findings over 10"] += len(findings) - MAX_FINDINGS
@@ -138,15 +157,20 @@ def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_findings(value: Any, reader: _FieldReader) -> Iterator[tuple[str, str]]:
+    seen: set[tuple[str, str]] = set()
     items = list(value.values()) if isinstance(value, dict) and "explanation" not in value else value
     for item in items if isinstance(items, list) else [items]:
         fields = item if isinstance(item, dict) else {"explanation": item}
         heading = reader.read_line(fields.get("summary", fields.get("title")))
         explanation = reader.read_cited(fields.get("explanation", fields.get("description")))
-        if heading or explanation:
-            yield heading or _first_sentence(explanation), explanation or heading
-        else:
+        finding = heading or _first_sentence(explanation), explanation or heading
+        if not heading and not explanation:
             reader.problems["finding without text"] += 1
+        elif finding in seen:
+            reader.problems[REPEATED] += 1
+        else:
+            seen.add(finding)
+            yield finding
 
 
 def cite_ids(
@@ -178,8 +202,12 @@ def cite_ids(
 
 
 def _read_rating(value: Any, problems: Counter[str]) -> float:
-    """Read a rating from 0 to 10, such as 8.5, "8.5" or "8.5/10"; clip others, use `MIDDLE_RATING` for non-numbers."""
-    match = _NUMBER.search(value[:40]) if isinstance(value, str) else None
+    """Read a rating from 0 to 10, such as 8.5, "8.5" or "8.5/10"; clip others, use `MIDDLE_RATING` for non-numbers.
+
+    A range, such as the prompt's own "0 to 10", is not a number.
+    """
+    is_text = isinstance(value, str) and not _RANGE.search(value[:40])
+    match = _NUMBER.search(value[:40]) if is_text else None
     number = float(match.group(0).replace(",", ".")) if match else value
     if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
         problems["rating not a number"] += 1

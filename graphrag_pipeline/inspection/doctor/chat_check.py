@@ -13,10 +13,10 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
-from graphrag_pipeline.models.endpoints.probe import EndpointProbe
+from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ProbedReply
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.windows import READ
-from graphrag_pipeline.models.known_forms import KnownForms
+from graphrag_pipeline.models.known_models import KnownForms
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -25,7 +25,7 @@ from graphrag_pipeline.settings.presets import is_loopback
 LONGEST_PROMPT, LONGEST_REPLY = 8000, 1500
 """Tokens of a large call of an index: a report over its context."""
 N_WRITTEN = 64  # tokens of the reply that shows the speed
-N_SHORTEST = 3  # measurements of the shortest request; the fastest one counts
+N_SHORTEST, N_LONG = 3, 2  # measurements of the shortest request and of longer ones; the fastest one counts
 WITHOUT_JSON = (
     "reports, ratings and the answers of global and DRIFT search need JSON: leave `reports`, `rating` and `answers` to "
     "the embedded engine, or use another model; extraction, claims and descriptions need none"
@@ -159,16 +159,27 @@ def _judge_structure(problems: Sequence[str], taken: Sequence[str]) -> Finding:
 
 
 def _measure(settings: ChatModelSettings, probe: EndpointProbe) -> Speed:
-    """Measure latency by the shortest request, reading by a long prompt, and writing by a reply; see `_unseen`."""
-    shortest = min((probe.chat(_unseen(_SHORT), 1)[0] for _ in range(N_SHORTEST)), key=lambda reply: reply.seconds)
-    [read] = probe.chat(_unseen(_LONG), 1)
-    [written] = probe.chat(_unseen(_COUNT), N_WRITTEN)
+    """Measure latency by the shortest request, reading by a long prompt, and writing by a reply; see `_unseen`.
+
+    A busy machine delays single requests, so the fastest of several counts. A reply to a short prompt is written for at
+    least half of its time, so the speed of writing is finite if that time can be measured.
+    """
+    shortest = _fastest(probe, _SHORT, 1, N_SHORTEST)
+    read = _fastest(probe, _LONG, 1, N_LONG)
+    written = _fastest(probe, _COUNT, N_WRITTEN, N_LONG)
     n_more = read.usage.prompt_tokens - shortest.usage.prompt_tokens
     read_per_s = _per_second(n_more, read.seconds - shortest.seconds)
     latency_s = max(0.0, shortest.seconds - shortest.usage.prompt_tokens / read_per_s)
     writing_s = written.seconds - latency_s - written.usage.prompt_tokens / read_per_s
+    if written.seconds > MEASURABLE_S:
+        writing_s = max(writing_s, written.seconds / 2)
     written_per_s = _per_second(written.usage.completion_tokens, writing_s)
     return Speed(read_per_s, written_per_s, _measure_at_once(settings, probe), latency_s)
+
+
+def _fastest(probe: EndpointProbe, prompt: str, max_tokens: int, n: int) -> ProbedReply:
+    """Return the fastest of `n` replies to a prompt, which differs each time."""
+    return min((probe.chat(_unseen(prompt), max_tokens)[0] for _ in range(n)), key=lambda reply: reply.seconds)
 
 
 def _unseen(prompt: str) -> str:

@@ -17,13 +17,14 @@ from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import can_search
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline.settings.models import ChatModelSettings
+from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline.settings.presets import model_sections
 from graphrag_pipeline.settings.settings import Settings
 
@@ -102,12 +103,24 @@ def diagnose(root: Root) -> Diagnosis:
         probe = EndpointProbe(embedding, spending, caller, PROBE_TIMEOUT_S)
         examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe, _published_dimensions(root))
         examinations.append(examined)
+        _keep_batch_size(root, embedding, EMBEDDINGS_PATH, examined)
         speeds |= {EMBEDDING_SECTION: examined.speed} if examined.speed else {}
-    if settings.rerank_model.model:
-        probe = EndpointProbe(settings.rerank_model, spending, caller, PROBE_TIMEOUT_S)
-        examinations.append(examine_rerank_model(RERANK_SECTION, settings.rerank_model, probe))
+    rerank = settings.rerank_model
+    if rerank.model:
+        probe = EndpointProbe(rerank, spending, caller, PROBE_TIMEOUT_S)
+        examinations.append(examine_rerank_model(RERANK_SECTION, rerank, probe))
+        _keep_batch_size(root, rerank, rerank.path, examinations[-1])
     forecast, reason = _forecast(root, speeds)
     return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root))
+
+
+def _keep_batch_size(
+    root: Root, settings: EmbeddingModelSettings | RerankModelSettings, path: str, examined: Examination
+) -> None:
+    """Keep the largest batch that the endpoint takes for later commands, or that it takes those of the settings."""
+    if any(finding.check == "batch" for finding in examined.findings):
+        size = examined.settings.get("batch_size")
+        root.models.known_batches.write(settings.base_url, path, settings.model, size).result()
 
 
 def _published_dimensions(root: Root) -> int | None:

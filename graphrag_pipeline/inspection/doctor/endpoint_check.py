@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,8 +13,12 @@ from graphrag_pipeline.models.endpoints.endpoint import ModelSettings
 from graphrag_pipeline.models.endpoints.probe import ListedModel, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
+from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
 
 MOST_NAMED = 5
+_VECTORS = re.compile(r"embed|(^|[/_-])(bge|gte|e5)[_-](?!.*rerank)|minilm")
+_RANKS = re.compile(r"rerank")
+"""Signs in a name that a model makes vectors, or orders texts."""
 USUAL_PATH = "/v1"
 REFUSED = "the connection is refused"
 
@@ -81,8 +86,20 @@ def _window_text(model: ListedModel) -> str:
     return f", window {model.window:,} tokens" if model.window else ""
 
 
+def _of_kind(settings: ModelSettings, names: list[str]) -> list[str]:
+    """Return the names that say no other kind of model than the one of the settings; all if none is left."""
+    is_other = {"chat": (_VECTORS, _RANKS), "embed": (_RANKS,), "rerank": (_VECTORS,)}[_kind_of(settings)]
+    return [name for name in names if not any(kind.search(name.casefold()) for kind in is_other)] or names
+
+
+def _kind_of(settings: ModelSettings) -> str:
+    if isinstance(settings, ChatModelSettings):
+        return "chat"
+    return "embed" if isinstance(settings, EmbeddingModelSettings) else "rerank"
+
+
 def _name_model(settings: ModelSettings, listed: list[ListedModel]) -> Finding:
-    names = [one.name for one in listed]
+    names = _of_kind(settings, [one.name for one in listed])
     near = difflib.get_close_matches(settings.model, names, n=1, cutoff=0.4)
     others = ", ".join(near or names[:MOST_NAMED])
     setting = {"model": near[0]} if near else {}

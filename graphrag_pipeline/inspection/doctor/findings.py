@@ -50,7 +50,7 @@ class Speed:
 
 def say_rate(per_second: float) -> str:
     """Return tokens per second in words; a server may be too fast to measure."""
-    return f"{per_second:,.0f}" if math.isfinite(per_second) else "too many to measure"
+    return f"{per_second:,.0f}" if math.isfinite(per_second) else "more than can be measured"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ thinks first, the conversation is sent once more with room for thoughts.
 | the window | the settings, the list of models, refusals, replies that end at it (`windows.py`) |
 | whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
 | the longest reply | the usage |
+| how many requests it answers at once | latencies, refusals and time-outs (`limits.py`) |
 | whether it cuts prompts without an error | a usage that counts far fewer tokens than were sent |
 
 Keep out: storage, forms of structured outputs, and what a reply means (`openai_client.py`).
@@ -29,6 +30,7 @@ from typing import Any, NoReturn
 
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, read_completion
 from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
@@ -44,7 +46,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     least_reply,
     read_model_windows,
 )
-from graphrag_pipeline.models.known_forms import KnownForms
+from graphrag_pipeline.models.known_models import KnownForms
 from graphrag_pipeline.models.ports import CallFailedError, Message
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -71,6 +73,7 @@ class LearnedModel:
         thinks: whether it thinks before it writes, so that a cap must leave room for that.
         is_cutting: whether the endpoint seems to cut prompts without an error.
         streams: whether it has not refused a stream.
+        limits: of concurrent requests, by the most of them and the time-out that the settings of a section allow.
     """
 
     forms: ReplyForms = field(default_factory=ReplyForms)
@@ -79,6 +82,7 @@ class LearnedModel:
     thinks: bool = False
     is_cutting: bool = False
     streams: bool = True
+    limits: dict[tuple[int, float], AdaptiveLimit] = field(default_factory=dict)
 
     @classmethod
     def of_settings(cls, settings: ChatModelSettings, known_forms: KnownForms | None = None) -> LearnedModel:
@@ -87,6 +91,11 @@ class LearnedModel:
         kept = known_forms.read(*place) if known_forms else None
         keep = partial(known_forms.write, *place) if known_forms else None
         return cls(ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window))
+
+    def limit_for(self, settings: ChatModelSettings) -> AdaptiveLimit:
+        """Return the limit that all sections with such settings share, so that a stage begins where another ended."""
+        allowed = settings.max_concurrency, settings.timeout_s
+        return self.limits.setdefault(allowed, AdaptiveLimit(*allowed))
 
     def with_thoughts(self, cap: int | None) -> int | None:
         """Return the cap of a reply with its thoughts."""

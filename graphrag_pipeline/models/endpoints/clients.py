@@ -20,7 +20,7 @@ from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker
-from graphrag_pipeline.models.known_forms import KnownForms
+from graphrag_pipeline.models.known_models import KnownBatches, KnownForms
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
@@ -37,6 +37,7 @@ class ModelClients:
     Attributes:
         cache: validated replies and vectors.
         known_forms: the form of structured outputs that each model accepts.
+        known_batches: the most texts that each model takes in one request.
         spending: the budget and rate limits of the root.
     """
 
@@ -49,6 +50,7 @@ class ModelClients:
         self._caller = Caller()
         database, self.cache = _open_cache(location)
         self.known_forms = KnownForms(database)
+        self.known_batches = KnownBatches(database)
         self.spending = Spending(database, settings.budget)
 
     def chat_model(self, section: str) -> OpenAIChatModel:
@@ -77,14 +79,16 @@ class ModelClients:
         """The embedding model."""
         if not self._embedders:
             settings = self._settings.embedding_model
-            self._embedders.append(OpenAIEmbedder("embeddings", settings, self.cache, self.spending))
+            self._embedders.append(
+                OpenAIEmbedder("embeddings", settings, self.cache, self.spending, self.known_batches)
+            )
         return self._embedders[0].for_caller(self._caller)
 
     @property
     def reranker(self) -> Reranker:
         """The reranking model."""
         if not self._rerankers:
-            self._rerankers.append(Reranker(self._settings.rerank_model, self.cache, self.spending))
+            self._rerankers.append(Reranker(self._settings.rerank_model, self.cache, self.spending, self.known_batches))
         return self._rerankers[0].for_caller(self._caller)
 
     def for_caller(self, caller: Caller) -> Self:

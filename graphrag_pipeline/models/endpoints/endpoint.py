@@ -80,6 +80,7 @@ class Endpoint:
         stage: the stage that uses the model, for spans and messages.
         spending: the budget and rate limits of the root.
         defaults: parameters of every request; those of the settings replace them.
+        limit: of concurrent requests, shared by the stages that send to one model; None makes one.
 
     Raises:
         SettingsError: no model is set, or the budget is in money and the model has no known price.
@@ -91,6 +92,7 @@ class Endpoint:
         settings: ModelSettings,
         spending: Spending,
         defaults: Mapping[str, Any] | None = None,
+        limit: AdaptiveLimit | None = None,
     ) -> None:
         self.host = urlsplit(settings.base_url).hostname or settings.base_url
         if not settings.model:
@@ -103,7 +105,7 @@ class Endpoint:
             )
         self._stage = stage
         self._spending = spending
-        self._limit = AdaptiveLimit(settings.max_concurrency, settings.timeout_s)
+        self._limit = limit or AdaptiveLimit(settings.max_concurrency, settings.timeout_s)
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
         parameters = {**(defaults or {}), **settings.parameters}
         self._parameters = ModelParameters(f"{settings.model} at {self.host}", parameters)
@@ -204,7 +206,8 @@ class Endpoint:
                     outcome = await self._send(client, post, body, expected, read)
                     _record_outcome(span, outcome)
             finally:
-                self._book(outcome, expected, reservation, caller)
+                seconds = asyncio.get_running_loop().time() - started_at
+                self._book(outcome, expected, reservation, caller, seconds)
             self._adapt_limit(outcome, started_at)
             caller.set_limit(int(self._limit.current))
             return outcome
@@ -245,15 +248,21 @@ class Endpoint:
         most = self._cost(expected) or 0.0
         return await self._spending.reserve(expected.tokens, most, self._settings.timeout_s + SETTLE_S)
 
-    def _book(self, outcome: Sent[Any] | Problem, expected: TokenUsage, reservation: str, caller: Caller) -> None:
+    def _book(
+        self, outcome: Sent[Any] | Problem, expected: TokenUsage, reservation: str, caller: Caller, seconds: float
+    ) -> None:
         if isinstance(outcome, Sent):
             usage, cost = outcome.usage, outcome.cost
             caller.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
             is_answered = True
         else:
-            is_answered = False
+            is_answered = outcome.is_paid_in_vain
             usage = TokenUsage(expected.prompt_tokens if outcome.may_be_paid else 0)
             cost = self._cost(usage)
+            if is_answered:
+                caller.add_call(usage.prompt_tokens, 0, cost, seconds)
+            else:
+                caller.add_unanswered(usage.prompt_tokens, cost)
         if reservation or usage.tokens or is_answered:
             model = self._settings.model
             tokens = usage.prompt_tokens, usage.completion_tokens
@@ -294,7 +303,9 @@ class Endpoint:
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
-        advice = "; raise timeout_s, or lower max_reply_tokens of the section" if problem.is_timeout else ""
+        is_chat = isinstance(self._settings, ChatModelSettings)
+        shorter = f", or lower {self._stage}.max_reply_tokens" if is_chat else ""
+        advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""
         reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
         return CallFailedError(reason, key, is_unanswered=True)
 

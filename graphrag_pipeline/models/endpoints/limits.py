@@ -3,7 +3,9 @@
 Many servers answer a few requests at once and queue the others. A queue makes every request slower and answers no
 request sooner. By Little's law, requests per second = concurrent requests / latency. So the limit starts low and
 doubles while latency holds: if it doubles and latency doubles too, the server is full, and the limit goes back. After
-that it is tried again now and then. A time-out halves the limit.
+that it is tried again now and then. A time-out halves the limit, and a limit at which requests timed out is not tried
+again before several rounds under a lower one have shown that there is time for it. The longest latency of a round
+counts: the first requests of a stage find an empty queue.
 
 For endpoints that refuse requests (429, 503) the limit follows the congestion control of TCP (Jacobson, "Congestion
 Avoidance and Control", 1988): an overload reply multiplies it by `SHRINK`, once per round of requests, and a round of
@@ -58,6 +60,8 @@ class AdaptiveLimit:
         self._before: tuple[float, float] | None = None  # limit and latency before the limit was raised
         self._n_rounds_held = ROUNDS_UNTIL_TRIED_AGAIN
         self._is_refused = False
+        self._timed_out_at = math.inf  # the limit must stay below
+        self._longest_s: deque[float] = deque(maxlen=ROUNDS_UNTIL_TRIED_AGAIN)  # of the last rounds under this limit
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
@@ -81,24 +85,37 @@ class AdaptiveLimit:
             return
         self._round.add(asyncio.get_running_loop().time() - started_at)
         if self._round.n >= int(self.current):
-            self._end_round(self._round.mean_s)
+            self._end_round(self._round)
             self._wake()
 
-    def _end_round(self, latency_s: float) -> None:
-        before, self._before = self._before, None
+    def _end_round(self, round_: _Round) -> None:
+        latency_s, before, self._before = round_.mean_s, self._before, None
         if before is not None and latency_s > LATENCY_HOLDS * before[1] * (self.current / before[0]) / 2:
             self._set(before[0])
             self._n_rounds_held = 0
             return
         self._n_rounds_held += 1
-        has_room = self.current < self.maximum and latency_s < MAX_TIMEOUT_SHARE * self._timeout_s
+        has_room = self.current < self.maximum and round_.longest_s < MAX_TIMEOUT_SHARE * self._timeout_s
+        following = self.current + 1 if self._is_refused else min(2 * self.current, self.maximum)
+        self._longest_s.append(round_.longest_s)
+        has_room = has_room and self._may_be(following)
         if has_room and self._is_refused:
-            self._set(self.current + 1)
+            self._set(following)
         elif has_room and (before is not None or self._n_rounds_held >= ROUNDS_UNTIL_TRIED_AGAIN):
             self._before = (self.current, latency_s)
-            self._set(self.current * 2)
+            self._set(following)
         else:
             self._round = _Round(asyncio.get_running_loop().time())
+
+    def _may_be(self, limit: float) -> bool:
+        """Whether a limit never timed out, or the last rounds under the present one leave time for it."""
+        if limit < self._timed_out_at:
+            return True
+        expected_s = max(self._longest_s) * limit / self.current
+        if len(self._longest_s) < ROUNDS_UNTIL_TRIED_AGAIN or expected_s >= MAX_TIMEOUT_SHARE * self._timeout_s:
+            return False
+        self._timed_out_at = math.inf
+        return True
 
     def refuse(self, started_at: float) -> None:
         """Lower the limit after an overload reply; from then on it grows by 1 a round."""
@@ -107,6 +124,8 @@ class AdaptiveLimit:
 
     def time_out(self, started_at: float) -> None:
         """Halve the limit after a time-out: the request may have waited in a queue of the server."""
+        if started_at > self._shrunk_at and self.current > 1:
+            self._timed_out_at = min(self._timed_out_at, self.current)
         self._shrink(started_at, 0.5)
 
     def _shrink(self, started_at: float, factor: float) -> None:
@@ -119,6 +138,7 @@ class AdaptiveLimit:
     def _set(self, limit: float) -> None:
         self.current = min(float(self.maximum), max(1.0, limit))
         self._round = _Round(asyncio.get_running_loop().time())
+        self._longest_s.clear()
 
     def pause(self, seconds: float) -> None:
         """Start no request for `seconds`."""
@@ -156,10 +176,12 @@ class _Round:
     since: float = -math.inf
     n: int = 0
     seconds: float = 0.0
+    longest_s: float = 0.0
 
     def add(self, seconds: float) -> None:
         self.n += 1
         self.seconds += seconds
+        self.longest_s = max(self.longest_s, seconds)
 
     @property
     def mean_s(self) -> float:

@@ -95,9 +95,9 @@ class OpenAIChatModel:
         # A budget holds only if no reply can be longer than its reservation.
         bounded = BOUNDED_COMPLETION if spending.has_ceiling else None
         self._cap = settings.reply_cap or max_reply_tokens or bounded
-        self._endpoint = Endpoint(stage, settings, spending)
-        self._caller = Caller((self.stats,))
         self._learned = learned or LearnedModel.of_settings(settings)
+        self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
+        self._caller = Caller((self.stats,))
         self._sender = ChatSender(settings, self._endpoint, self._learned, spending.has_ceiling)
         self._store = ReplyStore(settings, cache, self._cap)
 
@@ -107,7 +107,7 @@ class OpenAIChatModel:
         return self._learned.window.tokens
 
     def for_caller(self, caller: Caller) -> Self:
-        """See `caller.CallingModel.for_caller`."""
+        """Return this model for a caller whose accounts count its calls, too."""
         model = copy.copy(self)  # shares all state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
         model._caller = self._caller.joined_by(caller)
         return model

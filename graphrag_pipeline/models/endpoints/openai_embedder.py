@@ -1,9 +1,9 @@
 """Embedding models at OpenAI-compatible endpoints.
 
 A text is looked up in the store by the fingerprint of the model and the hash of the text. A missing text is cut into
-pieces that fit the model (`models/pieces.py`) and sent in batches; a piece of several texts is sent once. The vector of
-a text is averaged and stored when all its pieces have arrived. A batch that the endpoint rejects is sent in halves. A
-piece that is still too long is cut in two, in whatever words and with whatever status the endpoint says so.
+pieces that fit the model (`models/pieces.py`) and sent in batches that it takes (`batches.py`). A piece of several
+texts is sent once. The vector of a text is averaged and stored when all its pieces have arrived. A piece that is still
+too long is cut in two, in whatever words and with whatever status the endpoint says so.
 
 Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
 `token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
@@ -34,9 +34,11 @@ from graphrag_pipeline.models.embedding_identity import (
     query_fingerprint_of,
     was_never_cut,
 )
-from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
+from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
+from graphrag_pipeline.models.endpoints.replies import read_vectors
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.known_models import KnownBatches
 from graphrag_pipeline.models.pieces import (
     PiecedTexts,
     TextPiece,
@@ -56,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 
 MIN_PIECE = 8  # tokens; a rejected piece of less than twice this size is a failure
 MAX_REQUESTS = 3  # of one batch, until its vectors have the right length
-_PATH = "/embeddings"
+EMBEDDINGS_PATH = "/embeddings"
 
 
 class OpenAIEmbedder:
@@ -64,6 +66,7 @@ class OpenAIEmbedder:
 
     Args:
         stage: the stage that uses the model, for failures.
+        known_batches: the most texts of a request that earlier commands learnt, and keep here.
 
     Attributes:
         fingerprint: hash of model, parameters, requested dimensions, and how long texts are split and averaged.
@@ -71,7 +74,14 @@ class OpenAIEmbedder:
         stats: calls, tokens and cost of this model, for all callers.
     """
 
-    def __init__(self, stage: str, settings: EmbeddingModelSettings, cache: ResponseCache, spending: Spending) -> None:
+    def __init__(
+        self,
+        stage: str,
+        settings: EmbeddingModelSettings,
+        cache: ResponseCache,
+        spending: Spending,
+        known_batches: KnownBatches | None = None,
+    ) -> None:
         self.stage = stage
         self.stats = CallStats()
         self.fingerprint = fingerprint_of(settings)
@@ -86,10 +96,11 @@ class OpenAIEmbedder:
             defaults["dimensions"] = settings.dimensions
         self._endpoint = Endpoint(stage, settings, spending, defaults)
         self._caller = Caller((self.stats,))
-        self._learned = _Learned(settings.dimensions)
+        limit = limit_of_settings(settings, EMBEDDINGS_PATH, settings.batch_size, known_batches)
+        self._learned = _Learned(settings.dimensions, limit)
 
     def for_caller(self, caller: Caller) -> Self:
-        """See `caller.CallingModel.for_caller`."""
+        """Return this model for a caller whose accounts count its calls, too."""
         model = copy.copy(self)  # shares all changing state, which is in `stats`, `_cache`, `_endpoint` and `_learned`
         model._caller = self._caller.joined_by(caller)
         return model
@@ -193,7 +204,9 @@ class OpenAIEmbedder:
         sizes = [piece.n_tokens + self._limit.n_prefix for piece in texts.pieces]
         batches = [
             [texts.pieces[index] for index in indices]
-            for indices in pack_batches(sizes, self._settings.batch_size, self._settings.batch_max_tokens_per_request)
+            for indices in pack_batches(
+                sizes, self._learned.batches.n_texts, self._settings.batch_max_tokens_per_request
+            )
         ]
         works = [
             Work(texts.keys_of(batch[0])[0], partial(self._embed_batch, batch, texts, vectors)) for batch in batches
@@ -226,16 +239,12 @@ class OpenAIEmbedder:
         return failed
 
     async def _embed_pieces(self, pieces: Sequence[TextPiece]) -> list[np.ndarray | CallFailedError]:
-        """Return a vector or an error per piece; send a rejected batch in halves."""
-        try:
-            return [*await self._request(pieces)]
-        except RejectedError as error:
-            if len(pieces) == 1:
-                return [await self._embed_refused(pieces[0], error)]
-            middle = len(pieces) // 2
-            return [*await self._embed_pieces(pieces[:middle]), *await self._embed_pieces(pieces[middle:])]
-        except CallFailedError as error:
-            return [error] * len(pieces)
+        """Return a vector or an error per piece."""
+        outcomes = await send_batches(pieces, self._learned.batches, self._request)
+        return [
+            await self._embed_refused(piece, outcome) if isinstance(outcome, RejectedError) else outcome
+            for piece, outcome in zip(pieces, outcomes, strict=True)
+        ]
 
     async def _embed_refused(self, piece: TextPiece, error: RejectedError) -> np.ndarray | CallFailedError:
         """Embed the halves of a piece that was rejected for its length; return the error for other reasons."""
@@ -270,7 +279,9 @@ class OpenAIEmbedder:
         expected = TokenUsage(sum(counts))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
-            vectors = (await self._endpoint.post(_PATH, {"input": texts}, key, expected, read, self._caller)).value
+            vectors = (
+                await self._endpoint.post(EMBEDDINGS_PATH, {"input": texts}, key, expected, read, self._caller)
+            ).value
             if self._have_right_length(vectors):
                 break
         self._check_length(vectors)
@@ -293,7 +304,14 @@ class OpenAIEmbedder:
 
 @dataclass
 class _Learned:
-    """What replies showed about a model: the length of its vectors, and whether it refused a text for its length."""
+    """What replies showed about a model.
+
+    Attributes:
+        dimensions: length of its vectors.
+        batches: the most texts of a request.
+        is_too_long_known: whether it refused a text for its length.
+    """
 
     dimensions: int | None
+    batches: BatchLimit
     is_too_long_known: bool = False

@@ -15,10 +15,9 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.caller import Caller
-from graphrag_pipeline.models.endpoints.embedding_replies import read_vectors
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
 from graphrag_pipeline.models.endpoints.problems import Problem
-from graphrag_pipeline.models.endpoints.replies import read_completion
+from graphrag_pipeline.models.endpoints.replies import read_completion, read_vectors
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens

@@ -34,6 +34,16 @@ _TOO_LONG = re.compile(
     r"|token limit|max_new_tokens. must be|must have less than|physical batch size|exceed_context_size",
     re.IGNORECASE,
 )
+_TOO_MANY = re.compile(
+    r"batch.?size|(?:number|count) of (?:inputs|texts|documents|items)"
+    r"|too many (?:inputs|texts|documents|items|strings)|array too long|should have at most \d+ items?"
+    r"|(?:one|single|\d+) (?:inputs?|texts?|documents?|strings?) "
+    r"(?:is|are|at a time|per request|in one request|only)|(?:only|at most|maximum of|up to) (?:one|a single|\d+) "
+    r"(?:inputs?|texts?|documents?|items?|strings?)",
+    re.IGNORECASE,
+)
+"""Words of a refusal of the number of texts in a request, unless it speaks of the length of a text, too."""
+_OF_LENGTH = re.compile(r"token|too large to process", re.IGNORECASE)
 _CANNOT_WORK = re.compile(
     r"(?:does|do|is|are) not (?:support|implement)\w* (?:\w+ )?(?:embeddings?|chat|completions?|this endpoint|generat)"
     r"|(?:embeddings?|chat|completions?)(?: endpoint)? (?:is|are) not (?:supported|implemented|enabled|available)"
@@ -97,7 +107,7 @@ class Problem:
     @property
     def is_worth_retrying(self) -> bool:
         is_temporary = self.status is None or self.status in _RETRIED or self.status >= 500
-        return is_temporary and not (self.is_too_long or self.is_about_format)
+        return is_temporary and not (self.is_too_long or self.is_about_format or self.is_too_many)
 
     @property
     def is_overload(self) -> bool:
@@ -118,6 +128,12 @@ class Problem:
         """Whether the server has no such endpoint: for example, it was started without embeddings."""
         is_named = self.status in _REFUSED and bool(_CANNOT_WORK.search(self.message))
         return (self.status in (405, 501) or is_named) and not self.is_about_format
+
+    @property
+    def is_too_many(self) -> bool:
+        """Whether the endpoint finds that a request has too many texts, if it has several."""
+        is_of_length = bool(_OF_LENGTH.search(self.message))
+        return self.status in _REFUSED and bool(_TOO_MANY.search(self.message)) and not is_of_length
 
     @property
     def is_too_long(self) -> bool:

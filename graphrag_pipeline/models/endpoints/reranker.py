@@ -4,9 +4,9 @@ Cohere (v1, v2), Jina, llama.cpp and vLLM take {model, query, documents, top_n} 
 relevance_score}]}. vLLM's `/score` takes {model, text_1, text_2} and replies {data: [{index, score}]}. Both replies are
 read, whichever path was asked.
 
-Texts are sent in batches. The end of a text that is too long is left out. If the endpoint refuses a batch for its
-length, the limit is halved, and stays so. A batch that it refuses for another reason is sent in halves. The scores of a
-batch are stored, so that an equal question is not paid twice. Keep out: which texts are reranked, and the order that
+Texts are sent in batches that the endpoint takes (`batches.py`). The end of a text that is too long is left out. If the
+endpoint refuses a batch for the length of a text, the limit is halved, and stays so. The scores of a batch are stored,
+so that an equal question is not paid twice. Keep out: which texts are reranked, and the order that
 scores lead to.
 """
 
@@ -26,10 +26,12 @@ from typing import Any, Self
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
 from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
+from graphrag_pipeline.models.known_models import KnownBatches
 from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import Failure, PaidReplyError, ReplyFormatError
+from graphrag_pipeline.models.ports import CallFailedError, Failure, PaidReplyError, ReplyFormatError
 from graphrag_pipeline.models.requests import canonical_json, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import RerankModelSettings
@@ -65,12 +67,19 @@ class Reranker:
         SettingsError: no model is set, or the budget is in money and the model has no known price.
     """
 
-    def __init__(self, settings: RerankModelSettings, cache: ResponseCache, spending: Spending) -> None:
+    def __init__(
+        self,
+        settings: RerankModelSettings,
+        cache: ResponseCache,
+        spending: Spending,
+        known_batches: KnownBatches | None = None,
+    ) -> None:
         self._settings = settings
         self._cache = cache
         self._endpoint = Endpoint(STAGE, settings, spending)
         self._caller = Caller()
-        self._learned = _Learned(settings.max_document_tokens)
+        limit = limit_of_settings(settings, settings.path, settings.batch_size, known_batches)
+        self._learned = _Learned(settings.max_document_tokens, limit)
 
     @property
     def model(self) -> str:
@@ -78,7 +87,7 @@ class Reranker:
         return self._settings.model
 
     def for_caller(self, caller: Caller) -> Self:
-        """See `caller.CallingModel.for_caller`."""
+        """Return this model for a caller whose accounts count its calls, too."""
         model = copy.copy(self)  # shares all state, which is in `_cache`, `_endpoint` and `_learned`
         model._caller = self._caller.joined_by(caller)
         return model
@@ -94,7 +103,7 @@ class Reranker:
         Raises:
             PipelineError: the endpoint cannot be used, or the budget is spent.
         """
-        size = self._settings.batch_size
+        size = self._learned.batches.n_texts
         batches = [list(enumerate(texts))[start : start + size] for start in range(0, len(texts), size)]
         works = [Work(f"texts from {batch[0][0]}", partial(self._score, question, batch)) for batch in batches]
         found: dict[int, float] = {}
@@ -110,18 +119,29 @@ class Reranker:
         return RerankedTexts(tuple(found.get(i) for i in range(len(texts))), n_cut, "; ".join(failures[:1]))
 
     async def _score(self, question: str, batch: Sequence[tuple[int, str]]) -> Scores:
-        """Return the scores of numbered texts; send them shorter, or in halves, if the endpoint refuses them."""
+        """Return the scores of numbered texts.
+
+        Raises:
+            CallFailedError: no text got a score.
+        """
+        outcomes = await send_batches(batch, self._learned.batches, partial(self._score_batch, question))
+        failures = [outcome for outcome in outcomes if isinstance(outcome, CallFailedError)]
+        if failures and len(failures) == len(outcomes):
+            raise failures[0]
+        return {number: score for outcome in outcomes if isinstance(outcome, dict) for number, score in outcome.items()}
+
+    async def _score_batch(self, question: str, batch: Sequence[tuple[int, str]]) -> list[Scores]:
+        """Return the score of each text of a batch that got one; send the texts shorter if one of them is too long."""
         limit = self._learned.max_tokens
         try:
-            return await self._request(question, batch, limit)
+            scores = await self._request(question, batch, limit)
         except RejectedError as error:
-            if error.problem.is_too_long and limit // 2 >= MIN_DOCUMENT_TOKENS:
-                self._learned.max_tokens = min(self._learned.max_tokens, limit // 2)
-                return await self._score(question, batch)
-            if len(batch) == 1:
+            is_of_number = len(batch) > 1 and error.problem.is_too_many
+            if is_of_number or not error.problem.is_too_long or limit // 2 < MIN_DOCUMENT_TOKENS:
                 raise
-        middle = len(batch) // 2
-        return await self._score(question, batch[:middle]) | await self._score(question, batch[middle:])
+            self._learned.max_tokens = min(self._learned.max_tokens, limit // 2)
+            return await self._score_batch(question, batch)
+        return [{number: scores[number]} if number in scores else {} for number, _ in batch]
 
     async def _request(self, question: str, batch: Sequence[tuple[int, str]], max_tokens: int) -> Scores:
         texts = [_cut(sendable(text), max_tokens) for _, text in batch]
@@ -151,9 +171,10 @@ class Reranker:
 
 @dataclass
 class _Learned:
-    """What answers showed: the most tokens of a text."""
+    """What answers showed: the most tokens of a text, and the most texts of a request."""
 
     max_tokens: int
+    batches: BatchLimit
 
 
 def _cut(text: str, max_tokens: int) -> str:

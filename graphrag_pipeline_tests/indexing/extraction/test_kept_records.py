@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter
+import pytest
+
+from graphrag_pipeline.indexing.extraction.kept_records import RecordFilter, refuse_foreign
 from graphrag_pipeline.indexing.extraction.reply_records import parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import load_prompt
 
@@ -54,6 +57,35 @@ def test_a_description_that_mixes_the_passage_with_a_name_of_the_example_is_drop
     assert [entity.description for entity in kept.entities] == [""]
     assert kept.relationships[0].description == "She founded it above a tarn."
     assert kept.problems == {"text of the prompt": 1}
+
+
+def test_an_example_with_other_names_is_left_out_unless_the_passage_says_so() -> None:
+    swapped = "Quillon Robotics is the place above which Tarnby stands."
+    own = "It makes robots."
+    reply = f"""("entity"<|>Quillon Robotics<|>ORGANIZATION<|>{own} {swapped})
+##
+("entity"<|>Tarnby<|>GEO<|>{swapped})
+##
+("relationship"<|>Idris Vanterpool<|>Mara Ellsworth<|>Idris Vanterpool was the pupil and successor of her.<|>8)
+##
+("relationship"<|>Tarnby<|>Quillon Robotics<|>The Quillon Robotics stands above Tarnby.<|>9)
+##
+("relationship"<|>Mara Ellsworth<|>Quillon Robotics<|>Mara Ellsworth designed the Quillon Robotics and ran it.<|>9)"""
+    kept = RecordFilter(TEXT, ECHOES).keep(parse_graph_reply(reply))
+    assert [record.description for record in (*kept.entities, *kept.relationships)] == [own, "", "", "", ""]
+    assert kept.problems == {"text of the prompt": 5}
+    said = f"{TEXT} Above its place stands a mill. He was her pupil and successor, who designed and ran it."
+    kept = RecordFilter(said, ECHOES).keep(parse_graph_reply(reply))
+    assert not kept.problems and all(record.description for record in (*kept.entities, *kept.relationships))
+
+
+def test_a_reply_needs_a_record_about_the_passage_unless_it_is_of_claims() -> None:
+    reply = parse_graph_reply(COPIED)
+    kept = RecordFilter("Every morning a ferry crossed.", ECHOES).keep(reply)
+    with pytest.raises(ReplyFormatError, match=r"does not name 'Ines Calvo', 'Tarn', .* and 2 more"):
+        refuse_foreign(kept, reply)
+    claims = parse_claims_reply('("claim"<|>Lunn<|>NONE<|>FOUNDING<|>TRUE<|>NONE<|>NONE<|>So.<|>founded)')
+    assert refuse_foreign(RecordFilter(TEXT, ECHOES).keep(claims), claims).n_records == 0
 
 
 def test_a_claim_needs_its_subject_and_loses_an_object_that_is_not_there() -> None:

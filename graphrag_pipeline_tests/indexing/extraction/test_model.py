@@ -107,6 +107,28 @@ def test_a_reply_that_was_cut_off_while_it_repeats_itself_is_not_gleaned():
     assert len(whole.requests) == 2
 
 
+def test_a_loop_of_one_record_among_others_is_not_gleaned():
+    others = "".join(f'\n##\n("entity"<|>Name{n}<|>PERSON<|>d)' for n in range(7))
+    record = '("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)'
+    reply = FIRST.removesuffix("<|COMPLETE|>") + others + f"\n##\n{record}" * 5
+    cut = ScriptedModel(replies_in_turn(reply, FIRST), "length")
+    asyncio.run(extract_text_unit("unit", "Scrooge met Marley.", PLAN, cut))
+    assert len(cut.requests) == 1, "it was stopped in a loop, before it repeated as many records as it has"
+
+
+def test_a_reply_whose_records_are_all_of_other_texts_is_refused_and_an_empty_one_is_not():
+    plan = ExtractionPlan(PROMPT, CONTINUE, ("PERSON",), only_names_in_text=True)
+    example = PROMPT.text.partition("EXAMPLE\n")[2].partition("\nThe passage")[0]
+    with pytest.raises(
+        CallFailedError, match="none of the 8 records is about the passage, which does not name 'Ines C"
+    ):
+        extract(example, plan=plan)
+    mentions, _ = extract("<|COMPLETE|>", plan=plan)
+    assert not mentions.entities and not mentions.problems
+    mentions, _ = extract(FIRST, example, plan=plan)
+    assert mentions.problems["entity not named in the text"] == 4, "what a gleaning copies is counted"
+
+
 def test_a_text_without_entities_is_valid_and_not_gleaned():
     mentions, model = extract("<|COMPLETE|>")
     assert (mentions.entities, mentions.relationships, len(model.requests)) == ([], [], 1)

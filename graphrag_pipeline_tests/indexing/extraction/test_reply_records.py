@@ -141,7 +141,7 @@ def test_a_last_record_that_is_cut_off_is_dropped_and_counted(tail):
         ("strength: 9", 9.0, None),
         ("high (8)", 8.0, None),
         ("high", 1.0, "strength not a number"),
-        ("", 1.0, "strength not a number"),
+        ("", 1.0, "strength missing"),
         ("NaN", 1.0, "strength not a number"),
         ("1e300", 10.0, "strength out of range"),
         ("9" * 5000, 10.0, "strength out of range"),
@@ -159,7 +159,33 @@ def test_strengths_are_read_as_written_and_brought_into_range(written, strength,
 def test_a_relationship_without_strength_gets_one():
     parsed = parse_graph_reply('("relationship"<|>A<|>B<|>d)\n<|COMPLETE|>')
     assert parsed.relationships == (ExtractedRelationship("A", "B", "d", 1.0),)
-    assert parsed.problems == {"strength not a number": 1}
+    assert parsed.problems == {"strength missing": 1}
+
+
+def test_a_relationship_without_a_target_and_a_sentence_as_a_name_are_left_out():
+    reply = """("relationship"<|>Osterwald Bridge<|>Greta Holm was the pupil and successor of Greta Holm.<|>8)
+##
+("entity"<|>Greta Holm was the pupil and successor of Greta Holm.<|>PERSON<|>d)
+##
+("entity"<|>The Church of the Friends of Peace Inc.<|>ORGANIZATION<|>d)
+<|COMPLETE|>"""
+    parsed = parse_graph_reply(reply)
+    assert [entity.name for entity in parsed.entities] == ["The Church of the Friends of Peace Inc."]
+    assert not parsed.relationships and parsed.problems == {"too few fields": 1, "sentence instead of a name": 1}
+
+
+def test_a_strength_of_an_entity_and_a_lost_quotation_mark_are_not_part_of_a_description():
+    reply = """("entity"<|>Brantwick<|>GEO<|>It gave a silver medal.<|>9)
+##
+("relationship"<|>Alma<|>Osterwald<|>The ferry was built by "Osterwald".<|>9)
+##
+("relationship"<|>Alma<|>Brantwick<|>It is moored there."<|>9)
+<|COMPLETE|>"""
+    parsed = parse_graph_reply(reply)
+    assert parsed.entities[0].description == "It gave a silver medal."
+    assert [pair.description for pair in parsed.relationships] == [
+        'The ferry was built by "Osterwald".', "It is moored there.",
+    ]  # fmt: skip
 
 
 def test_delimiters_and_brackets_inside_text_stay_there():

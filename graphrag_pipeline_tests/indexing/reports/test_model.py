@@ -130,6 +130,9 @@ def test_citations_may_be_written_in_other_ways(citation):
         (float("inf"), 10.0, "rating out of range"),
         (float("nan"), MIDDLE_RATING, "rating not a number"),
         ("high", MIDDLE_RATING, "rating not a number"),
+        ("0 to 10", MIDDLE_RATING, "rating not a number"),
+        ("0-10", MIDDLE_RATING, "rating not a number"),
+        ("about 8 of 10", 8.0, None),
         (None, MIDDLE_RATING, "rating not a number"),
         (True, MIDDLE_RATING, "rating not a number"),
     ],
@@ -226,7 +229,7 @@ ECHOES = PLAN.prompt.echoes
 EXAMPLE = {
     "title": "short and specific, with the names of the central entities",
     "summary": "what the community is, how its entities hang together, what stands out; a few sentences",
-    "rating": 0.0,
+    "rating": "0 to 10",
     "rating_explanation": "One sentence that says why",
     "findings": [
         {"summary": "one finding in one sentence", "explanation": "a paragraph that supports it from the data"}
@@ -250,6 +253,23 @@ def test_a_copied_part_of_a_report_counts_as_missing():
     assert found.report.rating_explanation == "" and len(found.report.findings) == 1
     assert found.problems["text of the prompt"] == 4 and found.problems["finding without text"] == 1
     assert copied() == written(REPLY)
+
+
+def test_sentences_of_the_prompt_and_repeated_ones_are_left_out_of_a_longer_text():
+    prompts = (
+        "The community consists of entities that belong together, relationships between them, and claims about them. "
+    )
+    own = "Bob works for Scrooge."
+    found = copied(summary=f"{prompts}[Data: Entities (1)] {own} {own}", findings=[FINDING, FINDING])
+    assert found.report.summary == own and len(found.report.findings) == 1
+    assert found.problems == {"text of the prompt": 1, "repeated sentence or finding": 2}
+
+
+def test_a_title_of_the_words_of_the_prompt_names_the_central_entities():
+    for title in ("Community Report", "Community Overview", "What the community is"):
+        assert copied(title=title).report.title == ", ".join(CONTEXT.central)
+    assert copied(title=f"Community of {CONTEXT.central[0]}").report.title == f"Community of {CONTEXT.central[0]}"
+    assert copied(title="A poor family").report.title == "A poor family"
 
 
 def test_the_context_as_a_value_counts_as_missing_though_the_data_holds_it():

@@ -150,6 +150,53 @@ def test_it_does_not_grow_where_a_doubled_latency_would_exceed_the_time_out() ->
     run_in_virtual_time(scene())
 
 
+def test_the_first_requests_of_a_stage_do_not_hide_that_the_queue_reaches_the_time_out() -> None:
+    async def scene() -> int:
+        limit = AdaptiveLimit(50, timeout_s=8.0)
+        queue = Queue(limit, [1.2] * 60, n_slots=1)
+        await queue.serve()
+        return queue.most
+
+    assert run_in_virtual_time(scene()) == 4, "their latencies are 1.2, 2.4, 3.6 and 4.8 s; twice as many time out"
+
+
+class TimedQueue:
+    """A server with one slot that needs `seconds` for a request and finishes those that were abandoned, too."""
+
+    def __init__(self, seconds: float, timeout_s: float) -> None:
+        self.n_abandoned = 0
+        self.seconds, self._timeout_s, self._free_at = seconds, timeout_s, 0.0
+
+    async def serve(self, limit: AdaptiveLimit, n_requests: int) -> None:
+        await asyncio.gather(*(self._request(limit) for _ in range(n_requests)))
+
+    async def _request(self, limit: AdaptiveLimit) -> None:
+        while True:
+            async with limit.slot() as started:
+                answered_at = self._free_at = max(self._free_at, started) + self.seconds
+                await asyncio.sleep(min(answered_at - started, self._timeout_s))
+                if answered_at - started <= self._timeout_s:
+                    return limit.succeed(started)
+                self.n_abandoned += 1
+                limit.time_out(started)
+
+
+def test_a_limit_that_timed_out_is_tried_again_only_if_the_server_became_faster() -> None:
+    async def scene() -> None:
+        server, limit = TimedQueue(2.5, timeout_s=8.0), AdaptiveLimit(50, timeout_s=8.0)
+        await server.serve(limit, 20)
+        first = server.n_abandoned
+        assert first > 0
+        await server.serve(limit, 300)
+        assert server.n_abandoned == first and limit.current <= 2.0
+        server.seconds = 0.01
+        queue = Queue(limit, [0.01] * 60)
+        await queue.serve()
+        assert queue.most > 4
+
+    run_in_virtual_time(scene())
+
+
 def test_few_requests_say_nothing_about_the_limit() -> None:
     async def scene() -> None:
         limit = AdaptiveLimit(50)

@@ -326,11 +326,29 @@ def test_a_server_with_one_slot_is_not_flooded(tmp_path: Path) -> None:
     assert server.count() <= 55, "almost no request is abandoned"
 
 
+def test_no_request_is_abandoned_at_a_slot_whose_queue_of_eight_outlasts_the_time_out(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT, latency_s=0.2, n_slots=1) as server:
+        chat = chat_model(server.base_url, tmp_path, timeout_s=1.35, max_concurrency=50)
+        replies = complete_all(chat, [ask(f"Who is number {i}?") for i in range(24)])
+    assert all(isinstance(reply, ChatReply) for reply in replies)
+    assert server.count() <= 25
+
+
+def test_a_prompt_that_may_have_been_charged_is_counted_beside_the_answered_calls(tmp_path: Path) -> None:
+    with running_model_server(lambda request: [Fault("hang"), FACT]) as server:
+        chat = chat_model(server.base_url, tmp_path, timeout_s=0.4)
+        complete(chat, ask("Who?"))
+        stats, (spent, _) = chat.stats, chat._endpoint._spending.total()
+    assert (stats.n_calls, stats.n_unanswered) == (1, 1)
+    assert spent == stats.prompt_tokens + stats.completion_tokens + stats.unanswered_tokens
+
+
 def test_a_request_that_times_out_alone_is_not_sent_again_and_again(tmp_path: Path) -> None:
     with running_model_server(lambda request: FACT, latency_s=5.0) as server:
         chat = chat_model(server.base_url, tmp_path, timeout_s=0.1, max_concurrency=1)
         with pytest.raises(
-            CallFailedError, match=r"2 attempts; .* no whole answer within 0.1 s; raise timeout_s"
+            CallFailedError,
+            match=r"2 attempts; .* no whole answer within 0.1 s; raise timeout_s, or lower extraction.max_reply_tokens",
         ) as caught:
             complete(chat, ask("Who?"))
     assert caught.value.is_unanswered

@@ -55,6 +55,7 @@ def test_a_paid_reply_without_scores_is_not_requested_again(scores: list[float],
         found = model.rerank(QUESTION, TEXTS)
     assert found.scores == (None, None, None) and "no result has an index below 3 and a score" in found.failure
     assert server.count("rerank") == 1 and "attempts" not in found.failure
+    assert (stats.n_calls, stats.n_retries) == (1, 0) and stats.prompt_tokens > 0, "it was answered, and is paid"
 
 
 def test_an_equal_question_is_not_paid_twice_and_calls_are_counted(tmp_path: Path) -> None:

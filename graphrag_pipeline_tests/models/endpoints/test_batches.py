@@ -1,0 +1,145 @@
+"""The most texts that an endpoint takes in one request: learnt with few refusals, kept, and never from a bad text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphrag_pipeline.identity import text_hash
+from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.endpoints.batches import BatchLimit, send_batches
+from graphrag_pipeline.models.endpoints.endpoint import RejectedError
+from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
+from graphrag_pipeline.models.endpoints.problems import Problem
+from graphrag_pipeline.models.endpoints.reranker import Reranker
+from graphrag_pipeline.models.known_models import KnownBatches
+from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.models.spending import Spending
+from graphrag_pipeline.settings.models import BudgetSettings, EmbeddingModelSettings, RerankModelSettings
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, running_model_server
+from graphrag_pipeline_tests.support.models.model_clients import QUICK, in_loop, open_cache
+
+TEXTS = [f"text {number} about Scrooge" for number in range(100)]
+VAGUE = "The request is not valid."
+
+
+_databases: dict[Path, SharedDatabase] = {}
+
+
+def open_anew(folder: Path) -> SharedDatabase:
+    """Open the store as a new process does, after the one before ended, which commits what it wrote."""
+    if folder in _databases:
+        _databases[folder].flush()
+    _databases[folder] = open_cache(folder)
+    return _databases[folder]
+
+
+def learning_embedder(base_url: str, folder: Path) -> OpenAIEmbedder:
+    database = open_anew(folder)
+    settings = EmbeddingModelSettings(model="test-embedding", base_url=base_url, **QUICK)
+    spending = Spending(database, BudgetSettings())
+    return OpenAIEmbedder("embeddings", settings, ResponseCache(database), spending, KnownBatches(database))
+
+
+def n_refused(server: ModelServer) -> int:
+    return sum(call.status not in (None, 200) for call in server.calls)
+
+
+def taking(most: int, status: str = "400", message: str = VAGUE) -> Callable[[ReceivedRequest], Fault | None]:
+    """Return a script that refuses more texts in one request."""
+    return lambda request: Fault(status, message=message) if len(request.inputs) > most else None
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 32, 63])
+def test_a_size_is_learnt_by_a_handful_of_refusals_and_the_next_command_has_none(most: int, tmp_path: Path) -> None:
+    with running_model_server(taking(most), dimensions=8) as server:
+        vectors = learning_embedder(server.base_url, tmp_path).embed(TEXTS)
+        assert n_refused(server) <= 4 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(100))
+        n_first = len(server.calls)
+        server.reset()
+        again = learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
+        assert n_refused(server) == 0 and len(again) == 100
+        assert len(server.calls) <= 2 * -(-100 // most), "batches are at least half as large as the endpoint takes"
+    assert n_first <= 2 * -(-100 // most) + 10
+
+
+def test_a_size_that_the_refusal_names_is_used_at_once(tmp_path: Path) -> None:
+    with running_model_server(max_batch_items=10, dimensions=8) as server:
+        learning_embedder(server.base_url, tmp_path).embed(TEXTS)
+        assert [call.n_inputs for call in server.calls[:2]] == [64, 10]
+        assert n_refused(server) == 2, "64, and one attempt at 20"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [("500", "batch size 64 is not supported"), ("422", "only one input is supported"), ("500", "too many inputs")],
+)
+def test_a_refusal_of_several_texts_is_not_tried_again_whatever_its_status(
+    status: str, message: str, tmp_path: Path
+) -> None:
+    with running_model_server(taking(1, status, message), dimensions=8) as server:
+        model = learning_embedder(server.base_url, tmp_path)
+        assert len(model.embed(TEXTS[:5])) == 5
+        assert n_refused(server) <= 2 and model.stats.n_retries == 0
+
+
+def test_a_text_that_is_refused_alone_says_nothing_about_the_size(tmp_path: Path) -> None:
+    def refuse_poison(request: ReceivedRequest) -> Fault | None:
+        return Fault("400", message=VAGUE) if any("poison" in str(text) for text in request.inputs) else None
+
+    texts = [*TEXTS[:50], "poison", *TEXTS[50:]]
+    with running_model_server(refuse_poison, dimensions=8) as server:
+        _, failures = learning_embedder(server.base_url, tmp_path).try_embed(texts)
+        assert [failure.record for failure in failures] == [text_hash("poison")]
+        server.reset()
+        learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
+        assert max(call.n_inputs for call in server.calls) == 64
+
+
+def test_a_smaller_size_than_the_kept_one_is_learnt_anew(tmp_path: Path) -> None:
+    with running_model_server(taking(32), dimensions=8) as server:
+        learning_embedder(server.base_url, tmp_path).embed(TEXTS)
+        server.push((lambda request: len(request.inputs) > 4, Fault("400", message=VAGUE)))
+        server.reset()
+        learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
+        assert n_refused(server) <= 12, "each request under way may be refused"
+        server.reset()
+        learning_embedder(server.base_url, tmp_path).embed([f"once more {text}" for text in TEXTS])
+        assert n_refused(server) == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [("413", "batch size 50 > maximum allowed batch size 32"), ("400", VAGUE)]
+)
+def test_a_reranker_learns_the_size_and_cuts_no_text_for_it(status: str, message: str, tmp_path: Path) -> None:
+    def make() -> Reranker:
+        database = open_anew(tmp_path)
+        settings = RerankModelSettings(model="test-rerank", base_url=server.base_url, **QUICK)
+        return Reranker(settings, ResponseCache(database), Spending(database, BudgetSettings()), KnownBatches(database))
+
+    texts = [f"{text} {'fog ' * 300}" for text in TEXTS[:50]]
+    with running_model_server(taking(32, status, message)) as server:
+        found = make().rerank("Who is Scrooge?", texts)
+        assert None not in found.scores and found.n_cut == 0 and 1 <= n_refused(server) <= 3
+        server.reset()
+        assert None not in make().rerank("Where is Scrooge?", texts).scores
+        assert n_refused(server) == 0
+
+
+def test_an_endpoint_that_fails_half_way_teaches_no_size() -> None:
+    limit = BatchLimit("model", 8)
+
+    async def send(items: Sequence[int]) -> list[int]:
+        if len(items) > 2:
+            raise RejectedError(Problem("no", 400), "key")
+        if 5 in items:
+            raise CallFailedError("no answer", "key")
+        return list(items)
+
+    outcomes = in_loop(send_batches(list(range(8)), limit, send))
+    assert [outcome for outcome in outcomes if isinstance(outcome, int)] == [0, 1, 2, 3, 6, 7]
+    assert limit.n_texts == 8
