@@ -53,14 +53,14 @@ wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
 _IRREGULAR_TEXT = """
 became/become began/begin begun/begin bought/buy broke/break broken/break brought/bring built/build came/come
-caught/catch children/child chose/choose chosen/choose drank/drink drew/draw drawn/draw driven/drive drove/drive
-eaten/eat ate/eat fed/feed feet/foot flew/fly flown/fly fought/fight found/find gave/give given/give goes/go gone/go
-grew/grow grown/grow held/hold hung/hang kept/keep knew/know known/know led/lead left/leave lent/lend lost/lose
-made/make men/man met/meet paid/pay ran/run rang/ring ridden/ride rode/ride said/say sang/sing sank/sink sat/sit
-saw/see seen/see sent/send shown/show slept/sleep sold/sell sought/seek spent/spend spoke/speak spoken/speak
-stole/steal stolen/steal stood/stand struck/strike sung/sing swam/swim swept/sweep taken/take taught/teach teeth/tooth
-thought/think threw/throw thrown/throw took/take went/go wept/weep wives/wife women/woman won/win wore/wear
-worn/wear written/write wrote/write
+caught/catch children/child chose/choose chosen/choose died/die drank/drink drew/draw drawn/draw driven/drive
+drove/drive dying/die eaten/eat ate/eat fed/feed feet/foot flew/fly flown/fly fought/fight found/find gave/give
+given/give goes/go gone/go grew/grow grown/grow held/hold hung/hang kept/keep knew/know known/know led/lead left/leave
+lent/lend lost/lose made/make men/man met/meet paid/pay ran/run rang/ring ridden/ride rode/ride said/say sang/sing
+sank/sink sat/sit saw/see seen/see sent/send shown/show slept/sleep sold/sell sought/seek spent/spend spoke/speak
+spoken/speak stole/steal stolen/steal stood/stand struck/strike sung/sing swam/swim swept/sweep taken/take
+taught/teach teeth/tooth thought/think threw/throw thrown/throw took/take went/go wept/weep wives/wife women/woman
+won/win wore/wear worn/wear written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
 """English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""

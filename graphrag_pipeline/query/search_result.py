@@ -7,6 +7,7 @@ is found, and how its parts are written out (`rendering.py`).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +69,7 @@ class SearchResult:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences on parts of the search that failed, for readers of the answer."""
+        """Sentences on parts of the search that failed or were left out, for readers of the answer."""
         reranked, keywords = self.selection.get("reranked", {}), self.selection.get("keywords", {})
         lines = list[str]()
         if failure := keywords.get("failure"):
@@ -77,7 +78,18 @@ class SearchResult:
             n_scored, n_sent = reranked["n_scored"], reranked["n_candidates"]
             scored = f"only {n_scored:,} of {n_sent:,} text units" if n_scored else "no text unit, so their order stays"
             lines.append(f"The reranking model {reranked['model']} scored {scored}: {failure.rstrip('.')}.")
-        return tuple(lines)
+        return (*lines, *self._remarks_on_answer())
+
+    def _remarks_on_answer(self) -> Iterator[str]:
+        if n := self.selection.get("failed_ratings"):
+            ratings = "1 rating" if n == 1 else f"{n:,} ratings"
+            yield f"{ratings} of the model could not be read."
+        if n := self.answering.get("left_out"):
+            records = "1 record or point was" if n == 1 else f"{n:,} records or points were"
+            yield f"{records} left out, because the window of the model does not hold more."
+        if n := self.answering.get("invented_citations"):
+            cited = "1 citation" if n == 1 else f"{n:,} citations"
+            yield f"{cited} of the model named a record that it was not shown, and was removed."
 
     def to_markdown(self) -> str:
         """Return the answer with its sources and remarks; if only the context was wanted, as a model reads it."""

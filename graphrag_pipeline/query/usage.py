@@ -6,7 +6,7 @@ models. The JSON form of `QueryUsage` is part of the contract of a search's resu
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_pipeline.models.accounting import CallStats
@@ -37,7 +37,7 @@ class ModelUsage:
     seconds: float = 0.0
 
     def __add__(self, other: ModelUsage) -> ModelUsage:
-        return ModelUsage(*(mine + others for mine, others in zip(astuple(self), astuple(other), strict=True)))
+        return ModelUsage(**{name: mine + vars(other)[name] for name, mine in vars(self).items()})
 
     def __str__(self) -> str:
         cached = f", {self.cached} cached" if self.cached else ""
@@ -62,6 +62,11 @@ class QueryUsage:
         names = sorted({*self.by_model, *other.by_model})
         none = ModelUsage()
         return QueryUsage({name: self.by_model.get(name, none) + other.by_model.get(name, none) for name in names})
+
+    @property
+    def of_models(self) -> ModelUsage:
+        """The usage of all models, without that of the embedded engine."""
+        return sum((used for name, used in self.by_model.items() if name != EMBEDDED), ModelUsage())
 
     def to_dict(self) -> dict[str, Any]:
         total = sum(self.by_model.values(), ModelUsage())

@@ -246,6 +246,13 @@ def serve(workspace: Workspace) -> list[Figure]:
     return list(run(workspace.kept_folder("large")))
 
 
+def explorer(workspace: Workspace) -> list[Figure]:
+    """Open pages of the explorer on an index of 100,000 entities: see `explorer.py`."""
+    from graphrag_pipeline_tests.bench.explorer import measure_explorer
+
+    return measure_explorer(workspace.kept_folder("large"))
+
+
 _FAST = (
     demo,
     index_1400,
@@ -263,5 +270,5 @@ _FAST = (
 )
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, serve, ui)}
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, serve, explorer, ui)}
 """Run by name, or with `--slow`."""

@@ -1,4 +1,4 @@
-"""Dynamic against static global search at level 1: tokens read, and the share of relevant reports that is kept.
+"""Dynamic against static global search: tokens read, and the share of relevant reports that is kept.
 
 A news corpus has 40 topics (`articles.iterate_topical_articles`). Each topic has its cast; all share the places, so
 communities have subjects as in real news. There is one question per topic. Relevance is known by construction. An
@@ -10,7 +10,9 @@ selection to level 1 reads it.
 Tokens are those of prompts and replies of all calls, with ratings by a model; ratings of the embedded engine make no
 call. The test model server answers. As a model it rates a report 4 if it names the topic, else 0. `WAYS` are measured:
 the published method by its plain settings, on all communities and on those of three entities and more, and options that
-go beyond it. Microsoft GraphRAG has no reports on isolated entities; here they are most of the reports. The bench is
+go beyond it. Microsoft GraphRAG has no reports on isolated entities; here they are most of the reports. All this is at
+level 1; the tokens of the published method on communities of three entities and more are measured at each level down
+to `DEEPEST`, too, with those of static search at the same level. The bench is
 called `global_tokens`; by itself
 
     python -m graphrag_pipeline_tests.bench.global_tokens [FOLDER]
@@ -24,7 +26,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,7 @@ from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 N_ARTICLES = 1_000
 LEVEL = 1
+DEEPEST = 3
 N_ANSWERED = 8
 """Topics whose questions the model server answers; reports are chosen for all topics."""
 MAX_SHARE = 0.23
@@ -134,6 +137,7 @@ def run(folder: Path | None = None) -> list[Figure]:
             Figure(f"reports that matter to {len(gold)} questions", n_gold, "reports"),
             Figure("the same, kept by dynamic selection", share_kept(index, gold, gold), "", least=MIN_KEPT),
             *_measure_tokens(index, gold),
+            *_measure_levels(index, gold),
         ]
 
 
@@ -154,10 +158,10 @@ class Way:
     rated_text: str = ""
     limit: float | None = None
 
-    def condition(self, selection: str) -> str:
+    def condition(self, selection: str, level: int = LEVEL) -> str:
         """Return the name of the condition, such as "global:dynamic:max_level=1"."""
-        level = {"max_level": LEVEL, **self.dynamic} if selection == "dynamic" else {"level": LEVEL}
-        return ":".join(["global", selection, *(f"{k}={v}" for k, v in (level | dict(self.options)).items())])
+        levels = {"max_level": level, **self.dynamic} if selection == "dynamic" else {"level": level}
+        return ":".join(["global", selection, *(f"{k}={v}" for k, v in (levels | dict(self.options)).items())])
 
 
 LARGE = {"min_community_size": 3}
@@ -180,7 +184,7 @@ WAYS = (
 
 
 def _measure_tokens(index: GraphIndex, gold: Gold) -> list[Figure]:
-    topics = list(gold)[:: max(1, len(gold) // N_ANSWERED)][:N_ANSWERED]
+    topics = _choose_topics(gold)
     static: dict[str, int] = {}
     figures = []
     for way in WAYS:
@@ -195,6 +199,21 @@ def _measure_tokens(index: GraphIndex, gold: Gold) -> list[Figure]:
         figures.append(Figure(f"{way.name}: share of these", tokens / static[condition], "", limit=way.limit))
         figures.append(Figure("the same: reports that matter to these questions, kept", kept, ""))
     return figures
+
+
+def _choose_topics(gold: Gold) -> list[str]:
+    return list(gold)[:: max(1, len(gold) // N_ANSWERED)][:N_ANSWERED]
+
+
+def _measure_levels(index: GraphIndex, gold: Gold) -> Iterator[Figure]:
+    """Yield the tokens of a question, in thousands, of static and of dynamic search at each level."""
+    topics, way = _choose_topics(gold), Way("", LARGE, rated_text="full_content")
+    for level in range(DEEPEST + 1):
+        for selection in ("static", "dynamic"):
+            rating = {"engine": "model", "rated_text": way.rated_text}
+            tokens, _ = _count_tokens(index, way.condition(selection, level), topics, rating=rating)
+            name = f"communities of 3 entities and more, {selection}, level {level}: tokens of a question"
+            yield Figure(name, tokens / len(topics) / 1000, "thousand")
 
 
 def rate_carefully(request: ReceivedRequest) -> Any:

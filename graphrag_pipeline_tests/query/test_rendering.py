@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
 from graphrag_pipeline.text.tokens import count_tokens
@@ -24,6 +26,18 @@ def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
         "Marley was dead:",
         "to begin with.",
     ]
+
+
+def test_readers_of_an_answer_see_what_the_model_was_not_shown_and_what_it_invented(carol):
+    plain = carol.search("Who is Scrooge?")
+    answering = {**plain.answering, "left_out": 49, "invented_citations": 1}
+    found = replace(plain, answering=answering, selection={**plain.selection, "failed_ratings": 4})
+    assert plain.remarks == () and found.remarks == (
+        "4 ratings of the model could not be read.",
+        "49 records or points were left out, because the window of the model does not hold more.",
+        "1 citation of the model named a record that it was not shown, and was removed.",
+    )
+    assert all(f"Note: {remark}" in found.to_markdown() for remark in found.remarks)
 
 
 def test_a_written_context_stays_within_max_context_tokens(carol):

@@ -3,11 +3,11 @@
 Local and basic search answer with descriptions of the records that the question names and with passages of the
 context's text units, global search with findings of reports. Each statement has a marker `[1]` whose citation resolves
 to record, text unit, document and offsets. The first line says that no model wrote the answer. If the question asks for
-a name or a number and the texts clearly give one (`named_answers.py`), the first line gives it, and the first quotation
-is the sentence that supports it. Only the context is read; if no report answers, text units are read as
-well, and for the name those of the named entities and of basic search. If nothing answers, the answer lists what was
-looked at and quotes passages that share half of the question's words. It says "not in the index" if no text has what
-the question asks for besides names, nor any word near to it (`understanding/covered_words.py`).
+a name or a number and the texts clearly give one (`naming/named_answers.py`), the first line gives it, and the first
+quotation is the sentence that supports it. Only the context is read; if no report answers, text units are read as well,
+and for the name those of the named entities and of basic search. If nothing answers, the answer lists what was looked
+at and quotes passages that share half of the question's words. It says "not in the index" if no text has what the
+question asks for besides names, nor any word near to it (`understanding/covered_words.py`).
 Keep out: choosing the context.
 """
 
@@ -32,7 +32,7 @@ from graphrag_pipeline.query.answers.declining import (
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.answers.layout import compose, count
-from graphrag_pipeline.query.answers.named_answers import (
+from graphrag_pipeline.query.answers.naming.named_answers import (
     NamedAnswer,
     find_named_answer,
     read_named_units,
@@ -121,7 +121,9 @@ class _Lead:
 
 def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> _Lead:
     """Return the name that the text units of the context, of the named entities and of basic search give."""
-    found = [*units, *read_named_units(index, question, has_context=bool(units))]
+    further = read_named_units(index, question, has_context=bool(units))
+    shown = {(unit.id, unit.start, unit.end) for unit in units}
+    found = [*units, *(unit for unit in further if (unit.id, unit.start, unit.end) not in shown)]
     if name := asked_person(question):
         return _lead_with_sentence(question, partial(defines_person, name), found, {unit.id for unit in units})
     if role := asked_role(question):
@@ -147,9 +149,8 @@ def _lead_with(named: NamedAnswer, in_context: set[str]) -> _Lead:
     sentences = tuple((sentence.folded, citation) for sentence in named.sentences)
     unit = named.sentences[0].unit
     read = () if unit.id in in_context else (unit,)
-    return _Lead(
-        f"Extractive answer (no model): {named.name}, by the first passage [1].", ((text, citation),), sentences, read
-    )
+    introduction = f"Extractive answer (no model): {named.name}, by the first passage [1]." if named.name else ""
+    return _Lead(introduction, ((text, citation),), sentences, read)
 
 
 def write_overview(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:

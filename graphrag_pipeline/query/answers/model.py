@@ -72,13 +72,13 @@ class AnswerWriter:
         Raises:
             CallFailedError: the model gives no reply.
         """
-        shown = context
+        shown, style = context, ContextStyle.of_settings(local or LocalSearchSettings())
         for _ in range(MAX_SHORTENED):
             try:
                 answer = self._write_about(question, shown, local)
                 return replace(answer, n_left_out=count_records(context) - count_records(shown))
             except CallFailedError as error:
-                shorter = shorten_context(shown, error.n_excess) if error.n_excess else None
+                shorter = shorten_context(shown, error.n_excess, style) if error.n_excess else None
                 if shorter is None:
                     raise
                 shown = shorter

@@ -68,7 +68,7 @@ class DocumentFields:
         """
         if not len(self._codes):
             return np.zeros(0, dtype=bool)
-        field = self._find(condition)
+        field = self.find(condition)
         wanted = [read_value(value) for value in condition.values]
         held = [[read_value(value) for value in each_value(stored)] for stored in field.values]
         if condition.operator != "~":
@@ -90,7 +90,12 @@ class DocumentFields:
         is_year = name == "year"
         return StoredField(dated.codes, [year_of(value) for value in dated.values]) if is_year else dated
 
-    def _find(self, condition: Filter) -> StoredField:
+    def find(self, condition: Filter) -> StoredField:
+        """Return the values of the field that a filter names.
+
+        Raises:
+            PipelineError: the field is unknown.
+        """
         name = self._named(condition.field)
         if name in self.names:
             return self.stored_or_derived(name)

@@ -102,6 +102,8 @@ class SearchMethod:
             if "strategy" not in self.options:
                 raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")
             options = {**options, "strategy": strategy}
+        if not options:
+            return self._fit(settings, section)
         for name in options:
             if name not in self.options:
                 raise PipelineError(f"unknown option {name!r} of {self.section}{suggest(name, self.options)}")

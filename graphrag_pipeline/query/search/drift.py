@@ -184,10 +184,15 @@ def _nearest_communities(index: IndexReader, vector: np.ndarray, settings: Drift
 
 
 def follow_up(primer: Primer, follower: Follower, settings: DriftSearchSettings) -> Drift:
-    """Run rounds of follow-up questions, `breadth` in each, until `depth`, the budget, or no question is open."""
+    """Run rounds of follow-up questions, `breadth` in each, until `depth`, the budget, or no question is open.
+
+    If all first follow-up questions repeat the user's, that question is looked up itself: else no passage is read.
+    """
     steps = list(primer.steps)
     for depth in range(1, settings.depth + 1):
         questions = open_questions(steps)[: settings.breadth]
+        if depth == 1 and not questions and any(step.follow_ups for step in steps):
+            questions = [steps[0].question]
         made = follower.follow(questions, depth, steps) if questions else []
         steps += made
         if not questions and not all(step.failure for step in steps):

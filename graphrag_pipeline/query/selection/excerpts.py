@@ -2,8 +2,10 @@
 
 An excerpt is one span of a text unit: the sentence that mentions the entity, and its neighbours up to a limit of
 tokens. Of a sentence that is longer, it is the words around the mention. A mention is a place with one of the entity's
-names as whole words, in any case. Without such a place it is the sentence with most words of the title, if they are at
-least half of it. Of several sentences, the one with most words of the question is taken.
+names as whole words, in any case; of several sentences, the one with most words of the question is taken. Without such
+a place it is the shortest run of up to three sentences with all content words of a name, since a model may have made
+the name ("Scrooge's nephew (Fred)" is found by "Scrooge had a nephew" and by "Fred"). An entity without either stays
+unheard, and the result says so.
 
 Texts are read only for the entities asked for. Keep out: which entities need an excerpt (`coverage.py`).
 """
@@ -33,8 +35,8 @@ MAX_READ = 3
 """Text units of an entity, those with most of its relationships, in which a mention is looked for."""
 MAX_MENTIONS = 20
 """Mentions in a text unit that are compared with the question."""
-LEAST_OF_TITLE = 0.5
-"""Least share of a title's letters, in words of a sentence, that counts as a mention."""
+MAX_SENTENCES = 3
+"""Neighbouring sentences in which all words of a name must stand to count as a mention."""
 _FIRST_UNSPACED = "\u2e80"
 """Letters from here on (Chinese, Japanese) are written without spaces between words."""
 _WORD = re.compile(r"[\u2e80-\uffff]|[^\s\u2e80-\uffff]+")
@@ -158,17 +160,10 @@ class ExcerptFinder:
             yield _Mention(unit, text, spans[0])
 
     def _of_words(self, entity: int, unit: int, text: str) -> Iterator[_Mention]:
-        """Yield the sentence with most letters of the title's words, if they are at least half of the title's."""
-        title = _without_accents(self._names_of(entity)[0])
-        wanted = content_words(title) or words_of(title)
-        n_letters = sum(map(len, wanted))
-        held = [
-            (sum(len(word) for word in wanted & content_words(_without_accents(text[slice(*span)]))), span)
-            for span in split_sentences(text)
-        ]
-        most, span = max(held, key=lambda pair: pair[0], default=(0, (0, 0)))
-        if most and most >= LEAST_OF_TITLE * n_letters:
-            yield _Mention(unit, text, _strip(text, *span))
+        """Yield the shortest run of sentences that has all words of one of the entity's names, if there is one."""
+        wanted = [words for name in self._names_of(entity) for words in _words_of_names(name)]
+        if span := find_words(text, wanted):
+            yield _Mention(unit, text, span)
 
     def _cut(self, mention: _Mention, max_tokens: int) -> Span:
         if (mention, max_tokens) not in self._spans:
@@ -202,6 +197,22 @@ def find_mentions(text: str, names: Sequence[str]) -> list[Span]:
         if not kept or start >= kept[-1][1]:
             kept.append((start, end))
     return kept
+
+
+def find_words(text: str, wanted: Sequence[frozenset[str]]) -> Span | None:
+    """Return the first of the shortest runs of sentences that has all words of one of some names.
+
+    Args:
+        wanted: the content words of each name.
+    """
+    sentences = split_sentences(text)
+    held = [content_words(_without_accents(text[slice(*span)])) for span in sentences]
+    for n_sentences in range(1, MAX_SENTENCES + 1):
+        for first in range(len(sentences) - n_sentences + 1):
+            together = frozenset().union(*held[first : first + n_sentences])
+            if any(words <= together for words in wanted):
+                return _strip(text, sentences[first][0], sentences[first + n_sentences - 1][1])
+    return None
 
 
 def is_named(text: str, names: Sequence[str]) -> bool:
@@ -291,3 +302,11 @@ def _strip(text: str, start: int, end: int) -> Span:
     """Return a span without outer white space."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def _words_of_names(name: str) -> Iterator[frozenset[str]]:
+    """Yield the words of a name and, of "Scrooge's nephew (Fred)", those outside and inside the brackets."""
+    plain = _without_accents(name)
+    for part in dict.fromkeys((plain, *re.split(r"[()]", plain))):
+        if words := content_words(part) or frozenset(words_of(part)):
+            yield words

@@ -30,7 +30,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import begin_ranking
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-from graphrag_pipeline.storage.arrays import distinct, nth_largest
+from graphrag_pipeline.storage.arrays import distinct, expand_rows, nth_largest
 
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
@@ -170,9 +170,11 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     """
     sentences = index.snapshot.sentences
     sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
-    scales, vectors = sentences.scales, sentences.vectors
-    bounds = zip(sentences.indptr[rows].tolist(), sentences.indptr[rows + 1].tolist(), strict=True)
-    for place, (start, end) in enumerate(bounds):  # a product per text unit is faster than one `reduceat` over all
+    positions, places = expand_rows(sentences.indptr, rows)
+    scales, vectors = sentences.scales[places], sentences.read_vectors(places)
+    bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
+    # A product per text unit is faster than one `reduceat` over all.
+    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
         np.dot(scales[start:end], vectors[start:end].astype(np.float32), out=sums[place])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return sums / np.where(lengths > 0, lengths, 1)

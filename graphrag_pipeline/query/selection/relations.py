@@ -49,7 +49,7 @@ def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray
     vocabulary = sorted({word for _, _, side in sides for word in side})
     if not vocabulary:
         return np.array(scores)
-    vectors = load_static_embeddings().embed([*words, *vocabulary])
+    vectors = np.array([_embed_word(word) for word in (*words, *vocabulary)])
     nearest = np.clip((vectors[: len(words)] @ vectors[len(words) :].T).max(axis=0), 0.0, 1.0)
     near = dict(zip(vocabulary, nearest.tolist(), strict=True))
     for i, far, side in sides:
@@ -66,6 +66,12 @@ def _read_sides(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
 
 def _first_words(words: Iterable[str]) -> list[str]:
     return list(itertools.islice(filter(_is_content_word, words), N_WORDS))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _embed_word(word: str) -> np.ndarray:
+    vector: np.ndarray = load_static_embeddings().embed([word])[0]
+    return vector
 
 
 @functools.lru_cache(maxsize=65_536)

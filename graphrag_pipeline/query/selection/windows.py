@@ -69,7 +69,7 @@ def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) 
     products = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _BLOCK_SENTENCES):
         block = rows[start : start + _BLOCK_SENTENCES]
-        products[start : start + len(block)] = sentences.vectors[block].astype(np.float32) @ vector
+        products[start : start + len(block)] = sentences.read_vectors(block).astype(np.float32) @ vector
     lengths = np.maximum(sentences.ends[rows] - sentences.starts[rows], 1)
     return products * sentences.scales[rows] / lengths.astype(np.float32)
 
@@ -110,9 +110,10 @@ def _score_windows(
     for first, last in _blocks(bounds):
         block = slice(bounds[first], bounds[last])
         rows = block if places is None else places[block]
+        vectors = sentences.vectors[block] if places is None else sentences.read_vectors(places[block])
         # vectors * scales = l v of a sentence, so the product of two neighbours is q . (l1 v1 + l2 v2); window_scales
         # divides by the length of the sum.
-        products = (sentences.vectors[rows].astype(np.float32) @ vector) * sentences.scales[rows]
+        products = (vectors.astype(np.float32) @ vector) * sentences.scales[rows]
         products[:-1] += has_next[block][:-1] * products[1:]
         scores[block] = products * sentences.window_scales[rows]
     return scores

@@ -17,7 +17,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, read_questions, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.suggestions.suggested import SuggestedQuestion
+from graphrag_pipeline.query.suggestions.suggested import OpenRecord, SuggestedQuestion
 
 PROMPT = "follow_up_questions"
 NOT_ASKED = "(nothing has been asked yet)"
@@ -46,7 +46,16 @@ def request_questions(
     )
     request = ChatRequest("questions", messages, partial(read_listed, echoes=prompt.echoes))
     [reply] = request_all(index, "answers", [request])
-    return reply if isinstance(reply, Failure) else [SuggestedQuestion(text) for text in reply.value]
+    if isinstance(reply, Failure):
+        return reply
+    return [SuggestedQuestion(text, find_named(index, text)) for text in reply.value]
+
+
+def find_named(index: IndexReader, question: str) -> tuple[OpenRecord, ...]:
+    """Return the entities that a question names, in its order."""
+    rows = list(dict.fromkeys(row for names in index.names.take_apart(question).names for row in names))
+    found = index.snapshot.take("entities", rows, ["human_readable_id", "title"])
+    return tuple(OpenRecord("entity", one["human_readable_id"], one["title"]) for one in found)
 
 
 def read_listed(reply: str, echoes: PromptEchoes | None = None) -> tuple[str, ...]:

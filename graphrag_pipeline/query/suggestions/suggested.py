@@ -36,7 +36,7 @@ class SuggestedQuestion:
     """A question that a user might ask next.
 
     Attributes:
-        about: the records that it asks about; none is known of a question that a model wrote.
+        about: the records that it asks about; of a question that a model wrote, the entities that it names.
     """
 
     question: str

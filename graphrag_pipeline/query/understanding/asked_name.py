@@ -1,7 +1,8 @@
 """The name or number that a question asks for: its kind, the names that it starts from, and its other words.
 
 "Who is Scrooge's clerk and what does he do?" asks for a person. Its first clause starts from Scrooge, and the person
-must be near the word "clerk". A question with names alone ("Who is Tiny Tim?") asks for no other name.
+must be near the word "clerk". A question with names alone ("Who is Tiny Tim?") asks for no other name, and one for an
+office ("Who is the harbour master?") starts from none.
 
 Rules are for questions in Latin script, with question words of `question_analysis.py`. Keep out: finding the name.
 """
@@ -70,7 +71,8 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
         return None
     words = topic_words(clause)
     capitals = {stem(word) for found in _CAPITAL.findall(clause) for word in words_of(found)}
-    anchors = frozenset(words & capitals) or words & name_words
+    is_office = role is not None and not role.owner  # an entity may be named HARBOUR MASTER
+    anchors = frozenset(words & capitals) or (frozenset() if is_office else words & name_words)
     focus = words - anchors - _MEASURE_WORDS
     opening = _WHO_DOES.match(clause)
     verb = stem(opening[1].lower()) if opening else ""

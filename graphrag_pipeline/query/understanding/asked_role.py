@@ -51,8 +51,8 @@ class AskedRole:
 
     @property
     def known(self) -> Role | None:
-        """The role with its direction, if it is one that a person has to a person."""
-        role = find_role(stem(self.head))
+        """The role with its direction, if a person has it to a person; "the harbour master" is an office."""
+        role = find_role(stem(self.head)) if self.owner else None
         return role if role and role.inverses else None
 
 

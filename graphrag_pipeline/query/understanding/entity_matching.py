@@ -143,21 +143,29 @@ def _iterate_nearest(
     begun: Callable[[], ScoredIds],
     settings: LocalSearchSettings,
 ) -> Iterator[tuple[int, float]]:
-    adjacency = index.snapshot.adjacency
-    is_in_scope = adjacency.counts("entity_communities") > 0 if settings.entity_scope == "in_communities" else None
     seen = set(taken)
     while True:
         near = begun()
         rows = index.snapshot.rows_of("entities", [key for key, _ in near], settings.entity_key)
         _check_keys(index, [key for key, _ in near], rows, settings.entity_key)
-        for row, (_, score) in zip(rows.tolist(), near, strict=True):
-            if row >= 0 and row not in seen and (is_in_scope is None or is_in_scope[row]):
+        in_scope = _are_in_scope(index, rows, settings).tolist()
+        for row, (_, score), is_in_scope in zip(rows.tolist(), near, in_scope, strict=True):
+            if row >= 0 and row not in seen and is_in_scope:
                 yield row, score
             seen.add(row)
         if len(near) < n:
             return
         n *= 4
         begun = index.snapshot.vectors(ENTITY_VECTORS).begin_search(vector, n)
+
+
+def _are_in_scope(index: IndexReader, rows: np.ndarray, settings: LocalSearchSettings) -> np.ndarray:
+    """Return which entities vectors may match, bool (n rows,); a row of -1 is none."""
+    if settings.entity_scope == "all":
+        return np.ones(len(rows), dtype=bool)
+    positions, communities = index.snapshot.adjacency.of_all("entity_communities", np.maximum(rows, 0))
+    is_read = index.column("communities", "level")[communities] <= settings.community_level
+    return np.bincount(positions[is_read], minlength=len(rows)) > 0
 
 
 def _check_keys(index: IndexReader, keys: Sequence[str], rows: np.ndarray, entity_key: str) -> None:

@@ -23,7 +23,7 @@ MAX_BACK = 3
 _UPPER = r"[A-Z\u00c0-\u00de]"
 _WORD = rf"{_UPPER}(?:['\u2019]{_UPPER})?(?:[\w-]*\w)?(?:\.(?= {_UPPER}))?"
 NAME = rf"{_WORD}(?: (?:(?:de|von|van|der|bin|al|la|le|du|of|the) )*{_WORD})*"
-_NOT_NAMES = frozenset(
+NOT_NAMES = frozenset(
     """he she it they i we you his her its their my our your the a an in on at after before when while but and so then
     there this that these those as if for from with by to who what where one no not all some many most both here yes oh
     inside behind under over upon once now later until since though although because during between mr mrs""".split()  # noqa: SIM905
@@ -75,8 +75,11 @@ _POSSESSED = re.compile(
     rf"\b(?:his|her|their|my|your|our|has|had|have|owns?|owned|keeps?|kept|with) (?:[\w-]+ ){{0,3}}{_NOUN}",
     re.IGNORECASE,
 )
+_LOCATES = re.compile(r"\b(?:in|at|from|near|into)\s+\Z")
 _PAST = re.compile(r"\b(?:was|were|became|had been|former|late|first|until)\b")
 _SAYS = r"(?:said|says|cried|asked|replied|answered|returned|added|whispered|exclaimed)"
+_SPEAKS = re.compile(rf"['\u2019\"\u201d] {_SAYS} (?:old |young )?{NAME}\Z")
+_GOES_ON = re.compile(r"[ ,]['\u2018\"\u201c]\w")
 _SPEAKER = re.compile(rf"\b{_SAYS} (?P<name>{NAME})|(?P<before>{NAME}|\b[Hh]e|\b[Ss]he) {_SAYS}\b")
 _VERBS = {
     "spouse": r"married",
@@ -189,7 +192,7 @@ class RoleReader:
             is_back = is_back or from_before
             if not owner:
                 return
-        if holder.split()[0].lower() not in _NOT_NAMES:
+        if holder.split()[0].lower() not in NOT_NAMES:
             modifiers = frozenset(found["modifiers"].lower().split())
             owner = re.sub(r"['\u2019]s?$", "", owner)
             is_past = _PAST.search(found[0]) is not None
@@ -216,7 +219,7 @@ class RoleReader:
         if word.lower() not in _PRONOUNS:
             return word, False
         text = self._texts[i][:position]
-        before = [(end, name) for end, name in self._persons(i, other) if end <= position]
+        before = [(end, name) for end, name in self._persons(i, other) if end <= position and not _speaks(text, end)]
         opening = _PRONOUN_FIRST.match(text)
         if before and not (opening and opening["word"].lower() == word.lower()):
             if re.fullmatch(r",? (?:and|with) (?:[a-z]+ )?", text[before[-1][0] :]):
@@ -241,9 +244,9 @@ class RoleReader:
         leading, found = leading_name(text), []
         for match in re.finditer(rf"\b{NAME}", text):
             name = match[0]
-            if name.split()[0].lower() in _NOT_NAMES or content_words(name) <= content_words(other):
+            if name.split()[0].lower() in NOT_NAMES or content_words(name) <= content_words(other):
                 continue
-            if self._is_person(name) or name == leading:
+            if name == leading or (self._is_person(name) and not _LOCATES.search(text[: match.start()])):
                 found.append((match.end(), name))
         return found
 
@@ -258,12 +261,14 @@ class RoleReader:
         word = (found["name"] or found["before"]) if found else ""
         if word.lower() in ("he", "she"):
             return self._subject_before(i, holder), True
-        return (word, False) if word.split()[:1] and word.split()[0].lower() not in _NOT_NAMES else ("", False)
+        return (word, False) if word.split()[:1] and word.split()[0].lower() not in NOT_NAMES else ("", False)
 
     def _addressed(self, i: int, position: int, holder: str) -> str:
-        speech = " ".join([self._texts[i][position:], *self._texts[i + 1 : i + 3]])
+        """Return who is called by name behind "your" in the same speech, or before it in the same paragraph."""
+        speech = " ".join([self._texts[i][position:], *self._texts[i + 1 : i + 1 + MAX_BACK]])
         speech = re.split(r"(?<=[.!?,])['\u2019\"\u201d](?=\s|$)", speech)[0]
-        found = re.search(rf", (?P<name>{NAME})[?!.,]?$", speech)
+        before = " ".join([*self._texts[max(i - 1, 0) : i], self._texts[i][:position]])
+        found = re.search(rf", (?P<name>{NAME})[?!.,]?$", speech) or re.search(rf", (?P<name>{NAME})[?!.,]", before)
         return found["name"] if found and not content_words(found["name"]) <= content_words(holder) else ""
 
 
@@ -278,7 +283,12 @@ def owners_of(role: str, text: str) -> list[str]:
     return owners
 
 
+def _speaks(text: str, end: int) -> bool:
+    """Return whether the person named before `end` goes on speaking: "his" is then another one."""
+    return bool(_SPEAKS.search(text[:end]) and _GOES_ON.search(text, end))
+
+
 def leading_name(text: str) -> str:
     """Return the name at the beginning of a sentence, "" without one."""
     found = re.match(rf"\W*(?:In \d{{4}},? |Old |Young |Little )?(?P<name>{NAME})", text)
-    return found["name"] if found and found["name"].split()[0].lower() not in _NOT_NAMES else ""
+    return found["name"] if found and found["name"].split()[0].lower() not in NOT_NAMES else ""

@@ -11,7 +11,9 @@ from graphrag_pipeline.query.answers.declining import read_coverage
 from graphrag_pipeline.query.answers.shorter_contexts import count_records, shorten_context, split_context
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.records import read_text_units
+from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
@@ -66,6 +68,26 @@ def test_a_shorter_context_loses_the_last_records_of_its_largest_part(small: Gra
     assert shorten_context(context, 10**6) is None
     halves = split_context(context)
     assert sum(map(count_records, halves)) == count_records(context)
+
+
+def test_a_shorter_context_loses_no_more_than_it_must_and_its_first_passage_last(carol: GraphIndex) -> None:
+    context = carol.search(QUESTION).context
+    whole = count_tokens(render_context(context))
+    passage = context.text_units[0].n_tokens
+    for room in (passage // 2, 3 * passage, 4 * passage):
+        shorter = shorten_context(context, whole - room)
+        assert shorter is not None and room / 2 < count_tokens(render_context(shorter)) <= room
+        assert bool(shorter.text_units) == (room > passage)
+
+
+def test_a_learnt_window_leaves_as_much_for_the_context_as_for_one_that_is_set(
+    carol: GraphIndex, tmp_path: Path
+) -> None:
+    with running_model_server(dialect="llama.cpp", max_context_tokens=900) as server:
+        result = open_with_model(carol, tmp_path, server, answers={"engine": "model"}).search(QUESTION)
+        [answered] = [call for call in server.calls if call.status == 200]
+    assert answered.prompt_tokens > 400, "a quarter of the window is left for the reply"
+    assert result.answering["engine"] == "model"
 
 
 def test_a_streamed_answer_is_written_from_what_fits(small: GraphIndex, tmp_path: Path) -> None:

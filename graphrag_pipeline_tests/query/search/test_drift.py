@@ -107,6 +107,14 @@ def test_rounds_end_at_the_depth_or_where_no_more_is_allowed(most: int, stopped_
     assert (drift.stopped_by, len(drift.steps)) == (stopped_by, n_steps)
 
 
+def test_the_question_itself_is_looked_up_if_all_first_follow_ups_repeat_it() -> None:
+    start = Primer(NO_REPORTS, (DriftStep("Who?", 0, EMPTY, follow_ups=("who", "Who ?")),))
+    drift = follow_up(start, Endless(100), DriftSearchSettings(breadth=2, depth=1))
+    assert [(step.question, step.depth) for step in drift.steps] == [("Who?", 0), ("Who?", 1)]
+    nothing = Primer(NO_REPORTS, (DriftStep("Who?", 0, EMPTY),))
+    assert follow_up(nothing, Endless(100), DriftSearchSettings()).stopped_by == "nothing open"
+
+
 def test_merged_contexts_hold_each_record_once(carol: GraphIndex) -> None:
     contexts = [carol.search(text, context_only=True).context for text in (QUESTION, "Who is Tiny Tim?")]
     merged = merge_contexts(contexts)

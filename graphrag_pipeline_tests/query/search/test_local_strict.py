@@ -195,3 +195,17 @@ def test_only_entities_of_a_community_are_matched_if_the_scope_says_so(carol: Gr
     assert len(every) == 561
     named = sum(entity.match == "name" for entity in every)
     assert int((n_communities > 0).sum()) <= len(scoped) <= int((n_communities > 0).sum()) + named
+
+
+def test_only_communities_of_the_level_count_for_the_scope(carol: GraphIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hierarchy whose highest level is 1, as an index of another program may have it."""
+    read_column = GraphIndex.column
+
+    def lower(index: GraphIndex, table: str, column: str) -> Any:
+        values = read_column(index, table, column)
+        return values + 1 if (table, column) == ("communities", "level") else values
+
+    monkeypatch.setattr(GraphIndex, "column", lower)
+    options = {"context_only": True, "top_k_entities": 9, "entity_scope": "in_communities"}
+    ways = [carol.search("christmas", community_level=level, **options).context.entities for level in (0, 1)]
+    assert {entity.match for entity in ways[0]} <= {"name"} and "vector" in {entity.match for entity in ways[1]}

@@ -3,7 +3,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.selection.excerpts import cut_excerpt, find_mentions, is_named
+from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.selection.excerpts import cut_excerpt, find_mentions, find_words, is_named
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens
 
@@ -32,6 +33,17 @@ def test_a_text_is_named_where_a_mention_is_found(words, names):
     assert is_named(text, names) <= bool(find_mentions(text, names))
     for start, end in find_mentions(text, names):
         assert " ".join(text[start:end].lower().split()) in {" ".join(name.lower().split()) for name in names}
+
+
+def test_words_of_a_name_count_in_the_shortest_run_of_three_sentences_at_most():
+    def found(name):
+        span = find_words(TEXT, [content_words(name)])
+        return span and TEXT[slice(*span)]
+
+    assert found("Dick's call") == "He called out to Dick."
+    assert found("the dance in the fog") is None, "four sentences apart is no mention"
+    assert found("Fezziwig's call") == "Old Fezziwig laughed all over himself. He called out to Dick."
+    assert find_words(TEXT, []) is None
 
 
 def test_an_excerpt_grows_by_whole_sentences_behind_and_before_in_turn():

@@ -80,6 +80,7 @@ def test_a_model_reads_the_context_and_what_was_asked(small: GraphIndex, tmp_pat
         index = open_with_model(small, tmp_path, server)
         found = index.suggest_questions("Who is Scrooge?", [("user", "Who is Marley?")], n=2)
     assert found.texts == ["Whom did Marley haunt?", "Why?"] and found.engine == "model"
+    assert [[record.title for record in one.about] for one in found.questions] == [["MARLEY"], []]
     assert "Marley haunted" in seen[0].prompt and "2 questions" in seen[0].prompt
     assert "Who is Marley?\nWho is Scrooge?" in seen[0].prompt
     assert found.usage.to_dict()["calls"] == 1

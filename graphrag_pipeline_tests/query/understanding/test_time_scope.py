@@ -178,7 +178,7 @@ def test_a_query_job_reads_the_same_documents_and_keeps_the_account(dated: Graph
     }  # fmt: skip
     assert kept and kept.asset_materialization
     account = {name: value.value for name, value in kept.asset_materialization.metadata.items()}
-    assert account["tokens sent and received"] == result.usage.to_dict()["tokens"] > 0
+    assert account["tokens of context and answer without a model"] == result.usage.to_dict()["tokens"] > 0
     assert (account["rated"], account["kept"], account["pruned"]) == tuple(
         result.selection[n] for n in ("rated", "kept", "pruned")
     )

@@ -194,9 +194,10 @@ class CapitalizationEvidence:
         if pieces[0].key == "NEW" or pieces[-1].key in _TAILS:
             return False
         words = [piece for piece in pieces if not piece.is_connector]
+        is_body = any(a.key in ORGANIZATION_HEADS and b.key == "OF" for a, b in pairwise(pieces))
         is_known = any(word.key in GIVEN_NAMES for word in words) or (words[0].key in ORGANIZATION_HEADS and words[1:])
         n_common = sum(is_common_word(word.key) for word in words)
-        if is_known or not n_common or (self.is_ornate and n_common < len(words) == len(pieces)):
+        if is_known or is_body or not n_common or (self.is_ornate and n_common < len(words) == len(pieces)):
             return False
         most = 2 if self.is_ornate else 1
         return all(self.capital[word.key] <= most and self._is_also_small(word.key) for word in words)

@@ -208,7 +208,7 @@ records pictures studios entertainment industries partners capital ventures tech
 labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
 securities mutual library reserve brothers bros sons alliance coalition consortium infirmary hospice inspectorate
-directorate secretariat shipping refrigeration haulage shipyard shipyards
+directorate secretariat shipping refrigeration haulage shipyard shipyards partnership cooperative consultancy
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")
@@ -217,7 +217,8 @@ JOINED_TAILS = words("administration executive inspectorate")
 ORGANIZATION_HEADS = words("""
 agency authority university bank ministry department bureau institute institution college academy association
 federation house board court church council committee society league union confederation organisation organization
-school order knights chamber universität université universidad università banco banque bundesbank zentralbank
+school order knights chamber diocese
+archdiocese friends universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
@@ -250,12 +251,18 @@ cathedral abbey inn temple plaza kingdom republic empire prison falls creek cape
 """)
 PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").
-BUILDINGS = words("house manor cottage lodge tower")
+BUILDINGS = words("house manor cottage lodge tower hall chapel")
+# Alone with a capital, a person who holds the office ("the Chair agreed").
+OFFICES = words("""
+chair vice-chair chairman chairwoman chairperson treasurer secretary clerk warden headteacher headmaster headmistress
+principal bursar convener rector dean
+""")
 
 EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
 festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
-accords agreement siege crusade crusades eve day awards prix
+accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
+gala fete fête jubilee fair
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
 STORMS = words("storm hurricane typhoon cyclone")  # before a name

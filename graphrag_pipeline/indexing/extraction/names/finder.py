@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.affiliations import ends_person
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
     is_common_word,
@@ -22,6 +23,7 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import (
 )
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
+    BUILDINGS,
     DAY_NAMES_BEFORE,
     DAYS,
     EVENT_TAILS,
@@ -34,6 +36,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     LONERS,
     MONTHS,
     OF_OPENERS,
+    OPENER_SUFFIXES,
     OPENERS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
@@ -121,7 +124,9 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
         if piece.is_connector:
             following = phrase.pieces[number + 1 :]
             is_cut = bool(run) and (
-                splits_after_person(run, piece, following) or _splits_list(run, piece, following, evidence)
+                splits_after_person(run, piece, following)
+                or ends_person(run, piece, following)
+                or _splits_list(run, piece, following, evidence)
             )
         else:
             is_cut = _splits_phrase(number, phrase, evidence, run)
@@ -202,12 +207,18 @@ def _is_stopword(piece: PhrasePiece) -> bool:
 
 
 def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
-    """Whether a possessive is inside a name: "St. Paul's Churchyard" is one name, "Scrooge's Ghost" is two."""
+    """Whether a possessive is inside a name: "St. Paul's Churchyard" and "Harbour Commissioner's Office" are one name.
+
+    "Scrooge's Ghost" is two.
+    """
     following = [other for other in phrase.pieces if other.start > piece.start]
     if not following or following[0].is_connector:
         return False
     last = following[-1].key
-    return (run[0].key in {"ST", "SAINT"} or len(run) == 1) and last in _AFTER_POSSESSIVE
+    is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
+    is_saint = run[0].key in _SAINTS
+    is_kept = (is_saint or len(run) == 1) and last in _AFTER_POSSESSIVE
+    return is_office or is_kept or (is_saint and last in BUILDINGS)
 
 
 def _trim(
@@ -277,7 +288,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_acronym = (
             _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
         )
-        is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not is_written_small)
+        is_verbal = word.key.endswith(OPENER_SUFFIXES) and word.key not in evidence.family_names  # "Dredging of"
+        is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not (is_written_small or is_verbal))
         is_known = is_acronym or is_name or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True

@@ -68,6 +68,12 @@ _LIST_LETTER = regex.compile(
     r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
 )
 _ATTENDANCE = regex.compile(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
+_UNDERLINE = regex.compile(r"\s*\n[ \t]*([-=~])\1{2,}\s*$")
+_SMALL = r"of|the|a|an|and|or|for|to|in|on|with|from|by|at"
+_TITLE_CASE = regex.compile(  # "4. Conveying Verbatim Copies."
+    rf"(?:[\dA-Z.()]+\s+)?\p{{Lu}}[\p{{L}}'’-]*+(?:\s+(?:{_SMALL}|\p{{Lu}}[\p{{L}}'’-]*+|\d+))*(?<!\.)\s*\."
+)
+_LABEL = regex.compile(r"[\d.()a-zA-Z]{1,8}\s+")
 _PIECE = regex.compile(r"\S+")
 _HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
 _POSSESSIVE = regex.compile(r"['’][sS]$")
@@ -108,7 +114,22 @@ def is_heading(text: str, start: int, end: int) -> bool:
         return not sentence
     if sentence.isupper() and " " in sentence:
         return True
+    if sentence[-1] in "-=~" and "\n" in sentence:
+        sentence = _UNDERLINE.sub("", sentence)
+    elif sentence[-1] == "." and _TITLE_CASE.fullmatch(sentence) and _is_line(text, start, end):
+        return True
     return sentence.rstrip("\"'”’)]»*_")[-1:] not in tuple(".!?…:;,。！？।-—")
+
+
+def _is_line(text: str, start: int, end: int) -> bool:
+    """Whether a sentence and at most a number before it fill a line, or it ends with the number of a part."""
+    sentence = text[start:end].strip()
+    if sentence[-2:-1].isdigit():  # "Next Chapter 30."
+        return True
+    first = text.find(sentence, start)
+    before = text[text.rfind("\n", 0, first) + 1 : first]
+    after = text[first + len(sentence) : text.find("\n", first + len(sentence))]
+    return not after.strip() and (not before.strip() or _LABEL.fullmatch(before) is not None)
 
 
 def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> Iterator[Phrase]:

@@ -17,6 +17,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 
 MAX_SHORT, MIN_SHORT = 10, 2  # characters
 
@@ -96,11 +97,25 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
         Name(_form_of(match.group(), forms), match.start(), match.end(), bisect_right(starts, match.start()) - 1)
         for match in _written(pairs).finditer(text)
     ]
+    placed = _drop_inside_bodies(placed, names)
     spans = [(name.start, name.end) for name in placed]
     begins = [start for start, _ in spans]
     kept = [name for name in names if not _overlaps(name, spans, begins)]
     plurals = {f"{short}s": long for short, long in pairs.items() if not short.endswith("s")}
     return sorted(kept + placed, key=lambda name: (name.start, name.end)), plurals | pairs
+
+
+def _drop_inside_bodies(placed: list[Name], names: list[Name]) -> list[Name]:
+    """Drop long forms that are part of an organization's name: "Atrial Fibrillation" of a society for it."""
+    begins = [name.start for name in names]
+    kept = []
+    for long in placed:
+        before = bisect_right(begins, long.start)
+        around = names[before - 1] if before else None
+        is_part = around is not None and around.end > long.end and type_by_words(around.form) == ORGANIZATION
+        if not is_part:
+            kept.append(long)
+    return kept
 
 
 def _written(pairs: dict[str, str]) -> regex.Pattern[str]:

@@ -243,17 +243,18 @@ def _has_title(honorifics: list[str]) -> bool:
 
 
 def _link_owned(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
-    """Link a long term to itself with its owner's acronym: "General Public License" to "GNU General Public License"."""
+    """Link a long term, or its plural, to itself with its owner's acronym: "General Public License" to "GNU ..."."""
     owned: defaultdict[str, set[str]] = defaultdict(set)
     for form in types:
         owner, _, rest = form.partition(" ")
         if owner.isupper() and len(owner) > 1 and rest.count(" ") > 1:
             owned[rest].add(form)
-    return {
-        form: min(owned[form])
-        for form, kind in types.items()
-        if kind in _TERM_TYPES and form not in links and len(owned.get(form, ())) == 1
-    }
+    found = {}
+    for form, kind in types.items():
+        longs = owned.get(form) or owned.get(form.removesuffix("s"), set())
+        if kind in _TERM_TYPES and form not in links and len(longs) == 1:
+            found[form] = min(longs)
+    return found
 
 
 def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:

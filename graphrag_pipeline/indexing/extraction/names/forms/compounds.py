@@ -13,15 +13,17 @@ from dataclasses import replace
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_noun, singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective, may_be_noun, singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 
 _MIN_COMPOUNDS = 3
 _MIN_SHARE = 0.75  # of the occurrences of an acronym
+_HYPHENED = regex.compile(r"[-\u2010]\p{Ll}{3,}+(?: \p{Ll}{4,}+)?(?![\p{L}'’-])")
 _NOUN = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’-])")
 
 
@@ -49,7 +51,31 @@ def join_compounds(
             if name.form not in described and describes_noun(text, name):
                 described.add(name.form)
     nouns = {form: noun for form in described if (noun := _choose_noun(followers[form]))}
-    return [_extend(name, nouns, text) for name in names], {form: f"{form} {noun}" for form, noun in nouns.items()}
+    names, hyphenated = _join_hyphens([_extend(name, nouns, text) for name in names], set(followers), text)
+    return names, {form: f"{form} {noun}" for form, noun in nouns.items()} | hyphenated
+
+
+def _join_hyphens(names: list[Name], acronyms: set[str], text: str) -> tuple[list[Name], dict[str, str]]:
+    """Extend acronyms that the text only writes before a hyphen and one noun: "ST" of "ST-segment elevation"."""
+    tails: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        if name.form in acronyms:
+            match = _HYPHENED.match(text, name.end)
+            tails[name.form].add(" ".join(match.group().split()) if match else "")
+    joined = {
+        form: form + tail
+        for form, (tail, *others) in tails.items()
+        if tail and not others and all(map(_is_noun, tail[1:].split()))
+    }
+    longer = {form: len(long) - len(form) for form, long in joined.items()}
+    return [
+        replace(name, form=joined[name.form], end=name.end + longer[name.form]) if name.form in joined else name
+        for name in names
+    ], joined
+
+
+def _is_noun(word: str) -> bool:
+    return may_be_noun(word) and not may_be_adjective(word) and word.upper() not in STOPWORDS
 
 
 def _choose_noun(found: Counter[str]) -> str:

@@ -54,7 +54,7 @@ inability inclusion inconsistency increase independence indication individual in
 inquiry inside insight inspection instance instruction integer integration integrity intent intention interaction
 interest interface interpretation interval introduction investigation issue item joint judgement judgment
 justification key knowledge label lack language layout leading leaf learning left letter limit limitation link listing
-literature location logic look loss main maintenance majority management manipulation manual mark material maximum
+literature load location logic look loss main maintenance majority management manipulation manual mark material maximum
 meaning means measure measurement mechanism medium meeting mention message method middle minimum minority mistake mode
 model modification more motivation movement name nature necessity need negative normal notation note notice notion
 objective obligation observation occasion occurrence offer operation opinion opportunity opposite option ordering
@@ -96,7 +96,7 @@ corresponding existing remaining including current previous additional alternati
 complete appropriate suitable useful equivalent original final initial usual typical increasing multiple further extra
 equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
-asleep awake alive afraid sorry glad ready best worst
+normal asleep awake alive afraid sorry glad ready best worst
 """)
 # Before a noun they count it: "forty-seven teeth", "three-interface sample".
 NUMBERS = words("""

@@ -31,6 +31,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
     VAGUE,
     VAGUE_FIRST,
 )
+from graphrag_pipeline.indexing.extraction.names.terms.nesting import fold_forms, replace_nested
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
@@ -106,6 +107,9 @@ def _match(text: str, concepts: Mapping[str, list[str]]) -> list[tuple[str, int,
     found, place = [], 0
     while place < len(spans):
         n_words = longest.get(spans[place][0], 0)
+        if not n_words:
+            place += 1
+            continue
         while n_words:
             part = spans[place : place + n_words]
             form = forms.get(tuple(word for word, _, _ in part))
@@ -127,8 +131,9 @@ def choose_concepts(
 ) -> dict[str, list[str]]:
     """Choose the terms of a document with their written variants.
 
-    At most sqrt(n words) / 3 terms of one word are chosen, as many of several, and twice as many further words that are
-    not in the vocabulary of English; in a story, only sqrt(n words) / 11 terms of one word and of several.
+    At most sqrt(n words) / 3 terms of one word are chosen, as many of several, and twice as many further ones of each
+    kind with words that are rare in English; in a story, only sqrt(n words) / 11 terms of one word and of several.
+    Phrases that a word always belongs to take its place (`nesting.py`).
 
     Args:
         taken: titles of the names in this document.
@@ -142,7 +147,11 @@ def choose_concepts(
     uses = count_uses(text, spans, headings if 0 < n_in_headings <= _MAX_HEADINGS * len(text) else ())
     quota = round(math.sqrt(uses.n_words) / (_STORY_QUOTA if uses.is_narrative else _QUOTA))
     frequencies, c_values = score_phrases(uses)
-    phrases = _best({p: _weigh(p, c) for p, c in c_values.items() if _is_in_sentence(p, uses)}, quota, taken)
+    weights = {p: _weigh(p, c) for p, c in c_values.items() if _is_in_sentence(p, uses)}
+    phrases = _best(weights, quota, taken)
+    if not uses.is_narrative:
+        rare_phrases = {p: w for p, w in weights.items() if _is_rare_phrase(p) and p not in phrases}
+        phrases += _best(rare_phrases, _RARE_QUOTAS * quota, taken)
     inside = Counter[str]()
     for phrase in phrases:
         for word in set(phrase):
@@ -153,7 +162,10 @@ def choose_concepts(
     if not uses.is_narrative:
         rare = {words: score for words, score in able.items() if _is_unknown(words[0]) and words not in single}
         single += _best(rare, _RARE_QUOTAS * quota, taken)
-    return {" ".join(words): sorted(_spell(words, uses)) for words in [*phrases, *single]}
+    own, longer = replace_nested([words[0] for words in single], {p: c_values[p] for p in weights}, uses)
+    phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
+    chosen = [*phrases, *((word,) for word in own)]
+    return fold_forms({" ".join(words): sorted(_spell(words, uses)) for words in chosen}, uses)
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:
@@ -274,6 +286,8 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
         return False
     n_nouns = uses.nouns[word]
     is_adjective = may_be_adjective(word)
+    if word not in uses.last and uses.n_followers(word) > 1:  # "antiplatelet drugs", "antiplatelet therapy"
+        return False
     if _is_unknown(word) and not is_adjective and not word.endswith(("ing", "ed", "ly")):
         return n_nouns >= uses.verbs[word]
     if (is_adjective or may_be_verb(word)) and not _is_shown_noun(word, uses):
@@ -293,6 +307,11 @@ def _is_unknown(word: str) -> bool:
 
 def _is_rare(word: str) -> bool:
     return (english_rank(word) or UNKNOWN_RANK) >= _RARE
+
+
+def _is_rare_phrase(phrase: tuple[str, ...]) -> bool:
+    """Whether a phrase has a rare word, and ends that say something: not "standard beta-blocker", "minsane option"."""
+    return any(map(_is_rare, phrase)) and not {phrase[0].upper(), phrase[-1].upper()} & GENERAL
 
 
 def _keyness(count: int, expected: float) -> float:

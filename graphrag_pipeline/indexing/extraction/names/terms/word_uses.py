@@ -82,6 +82,9 @@ _SINGULARS = frozenset(
 )
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
 _ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ular", "most", "ic", "ant", "ent")
+_MIN_OPENER, _MIN_TECHNICAL = 5, 6  # letters
+_AFTER_OPENER = _FINITE | {"and", "or", "of", ","}
+_VERB_PREFIXES = ("re", "un", "pre", "de", "dis", "over", "out", "mis", "co", "sub", "auto", "up", "down")
 _PARTICIPLES = re.compile(r".{2,}[^e]ed")
 
 
@@ -100,6 +103,7 @@ class WordUses:
         firm: nouns between an article or another determiner and a word other than "and" and "or", which an adjective of
             a list is not ("the social and economic change"), and plurals.
         governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
+        last: words that end a sequence of content words somewhere, where an adjective does not stand.
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
 
@@ -112,6 +116,7 @@ class WordUses:
     alone: Counter[str] = field(default_factory=Counter)
     firm: Counter[str] = field(default_factory=Counter)
     governed: Counter[str] = field(default_factory=Counter)
+    last: set[str] = field(default_factory=set)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     in_sentences: set[str | tuple[str, str]] = field(default_factory=set)
@@ -125,6 +130,10 @@ class WordUses:
         n_nouns = self.nouns[word]
         return n_nouns / (n_nouns + self.verbs[word] + self.adjectives[word]) if n_nouns else 0.0
 
+    def n_followers(self, word: str) -> int:
+        """Return how many words follow a word in the runs."""
+        return len({b for run in self.runs if word in run for a, b in pairwise(run) if a == word})
+
 
 def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[bool] = ()) -> WordUses:
     """Count the uses of the content words of a document.
@@ -136,6 +145,7 @@ def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[b
     uses = WordUses()
     sentences = [_TOKEN.findall(_LINE_HYPHEN.sub("", _CODE_LINE.sub(".", text[start:end]))) for start, end in spans]
     known = {token for tokens in sentences for token in tokens[1:] if token.islower()}
+    known |= _find_openers(sentences)
     for number, tokens in enumerate(sentences):
         if headings and not headings[number]:
             small = list(map(str.lower, tokens))
@@ -143,11 +153,30 @@ def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[b
             uses.in_sentences.update(pairwise(small))
         uses.n_words += sum(token[0].isalpha() for token in tokens)
         uses.n_pronouns += sum(token in _PRONOUNS for token in tokens)
-        if tokens and tokens[0].istitle() and tokens[0].lower() in known:
+        if tokens and tokens[0].istitle() and (tokens[0].lower() in known or _is_adjective(tokens[0].lower())):
             tokens[0] = tokens[0].lower()
         _count_sentence(tokens, uses)
     _fold_plurals(uses)
     return uses
+
+
+def _find_openers(sentences: Sequence[Sequence[str]]) -> set[str]:
+    """Return the words that only open sentences, two or more, and that English prose does not know: "Flecainide is".
+
+    A name has its capital inside of sentences, too.
+    """
+    openers = Counter(
+        tokens[0].lower()
+        for tokens in sentences
+        if len(tokens) > 2 and tokens[0].istitle() and len(tokens[0]) >= _MIN_OPENER and tokens[1] in _AFTER_OPENER
+    )
+    rare = {word for word, n in openers.items() if n > 1 and word not in load_ranks()}
+    return rare - {token.lower() for tokens in sentences for token in tokens[1:] if token.istitle()} if rare else rare
+
+
+def _is_adjective(word: str) -> bool:
+    """Whether English prose has a word as an adjective, whose capital then only opens a sentence: "Typical"."""
+    return word in load_ranks() and may_be_adjective(word)
 
 
 def _count_sentence(tokens: list[str], uses: WordUses) -> None:
@@ -179,12 +208,17 @@ def _is_content(token: str) -> bool:
 def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     uses.total.update(run)
     first, last = run[0], run[-1]
+    uses.last.add(last)
     is_alone = len(run) == 1
-    uses.alone[last] += is_alone and before in _BEFORE_PLURAL
-    if not is_alone:
-        uses.governed[last] += after in _GOVERNED
-        follows_verb = before in _BEFORE_VERB and before not in _BEFORE_NOUN
-        uses.verbs[first] += follows_verb
+    if is_alone:
+        if before in _BEFORE_PLURAL:
+            uses.alone[last] += 1
+    else:
+        if after in _GOVERNED:
+            uses.governed[last] += 1
+        follows_verb = before in _BEFORE_VERB and before not in _BEFORE_NOUN and not is_technical(first)
+        if follows_verb:
+            uses.verbs[first] += 1
         is_gerund = first.endswith("ing") and before not in _DETERMINERS
         is_cut = follows_verb or is_gerund or before.istitle()
         is_label = after[0].isdecimal()  # "version 2"
@@ -195,8 +229,10 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
         uses.verbs[last] += 1
         if len(run) > 1 and before in _BEFORE_NOUN:
             uses.nouns[run[-2]] += 1
-    elif is_alone and after in _FINITE and before in _BEFORE_SUBJECT and not last.endswith(("ing", "ed")):
+    elif after in _FINITE and before in _BEFORE_SUBJECT and not last.endswith(("ing", "ed")):
         uses.nouns[last] += 1
+    elif is_alone and before in _BEFORE_VERB and before not in _BEFORE_NOUN and is_technical(first):
+        uses.nouns[last] += after in _AFTER_NOUN  # "according to verapamil and"
     elif is_alone and ((before in _BEFORE_VERB and before not in _BEFORE_NOUN) or _is_finite(before, last)):
         uses.verbs[first] += 1
     elif is_alone and before in _BEFORE_ADJECTIVE:
@@ -204,7 +240,8 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     elif after in _AFTER_NOUN and _is_noun_place(last, is_alone, before, after):
         is_listed = is_alone and after in _LISTING
         uses.nouns[last] += not (is_listed and may_be_adjective(last))
-        uses.firm[last] += before in _DETERMINERS and not is_listed
+        if before in _DETERMINERS and not is_listed:
+            uses.firm[last] += 1
 
 
 def _is_finite(before: str, word: str) -> bool:
@@ -232,6 +269,8 @@ def _fold_plurals(uses: WordUses) -> None:
             elif (n_verbs and not n_nouns) or (n_verbs > n_nouns and not uses.alone[word]):
                 uses.verbs[word] += uses.nouns.pop(word, 0)
             uses.firm[singular] += uses.nouns[word]
+            if word in uses.last:
+                uses.last.add(singular)
             for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
                 counter[singular] += counter.pop(word, 0)
 
@@ -256,8 +295,11 @@ def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:
 
 
 def may_be_noun(word: str) -> bool:
-    """Whether the form of a word allows a noun: not a participle ("started"), a comparative, or a verb of the list."""
-    if word.upper() in VERBS or _PARTICIPLES.fullmatch(word):
+    """Whether the form of a word allows a noun: no participle ("started"), comparative, or verb of a list ("unset")."""
+    positive = word.removeprefix("un")
+    if word.upper() in VERBS or positive.upper() in VERBS or _PARTICIPLES.fullmatch(word):
+        return False
+    if positive != word and positive.endswith("en") and positive in load_ranks():  # "unfrozen"
         return False
     return not _is_comparative(word)
 
@@ -267,10 +309,14 @@ def may_be_adjective(word: str) -> bool:
     """Whether the ending of a word, a negation before it, or its adverb in English shows an adjective: "insecure"."""
     if word.endswith("ment"):
         return False
-    ranks = load_ranks()
-    adverbs = (f"{word}ly", f"{word[:-1]}ily", f"{word[:-1]}y" if word.endswith("le") else "")
     is_negated = len(word) > 6 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
-    return word.endswith(_ADJECTIVES) or is_negated or any(adverb in ranks for adverb in adverbs)
+    return word.endswith(_ADJECTIVES) or is_negated or has_adverb(word)
+
+
+def has_adverb(word: str) -> bool:
+    """Whether English has an adverb of a word: "primarily"."""
+    adverbs = (f"{word}ly", f"{word[:-1]}ily", f"{word[:-1]}y" if word.endswith("le") else "")
+    return any(adverb in load_ranks() for adverb in adverbs)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -279,6 +325,15 @@ def may_be_verb(word: str) -> bool:
     ranks = load_ranks()
     stems = {word.removesuffix("e"), word + word[-1], f"{word[:-1]}i" if word.endswith("y") else word}
     return any(f"{stem}ed" in ranks for stem in stems) and any(f"{stem}ing" in ranks for stem in (*stems, word))
+
+
+@lru_cache(maxsize=1 << 16)
+def is_technical(word: str) -> bool:
+    """Whether English prose does not know a word, and its form is not that of a verb: "verapamil", not "preload"."""
+    ranks = load_ranks()
+    if word in ranks or "-" in word or len(word) < _MIN_TECHNICAL or word.endswith(("ize", "ise", "ate", "ify", "ing")):
+        return False
+    return not any(word.startswith(prefix) and word.removeprefix(prefix) in ranks for prefix in _VERB_PREFIXES)
 
 
 def is_superlative(word: str) -> bool:

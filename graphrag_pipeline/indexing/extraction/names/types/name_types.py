@@ -17,10 +17,15 @@ from itertools import pairwise
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    ACRONYMS,
     BODIES,
     BUILDINGS,
     GIVEN_NAMES,
+    HONORIFICS,
+    LONERS,
+    OFFICES,
     ORGANIZATIONS_IN_CAPITALS,
+    PLACE_HEADS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -32,6 +37,14 @@ from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     is_term,
     read_term_uses,
 )
+from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
+    AGENT,
+    FIRM,
+    is_given_firm,
+    is_room,
+    may_be_firm,
+    read_agent_cues,
+)
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -41,16 +54,21 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ORGANIZATION,
     PERSON,
     UNKNOWN,
+    cut_legal_form,
+    is_described,
     type_by_words,
 )
 
 _TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
 _PRIZES = words("award awards prize prizes medal medals chart charts")
+_MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
+_MIN_AMONG_PERSONS = 0.3  # the same, of a document whose unknown names are typed by fewer cues
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
+_MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
 _MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
@@ -68,8 +86,11 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         counts[form] += 1
         if form not in by_words:
             by_words[form] = type_by_words(form)
+        if by_words[form] == PERSON and is_described(text, name):
+            by_words[form] = None
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
+            cues[form].update(read_agent_cues(text, name))
     acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
     types = {
         form: found or _type_by_cues(form, counts[form], cues[form])
@@ -80,9 +101,10 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= {form: _type_acronym(form, counts[form], cues[form], is_story or not is_english) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
+    types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     types |= _type_by_last_words(types, cues)
     types |= _type_by_family(types, counts, cues)
-    types |= _type_destinations(types, counts, cues)
+    types |= _type_among_persons(types, counts, cues)
     return types | _type_by_company(names, types, text)
 
 
@@ -113,7 +135,8 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in names)
     is_technical = n_terms >= _MIN_TERM_SHARE * len(names)
     typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
-    return typed | {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in BODIES}
+    bodies = {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in BODIES}
+    return typed | bodies | {form: PERSON for form in counts if form.istitle() and form.upper() in OFFICES}
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -197,13 +220,18 @@ def _type_by_family(
     persons = [form.split() for form, kind in types.items() if kind == PERSON and " of " not in form]
     family = {words[-1] for words in persons}
     alone = {form for form in family if cues[form][PERSON] >= max(2, _MIN_ALONE_SHARE * counts[form])}
+    addressed = {words[-1] for words in persons if len(words) == 2 and title_of(words[0]).rstrip(".") in HONORIFICS}
     return {
         form: PERSON
         for form, kind in types.items()
         if kind == UNKNOWN
         and 2 <= len(words := form.split()) <= 3
         and (words[0] in alone or words[-1] in family)
-        and all(word.istitle() and not is_common_noun(word) for word in words)
+        and all(word.istitle() for word in words)
+        and (
+            not any(map(is_common_noun, words))
+            or (words[-1] in addressed and title_of(words[0]) not in LONERS | PLACE_HEADS)
+        )
     }
 
 
@@ -211,9 +239,9 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
     """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
-        if any(letter.isdecimal() for letter in a.form + b.form):
-            continue
         if types[a.form] == types[b.form] or UNKNOWN not in (types[a.form], types[b.form]) or b.start - a.end > 8:
+            continue
+        if any(letter.isdecimal() for letter in a.form + b.form):
             continue
         if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)):
             unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
@@ -229,18 +257,23 @@ def _is_acronym(form: str, in_lower: set[str]) -> bool:
     return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
 
 
-def _type_destinations(
+def _type_among_persons(
     types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
 ) -> dict[str, str]:
-    """Return GEO for the unknown names that a document about persons mostly writes after "at", "to" or "from"."""
+    """Return types of unknown names in a document about persons.
+
+    GEO is for those that it mostly writes after "at", "to" or "from", ORGANIZATION for other words that act: persons
+    have honorifics or given names there.
+    """
     n_persons = sum(counts[form] for form, kind in types.items() if kind == PERSON)
-    if n_persons < _MIN_PERSONS * sum(counts[form] for form in types):
+    if n_persons < _MIN_AMONG_PERSONS * sum(counts[form] for form in types):
         return {}
-    return {
-        form: GEO
-        for form, kind in types.items()
-        if kind == UNKNOWN and not cues[form][PERSON] and _MIN_TOWARDS * counts[form] <= _n_towards(cues[form])
-    }
+    unknown = [form for form, kind in types.items() if kind == UNKNOWN and not cues[form][PERSON]]
+    places = {form: GEO for form in unknown if _MIN_TOWARDS * counts[form] <= _n_towards(cues[form])}
+    parts = {word for form in types if " " in form for word in form.split()}
+    able = [form for form in unknown if " " not in form and form not in parts and title_of(form) not in OFFICES]
+    firms = [form for form in able if cues[form][AGENT] and not is_common_noun(form)]
+    return dict.fromkeys(firms, ORGANIZATION) | places
 
 
 def _n_towards(cues: Counter[str]) -> int:
@@ -269,7 +302,7 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_story: bool) -
         is_story: whether the document is about persons, organizations and places, as news are.
     """
     title = title_of(form)
-    if title in load_places():
+    if title in load_places() and (len(title) > _MAX_ACRONYM or title in ACRONYMS or "." in form):  # not "ROM"
         return GEO
     n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON]
     if title not in ORGANIZATIONS_IN_CAPITALS and cues["describes"] > n_acts:  # "the KSM daemon"
@@ -288,20 +321,30 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return GEO
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
-    if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES:
+    if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES and len(words) > 1:
         return ORGANIZATION if cues[PERSON] + cues["agency"] else GEO
+    if is_room(form, cues):
+        return GEO
+    if cues[AGENT] + cues[FIRM] > 0 and not cues["person role"] and is_given_firm(words):  # "Tamar Gallery has agreed"
+        return ORGANIZATION
+    if cues["describes"] == n_names and not cues[PERSON] and len(words) == 1 and words[0] in GIVEN_NAMES:
+        return CONCEPT  # "the Allan deviation"
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
         return PERSON
     if cues["organization role"] > cues["person role"]:  # also one that "said" something
         return ORGANIZATION
+    if cues[AGENT] + cues[PERSON] + cues["agency"] > 0 and not cues["person role"] and may_be_firm(form):
+        return ORGANIZATION
     if 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
         return ORGANIZATION
     if is_code(form):
         return UNKNOWN
     n_person = cues[PERSON] + 2 * cues["person role"]
-    if n_person >= max(cues[GEO], 1) and n_person >= _MIN_PERSON_SHARE * n_names:
+    is_defined = len(words) == 1 and is_common_noun(form) and cues["named thing"] > n_names / 2  # "the Customer"
+    least = _MIN_COMMON_SHARE if is_defined else _MIN_PERSON_SHARE
+    if n_person >= max(cues[GEO], 1) and n_person >= least * n_names:
         return PERSON
     if (
         cues[GEO] / n_names >= _MIN_PLACE_SHARE

@@ -13,6 +13,7 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import is_common
 from graphrag_pipeline.indexing.extraction.names.cues import (
     AGENT_VERBS,
     BODY,
+    GIVEN_NAMES,
     INDUSTRY,
     KIN,
     MAKING,
@@ -36,19 +37,28 @@ _LIFE = regex.compile(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
+_GIVEN_FORMS = frozenset(name.capitalize() for name in GIVEN_NAMES)
 _VESSEL = regex.compile(
-    r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger)(?:,?\s+the)?\s+$"
+    r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger|drifter|tug|barge|dredger|lifeboat|sloop|cutter|submarine|destroyer|cruiser)(?:,?\s+the)?\s+$"
 )
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _TOWARDS = words("at to into from towards")
+# Before "from" and a place, as are plurals ("visitors"); "software from X" says nothing of a place.
+_MOTION = words("""
+arrived away back came come comes coming drove fled flew flight gone home journey kilometres miles far moved news
+passage ran rail returned returning return road rode route sailed set train travelled traveled travelling voyage
+walked way went letter letters message messages him her them us me it people men
+women
+""")
 
 
 def read_cues(text: str, name: Name) -> Iterator[str]:
     """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
-    if name.form.isupper() and describes_noun(text, name):
+    is_given = name.form in _GIVEN_FORMS
+    if (is_given or name.form.isupper()) and describes_noun(text, name):
         yield "describes"
     if _is_team(text, name):
         yield "agency"
@@ -78,8 +88,9 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield GEO
-    elif key in _TOWARDS and between.isspace() and _last_word(text, before, name) not in STAFF:
-        yield "towards"
+    elif key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:
+        if key != "FROM" or last in _MOTION or last.endswith("S"):
+            yield "towards"
     elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
         yield ORGANIZATION
     elif word.islower():

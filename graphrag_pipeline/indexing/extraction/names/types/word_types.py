@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     HONORIFICS,
     JOINED_TAILS,
     KIN,
+    LEGAL_SUFFIXES,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
@@ -36,12 +37,15 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
 
 _BYNAMES = frozenset(BYNAMES.upper().split("|"))
+_ONE_OF_SEVERAL = regex.compile(r"\b(?:an?|any|each|every|that|such|no)\s+[\"“]?$", regex.IGNORECASE)
+_POSTNOMINALS = words("mp mep msp obe cbe mbe phd frs frcs")
+_HEADS_OF = words("director head chair dean manager")
 _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
@@ -59,7 +63,7 @@ _HEADS_ON = words("council committee commission board panel network institute gr
 _OFFICE_HOLDERS = words("officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee")
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
-_OFFICES = words("office assembly")
+_OFFICES = words("office assembly centre center")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
@@ -70,22 +74,26 @@ def type_by_words(form: str) -> str | None:
     words = [word.rstrip(".,") for word in title_of(form).split()]
     if form[-1:].islower() and "'s " in form:
         held = words[-1]
-        if held in KIN or held in HOLDINGS:
+        if form.rsplit(" ", 1)[-1].islower() and (held in KIN or held in HOLDINGS):
             return PERSON if held in KIN else GEO
     if _is_event(words):
         return EVENT
     first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
+    if (last in _POSTNOMINALS and len(words) > 2) or (first in _HEADS_OF and len(words) > 2 and words[1] == "OF"):
+        return PERSON  # "Alun Harker MP", "Director of Finance"
     if first in _SCOPES and len(words) > 2 and last in _SCOPED_TAILS and "OF" not in words:
         return ORGANIZATION  # "International Lymphoma Network"
     if last in _WEAK_TAILS and (
-        "OF" in words or all(is_common_word(word) for word in words[:-1])
+        "OF" in words
+        or all(is_common_word(word) for word in words[:-1])
+        or (last == "LIBRARY" and all(map(is_also_a_word, words[:-1])))
     ):  # "Covered Software"
         return None
     head = next((words[n - 1] for n in range(1, len(words)) if words[n] in ("OF", "FOR")), "")
     head = head or next(
         (words[n - 1] for n in range(1, len(words)) if words[n] == "ON" and words[n - 1] in _HEADS_ON), ""
     )
-    is_office = head in _OFFICES and "FOR" in words  # "Office for National Statistics"
+    is_office = head in _OFFICES and "FOR" in words  # "Office for National Statistics", "Centre for Policy Studies"
     is_group = head == "GROUP" and "WORKING" in words
     is_institution = (
         is_group or first in ORGANIZATION_HEADS or head in _INSTITUTIONS
@@ -123,6 +131,20 @@ def type_by_words(form: str) -> str | None:
         (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form)) or _is_author(form)
     )
     return PERSON if is_person else None
+
+
+def is_described(text: str, name: Name) -> bool:
+    """Whether an honorific only describes a noun after an article: "that Major Component", not "Major Baker"."""
+    first, _, rest = title_of(name.form).partition(" ")
+    if first not in DESCRIBING_HONORIFICS or not is_also_a_word(rest):
+        return False
+    return _ONE_OF_SEVERAL.search(text, max(name.start - 8, 0), name.start) is not None
+
+
+def cut_legal_form(form: str) -> str:
+    """Return the name of a firm without its legal form: "Northgate Marine" of "Northgate Marine Ltd"; else ""."""
+    bare, _, last = form.replace(",", "").rpartition(" ")
+    return bare if last.upper().rstrip(".") in LEGAL_SUFFIXES else ""
 
 
 def _is_office_holder(words: list[str]) -> bool:

@@ -56,3 +56,9 @@ def test_a_long_form_that_is_a_name_is_left_to_the_rules_for_names() -> None:
     names = [Name("World Health Organization", 4, 29, 0), Name("WHO", 31, 34, 0)]
     assert place_acronyms(names, text, [0]) == (names, {})
     assert list(find_acronym_pairs(text)) == [AcronymPair("WHO", "World Health Organization", 4, 29)]
+
+
+def test_a_long_form_inside_the_name_of_an_organization_is_a_part_of_it() -> None:
+    text = "Atrial Fibrillation Association works on atrial fibrillation (AF)."
+    found, _ = place_acronyms([Name("Atrial Fibrillation Association", 0, 31, 0)], text, [0])
+    assert [name.form for name in found] == ["Atrial Fibrillation Association", "atrial fibrillation", "AF"]

@@ -23,3 +23,10 @@ def test_other_acronyms_stay_whole() -> None:
     text = "Give an ACE inhibitor. " * 3
     assert joined(text, "ACE", link="angiotensin-converting enzyme")[1] == {}
     assert joined(text, "ACE", kind="ORGANIZATION")[1] == {}
+
+
+def test_an_acronym_that_only_occurs_before_a_hyphen_is_part_of_the_term() -> None:
+    text = "A patient with ST-segment elevation is sent there."
+    assert joined(text, "ST") == (["ST-segment elevation"], {"ST": "ST-segment elevation"})
+    assert joined("The ST-segment elevation. The ST score.", "ST") == (["ST", "ST"], {})
+    assert joined("An HIV-infected person is here.", "HIV") == (["HIV"], {})

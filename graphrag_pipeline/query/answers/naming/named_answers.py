@@ -10,8 +10,10 @@ behind the name. The scores of one candidate are added, each further one with ha
 named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the second.
 
 Of a question for a role ("Scrooge's clerk"), sentences that state it come first (`stated_roles.py`). If they disagree,
-nothing is named. Without them, only sentences count that say whose role it is. Of "Who designed ...?", only sentences
-with the verb count. What the question starts from is never a candidate. Keep out: the layout of answers.
+nothing is named. Without them, only sentences count that say whose role it is. Of a question for a place, sentences
+that state it come first (`stated_places.py`). Of "Who designed ...?", only sentences with the verb count. "Who is
+NAME?" asks for no name, but for the sentence that says who it is (`who_is.py`). What the question starts from is never
+a candidate. Keep out: the layout of answers.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.candidate_names import CandidateNames, Mention
-from graphrag_pipeline.query.answers.stated_roles import find_stated_role
+from graphrag_pipeline.query.answers.naming.candidate_names import CandidateNames, Mention
+from graphrag_pipeline.query.answers.naming.stated_places import find_stated_place
+from graphrag_pipeline.query.answers.naming.stated_roles import find_stated_role
+from graphrag_pipeline.query.answers.naming.who_is import find_definition
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, repeats_question, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
+from graphrag_pipeline.query.understanding.definitions import read_who_is
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 
 LEAST_SHARE = 0.6
@@ -59,7 +64,10 @@ _POSSESSIVE = re.compile(r"['\u2019]s?\b|['\u2019](?=\s)")
 
 @dataclass(frozen=True)
 class NamedAnswer:
-    """The name that answers a question, and the sentences that support it: one, or two neighbours."""
+    """The name that answers a question, and the neighbouring sentences that support it.
+
+    The name is empty if the question has the name, and the sentences say who it is.
+    """
 
     name: str
     sentences: tuple[Sentence, ...]
@@ -90,7 +98,7 @@ def read_named_units(index: IndexReader, question: str, *, has_context: bool) ->
     Without text units if the question asks for no name.
     """
     asked = _read_asked(index, question, ())[1]
-    if asked is None:
+    if asked is None and not read_who_is(question):
         return ()
     named = index.snapshot.take("entities", index.names.find(first_clause(question)), ["text_unit_ids"])
     ids = sorted({unit_id for entity in named for unit_id in entity["text_unit_ids"] or ()})
@@ -99,6 +107,8 @@ def read_named_units(index: IndexReader, question: str, *, has_context: bool) ->
     mask = index.document_mask.masks.get("text_units") if index.document_mask else None
     rows = (rows if mask is None else rows[mask[rows]])[:MAX_UNITS_SEARCHED]
     texts = index.snapshot.take("text_units", rows.tolist(), ["text"])
+    if asked is None:
+        return tuple(records.read_text_units(index, rows[:MAX_UNITS], np.zeros(len(rows[:MAX_UNITS]))))
     n_held = np.array([len(asked.focus & content_words(unit["text"])) for unit in texts], dtype=np.int64)
     order = np.lexsort((rows, -n_held))[:MAX_UNITS]
     order = order[n_held[order] > 0]
@@ -119,11 +129,14 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     """Return the name or number that a question asks for; None if it asks for none, or if no candidate is clear."""
     analysis, asked = _read_asked(index, question, units)
     if asked is None:
-        return None
+        sentences = find_definition(question, analysis, units)
+        return NamedAnswer("", sentences) if sentences else None
     if asked.role:
         stated = find_stated_role(index, analysis, asked.role, units)
         if stated or not asked.role.owner:
             return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
+    if asked.kind == "place" and (stated_place := find_stated_place(index, analysis, asked, units)):
+        return NamedAnswer(stated_place.place, (stated_place.sentence,))
     says_some = re.compile("|".join(map(re.escape, sorted(asked.focus))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
     places = [place for place in places if not repeats_question(question, place.sentence.text)]

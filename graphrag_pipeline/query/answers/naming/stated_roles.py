@@ -5,24 +5,27 @@ the role is that of the other person: "Fred came in to his uncle Scrooge" makes 
 question must be that of the pronoun or title. Of an office, a statement without an owner answers a question without
 one, or for what the document is titled after. The words before an office must be those of the question: the finance
 director is not the director. Sentences that give different names give none, but a present holder of an office is
-preferred. English alone. Keep out: reading a sentence (`understanding/role_statements.py`), names by nearness
-(`named_answers.py`).
+preferred. Without a statement, conversations may name a speaker who has the role: most of them must give one name.
+English alone. Keep out: reading a sentence (`understanding/role_statements.py`) or a conversation
+(`understanding/spoken_roles.py`), names by nearness (`named_answers.py`).
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
+from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_role import AskedRole
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.role_statements import NAME, RoleReader, RoleStatement
+from graphrag_pipeline.query.understanding.spoken_roles import Speaker, SpokenRole, read_spoken_roles
 
 _PARENTS = re.compile(
     rf"(?P<title>King |Count |Duke |Emperor |Sir )?(?P<father>{NAME}) and "
@@ -33,6 +36,10 @@ _PLAIN_WORDS = frozenset(
     beloved great famous local same""".split()  # noqa: SIM905
 )
 """Words before an office that make it no other one."""
+MAX_CHARS_NEAR = 1_500
+"""Characters on each side of a conversation in which the speaker without a name is named."""
+MIN_NAMED = 2
+_TAGGED = re.compile(rf"(?:(?P<owner>{NAME})['\u2019]s? |[Tt]he )(?P<role>[a-z -]+)")
 _OF_A_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|ean|ch)")
 
 
@@ -61,6 +68,7 @@ def find_stated_role(
     ]
     if asked.is_now:
         found = [stated for stated in found if not stated.is_past] or found
+    found = found or _find_spoken(analysis, asked, units, types)
     if not found:
         return None
     longest = max(found, key=lambda stated: len(stated.name))
@@ -144,7 +152,7 @@ def _has_modifiers(asked: AskedRole, said: RoleStatement) -> bool:
 def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: str) -> bool:
     """Return whether an owner is that of the question; an office without one is that of the document's title."""
     if owner:
-        return bool(asked.owner) and _is_named(analysis, asked, owner)
+        return asked.known is None if not asked.owner else _is_named(analysis, asked, owner)
     return asked.known is None and asked.owner <= content_words(title)
 
 
@@ -165,3 +173,95 @@ def _is_holder(asked: AskedRole, name: str, is_plain: bool, types: Callable[[str
     if not asked.is_person or "PERSON" in known:
         return True
     return _may_be_person(known) and bool(is_plain or known) and not _OF_A_PEOPLE.fullmatch(name)
+
+
+def _find_spoken(
+    analysis: QuestionAnalysis,
+    asked: AskedRole,
+    units: Sequence[TextUnitRecord],
+    types: Callable[[str], frozenset[str]],
+) -> list[StatedRole]:
+    """Return the holders that most conversations give, those in the shortest quotation first."""
+    found: dict[str, StatedRole] = {}
+    counts: Counter[str] = Counter()
+    for unit in units:
+        for name, said in _read_spoken(analysis, asked, unit, types):
+            sentences = tuple(s for s in sentences_of(unit) if s.end > said.start and s.start <= said.end)
+            text = unit.text[sentences[0].start : sentences[-1].end]
+            if name in text and len(sentences) <= MAX_PASSAGE_SENTENCES and _is_holder(asked, name, True, types):
+                counts[name] += 1
+                known = found.get(name)
+                if known is None or _length(sentences) < _length(known.sentences):
+                    found[name] = StatedRole(name, sentences)
+    most = counts.most_common(1)
+    is_clear = bool(most) and most[0][1] * 3 > 2 * counts.total()
+    return [found[most[0][0]]] if is_clear else list(found.values())
+
+
+def _length(sentences: Sequence[Sentence]) -> int:
+    return sum(len(sentence.text) for sentence in sentences)
+
+
+def _read_spoken(
+    analysis: QuestionAnalysis, asked: AskedRole, unit: TextUnitRecord, types: Callable[[str], frozenset[str]]
+) -> Iterator[tuple[str, SpokenRole]]:
+    """Yield the names of speakers who have the role that is asked for."""
+    direct = asked.known.same if asked.known else (asked.head,)
+    inverse = asked.known.inverses if asked.known else ()
+    text = unit.text.lower()
+    if not any(word in text for word in (*direct, *inverse)):
+        return
+
+    def is_person(name: str, opens: bool) -> bool:
+        return "PERSON" in types(name) or (not opens and _may_be_person(types(name)))
+
+    for said in read_spoken_roles(unit.text, is_person):
+        if not said.role:
+            holder = said.holder if _phrase_says(analysis, asked, said.holder.phrase, unit) else None
+        elif said.owner and said.role in direct and _is_speaker(analysis, asked, said.owner, said, unit.text, types):
+            holder = said.holder
+        elif said.owner and said.role in inverse and _is_speaker(analysis, asked, said.holder, said, unit.text, types):
+            gender = asked.known.gender if asked.known else ""
+            holder = said.owner if gender in ("", said.owner.gender) else None
+        else:
+            holder = None
+        if holder:
+            yield from ((name, said) for name in holder.names)
+
+
+def _phrase_says(analysis: QuestionAnalysis, asked: AskedRole, phrase: str, unit: TextUnitRecord) -> bool:
+    """Return whether the phrase for a speaker is the role that is asked for: "Hale's nephew", "the keeper"."""
+    found = _TAGGED.fullmatch(phrase)
+    words = found["role"].split() if found else []
+    if found is None or asked.head not in words or not asked.modifiers <= set(words):
+        return False
+    if set(words[: words.index(asked.head)]) - asked.modifiers - _PLAIN_WORDS:
+        return False
+    if found["owner"]:
+        return bool(asked.owner) and _is_named(analysis, asked, found["owner"])
+    return asked.known is None and asked.owner <= analysis.words_in(unit.text)
+
+
+def _is_speaker(
+    analysis: QuestionAnalysis,
+    asked: AskedRole,
+    speaker: Speaker,
+    said: SpokenRole,
+    text: str,
+    types: Callable[[str], frozenset[str]],
+) -> bool:
+    """Return whether a speaker is the owner of the question.
+
+    One who is only "the boy" or "she" is the person whom the text around the conversation names most.
+    """
+    if any(_is_named(analysis, asked, name) for name in (speaker.phrase, *speaker.names) if name):
+        return True
+    if speaker.names or not speaker.phrase.lower().startswith(("the ", "he", "she")):
+        return False
+    around = text[max(said.start - MAX_CHARS_NEAR, 0) : said.start + MAX_CHARS_NEAR]
+    named = Counter(found[0] for found in re.finditer(rf"\b{NAME}", around))
+    n_owner = sum(n for name, n in named.items() if asked.owner & content_words(name))
+    present = content_words(" ".join((*said.holder.names, *(said.owner.names if said.owner else ()))))
+    absent = [name for name in named if not (asked.owner | present) & content_words(name) and "PERSON" in types(name)]
+    others = [named[name] for name in absent]
+    return n_owner >= MIN_NAMED and n_owner > max(others, default=0)

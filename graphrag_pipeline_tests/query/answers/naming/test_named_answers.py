@@ -22,6 +22,20 @@ TEXTS = {
     "works.txt": "Minutes of Calder Works\n\nThe chair, Mrs. Judith Ashworth, opened the meeting. The finance "
     "director, Helen Kowalski, reported a loss. Nora Lunt is the managing director. The first secretary was Basil "
     "Lowe. The present secretary is Priya Nair.",
+    "quay.txt": "The door opened, and a tall man came in.\n\n'They have shut the road,' said Harker's "
+    "nephew. 'I walked.'\n\n'Then walk back, Walter, and be quick,' answered Harker. 'I did not call "
+    "you.'\n\nHarker, the old wharf owner, sat down again. The mayor, Elsa Brandt, and the harbour master, "
+    "Ulf Stenberg, were in the room, too.",
+    "orchard.txt": "Two children sat on the wall. One was young Harker. Young Harker had a torn collar.\n\nA "
+    "girl took his hand.\n\n'Come home, dear brother,' said the girl. 'Mother is asleep.'\n\n'I will not, "
+    "Letty,' answered the boy. 'Not now.'\n\nHarker got down from the wall at last.",
+    "brewery.txt": "The great feast of that summer was Tobias Crane's. The carts were pushed out, the floor "
+    "was sanded, and the malt-house was hung with green and made as merry a supper-room as ever was.\n\n"
+    "Tobias Crane kept the brewery. Tobias Crane died in the infirmary at Selby. The christening was kept in "
+    "the barn behind the inn.",
+    "crew.txt": "Mrs. Lamb asked for the soup. 'And where is your brother, Lame Peter?' said Mrs. Lamb to "
+    "the girls. Lame Peter came late. Lame Peter drank it. Ivor Pugh, who had a fine voice, sang. Dora "
+    "Quist, a bee-keeper from Moss, wept. Then Ivor Pugh left with Dora Quist.",
     "town.txt": "The council met in Bern. Tom Weber complained about the roads, and Marta Vogel agreed with Tom Weber.",
 }
 
@@ -58,6 +72,12 @@ def first_line(result):
         ("Who is the managing director of Calder Works?", "Nora Lunt", "Nora Lunt is the managing director."),
         ("Who is the finance director?", "Helen Kowalski", "The finance director, Helen Kowalski,"),
         ("Who is the secretary of Calder Works?", "Priya Nair", "The present secretary is Priya Nair."),
+        ("Who is Harker's nephew?", "Walter", "'They have shut the road,' said Harker's nephew. 'I walked.'"),
+        ("What is the name of Harker's sister?", "Letty", "'Come home, dear brother,' said the girl."),
+        ("Who is the harbour master?", "Ulf Stenberg", "The mayor, Elsa Brandt, and the harbour master, Ulf Stenberg"),
+        ("Where did Tobias Crane hold his feast?", "the malt-house", "The carts were pushed out"),
+        ("Where did Tobias Crane die?", "the infirmary at Selby", "Tobias Crane died in the infirmary"),
+        ("Where was the christening kept?", "the barn behind the inn", "The christening was kept"),
     ],
 )
 def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, method, question, name, sentence):
@@ -68,11 +88,31 @@ def test_the_first_line_names_what_is_asked_for_and_cites_its_sentence(mill, met
     check_citations(mill, result)
 
 
+@pytest.mark.parametrize("method", ["local", "basic", "auto"])
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("Who is Lame Peter?", "'And where is your brother, Lame Peter?' said Mrs. Lamb to the girls."),
+        ("Who is Ivor Pugh?", "Ivor Pugh, who had a fine voice, sang."),
+        ("Who is Dora Quist?", "Dora Quist, a bee-keeper from Moss, wept."),
+        ("Who is Nora Lunt?", "Nora Lunt is the managing director."),
+    ],
+)
+def test_the_first_quotation_says_who_a_person_is(mill, method, question, quote):
+    result = mill.search(question, method=method)
+    assert result.citations[0].quote.endswith(quote)
+    check_citations(mill, result)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "question",
     [
         "Who is Anna Berger's dentist?",
+        "Who is Harker's niece?",
+        "Who is Harker's brother?",
+        "Where did Tobias Crane hold his wedding?",
+        "Where did Ivor Pugh die?",
         "Who is Tom Weber's sister?",
         "Who is Paul Keller?",
         "Who is Anna?",
@@ -141,7 +181,32 @@ def test_the_questions_that_a_newcomer_sees_get_the_name(sample, method, questio
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["local", "basic", "auto"])
+@pytest.mark.parametrize(
+    ("question", "name", "quote"),
+    [
+        ("Who is Scrooge's nephew?", "Fred", "'I'm sure he is very rich, Fred,'"),
+        ("What is the name of Scrooge's sister?", "Fan", "'Home, little Fan?' returned the boy."),
+        ("Where did Fezziwig hold his ball?", "the warehouse", "and the warehouse was as snug"),
+        ("Who is Tiny Tim?", "", "'And your brother, Tiny Tim?"),
+    ],
+)
+def test_the_demo_answers_name_what_they_are_asked_for(sample, method, question, name, quote):
+    result = sample.search(question, method=method)
+    assert not name or first_line(result) == f"Extractive answer (no model): {name}, by the first passage [1]."
+    assert quote in " ".join(result.citations[0].quote.split())
+    check_citations(sample, result)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", ["Who is Scrooge's dentist?", "Who is Bob Cratchit's lawyer?"])
-def test_the_sample_names_nobody_that_it_does_not_have(sample, method, question):
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is Scrooge's dentist?",
+        "Who is Bob Cratchit's lawyer?",
+        "Where does Scrooge live?",  # in "he was thinking of an animal, [...] that lived in London" the animal does
+    ],
+)
+def test_the_sample_names_nothing_that_it_does_not_say(sample, method, question):
     assert "by the first passage" not in sample.search(question, method=method).answer

@@ -17,6 +17,7 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
+from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
 
 UNTYPED = 0.7
 """Factor of a name without a type."""
@@ -30,7 +31,7 @@ _NUMBER = (
     r"(?:\d[\d,.]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six"
     r"|seven|eigh|nine)ty(?:-\w+)?|an?\s+(?:hundred|thousand|dozen|score)|hundreds?|thousands?|millions?|dozen|half)\b)"
 )
-_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_MONTH = rf"(?:{MONTH_NAMES})"
 _UNIT = r"(?:years?|months?|weeks?|days?|hours?|minutes?|centur(?:y|ies)|decades?)"
 _MONEY = r"(?:shillings?|pounds?|pence|pennies|dollars?|cents?|euros?|crowns?|guineas?|francs?|per\s?cent|%)"
 _NUMBERS = {

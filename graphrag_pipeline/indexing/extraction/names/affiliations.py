@@ -1,0 +1,39 @@
+"""Persons named with what they belong to: "Fiona Kettering of Kettering Planning Partnership" is two names.
+
+Keep out: persons with a title or a place (`phrases.splits_after_person`).
+"""
+
+from __future__ import annotations
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper_word, token_rank
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    GIVEN_NAMES,
+    HONORIFICS,
+    LONERS,
+    NOBLE,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PLACE_HEADS,
+    PLACE_TAILS,
+)
+from graphrag_pipeline.indexing.extraction.names.phrases import PhrasePiece
+
+_NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
+
+
+def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
+    """Whether "of" after two names of a person leads to a name of two words or more.
+
+    Two given names belong together with the place: "Maria Theresa of Great Britain".
+    """
+    if connector.key != "OF" or len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
+        return False
+    first, last = (piece.key for piece in run)
+    if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
+        return False
+    return first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
+
+
+def _is_word(key: str) -> bool:
+    """Whether English has a word in lower case, and does not write it mostly with a capital."""
+    return token_rank(key.lower()) is not None and not is_proper_word(key)

@@ -1,0 +1,58 @@
+"""The sentence that says who a person is, for "Who is Nob?": "Nob, the parrot, laughed."
+
+The strongest form comes first (`understanding/definitions.py`), then the sentence that reads best alone. Before a
+sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it may say whose brother. Keep
+out: other passages about the person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
+from graphrag_pipeline.query.understanding.definitions import rate_definition, read_who_is
+from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
+from graphrag_pipeline.text.sentence_forms import count_words, weigh_form
+
+MAX_WORDS = 60
+"""Words of a sentence and the one before it, if both are quoted."""
+_WHOSE = re.compile(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
+
+
+def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:
+    """Return the sentence that says who the person of a question is, behind its context; empty if none does."""
+    asked = read_who_is(question)
+    if not asked or analysis.words - analysis.name_words - content_words(asked):
+        return ()
+    name = _pattern_of(asked, analysis)
+    best: tuple[float, tuple[Sentence, ...]] = (0.0, ())
+    for unit in units:
+        if not name.search(unit.text):
+            continue
+        sentences = sentences_of(unit)
+        for i, sentence in enumerate(sentences):
+            strength = rate_definition(sentence.folded, name)
+            score = strength + 0.9 * weigh_form(sentence.folded) if strength else 0.0
+            if score > best[0]:
+                best = (score, _with_context(sentences, i))
+    return best[1]
+
+
+def _pattern_of(asked: str, analysis: QuestionAnalysis) -> re.Pattern[str]:
+    words = content_words(asked)
+    forms = [pattern.pattern for pattern, held in analysis.forms if words <= held]
+    written = rf"\b{re.escape(asked)}\b" if asked[:1].isalnum() else re.escape(asked)
+    return re.compile("|".join([written, *forms]))
+
+
+def _with_context(sentences: Sequence[Sentence], i: int) -> tuple[Sentence, ...]:
+    sentence = sentences[i]
+    if i and _WHOSE.search(sentence.folded):
+        before = sentences[i - 1]
+        is_same = sentence.unit.text[before.end : sentence.start].count("\n") < 2
+        if is_same and count_words(before.folded) + count_words(sentence.folded) <= MAX_WORDS:
+            return (before, sentence)
+    return (sentence,)

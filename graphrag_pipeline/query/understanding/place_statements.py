@@ -1,0 +1,88 @@
+"""Places that English sentences state: "was held in the old library", "the barn was made a ball-room".
+
+A place is a phrase behind a preposition with the name of a place or a noun such as "barn", up to its own phrases ("the
+infirmary at Selby"), or the subject of a sentence that makes it the room of an event. Keep out: which place answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphrag_pipeline.query.question import stem
+from graphrag_pipeline.query.understanding.role_statements import NAME
+from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
+
+_NOUNS = frozenset(
+    """abbey academy airport annex arena attic bakery ball-room bank bar barn barracks basement beach bed bedroom boat
+    boat-house boathouse bridge brewery building cabin cafe cage camp canteen castle cathedral cave cellar cemetery
+    centre center chamber chapel church churchyard city clearing clinic club college corner corridor cottage
+    counting-house court courthouse courtyard deck desert dock drawing-room dungeon embassy factory farm field
+    forest fort garden garret gallery grave graveyard greenhouse gymnasium hall harbour harbor hill hospital hotel
+    house hut infirmary inn island jail kitchen laboratory lake lane library lobby loft market marketplace meadow
+    mill monastery mountain museum observatory office orangery orchard palace park parlour pavilion pier pitch
+    playground port prison pub quarry quay restaurant river road roof room school schoolroom shed ship shop shore
+    square stable stadium stage station store street studio stairs supermarket table tavern temple tent theatre
+    theater tomb tower town train tree tunnel university valley vault village villa ward warehouse well wharf wood
+    woods workshop yard zoo""".split()  # noqa: SIM905
+)
+_ONE_NOUN = rf"(?:[a-z]+-)?(?:{'|'.join(sorted(_NOUNS, key=lambda noun: (-len(noun), noun)))})\b(?!-)"
+_NOUN = rf"{_ONE_NOUN}(?:\s+{_ONE_NOUN})?"
+_DETERMINER = rf"(?:[Tt]he|an?|his|her|their|its|my|our|this|that|{NAME}['\u2019]s?)"
+_WORDS = r"(?:(?!(?:of|and|or|in|at|on|by|with|to|was|were|is)\b)[a-z][\w'\u2019-]*\s+){0,3}?"
+_TIME = rf"(?:{MONTH_NAMES}|\w+day|Christmas|Easter|Spring|Summer|Autumn|Winter)\b"
+_THING = rf"(?:{_DETERMINER}\s+{_WORDS}{_NOUN}|(?:the\s+)?(?!{_TIME}){NAME})"
+_MORE = rf"(?:\s+(?:of|in|at|on|near|by|behind|beside|in front of)\s+{_THING})"
+_BESIDE = r"[Ii]nside|[Bb]ehind|[Uu]nder|[Bb]eneath|[Nn]ear|[Oo]utside|[Aa]board|[Bb]eside"
+_LOCATED = re.compile(
+    rf"\b(?:(?:[Ii]n|[Aa]t|[Oo]n)\s+|(?=(?:{_BESIDE})\s))(?P<place>(?:(?:{_BESIDE})\s+)?{_THING}{_MORE}{{0,2}})"
+)
+_MADE = re.compile(
+    rf"\b(?P<place>[Tt]he\s+{_WORDS}{_NOUN})\s+(?:was|were|became|is|had\s+been)\b[^.;]*?"
+    r"\b(?P<event>[a-z]+)-?(?:room|hall|house|floor)\b"
+)
+_BREAK = re.compile(r"[;:]|,\s+(?:and|but|as|while|who|because)\b|\bas\s+\w+\s+as\b")
+_SOCIAL = frozenset(
+    map(stem, ("ball", "dance", "feast", "supper", "dinner", "party", "wedding", "banquet", "breakfast", "reception"))
+)
+MAX_DISTANCE = 80
+"""Characters between a word of the question and the place."""
+
+
+@dataclass(frozen=True)
+class PlaceStatement:
+    """A place, as the sentence writes it on one line, and how near it is to words of the question, 0-1."""
+
+    place: str
+    nearness: float
+
+
+def read_places(text: str, events: frozenset[str]) -> Iterator[PlaceStatement]:
+    """Yield the places of events that a sentence states.
+
+    Args:
+        events: stems of the words for what happens there.
+    """
+    words = [found for found in re.finditer(r"[^\W_]+", text) if stem(found[0].lower()) in events]
+    for found in _LOCATED.finditer(text):
+        if gaps := [gap for word in words if (gap := _gap(text, word, found)) is not None]:
+            yield PlaceStatement(" ".join(found["place"].split()), 1.0 - min(gaps) / (2 * MAX_DISTANCE))
+
+
+def read_made_places(text: str, events: frozenset[str]) -> Iterator[PlaceStatement]:
+    """Yield the places that a sentence makes the room of an event: 1 for the event itself, 0.5 for one of its kind."""
+    for found in _MADE.finditer(text):
+        event = stem(found["event"])
+        if event in events or (event in _SOCIAL and events & _SOCIAL):
+            yield PlaceStatement(" ".join(found["place"].split()), 1.0 if event in events else 0.5)
+
+
+def _gap(text: str, word: re.Match[str], place: re.Match[str]) -> int | None:
+    """Return the characters between a word and a place of the same clause; one before the word is as far again."""
+    is_behind = word.end() <= place.start()
+    between = text[word.end() : place.start()] if is_behind else text[place.end() : word.start()]
+    is_inside = place.start("place") <= word.start() < place.end()
+    if is_inside or len(between) > MAX_DISTANCE or _BREAK.search(between):
+        return None
+    return len(between) if is_behind else min(2 * len(between), 2 * MAX_DISTANCE)
