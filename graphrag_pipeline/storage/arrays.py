@@ -6,11 +6,13 @@ where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.p
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from graphrag_pipeline.filesystem.listed_folders import (
 
 _MAX_SPARSITY = 64
 """Rows of a table for each row of a group, up to which marking them in an array is faster than sorting them."""
+_MAX_READ_SHARE = 4
+"""Sentences for each one that is read, up to which their vectors come from the map."""
 
 
 def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
@@ -162,6 +166,39 @@ class Sentences(ArrayFolder):
     def vectors(self) -> np.ndarray:
         """int8 (n sentences, dimensions): the direction of a sentence's vector; zeros if it has no known word."""
         return self.array("sentence_vectors")
+
+    def read_vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the vectors of some sentences, int8 (len(rows), dimensions), read from the file run by run.
+
+        These vectors are the largest array. A mapped row would load the 64 kB around it into memory, so that a server
+        would soon hold all of them. If the rows are a large part, they are read from the map.
+
+        Args:
+            rows: in few ascending runs, such as the sentences of some text units.
+
+        Raises:
+            NoSnapshotError: the file is missing or damaged.
+        """
+        if not len(rows) or len(rows) * _MAX_READ_SHARE > len(self.vectors):
+            return self.vectors[rows]
+        found = np.empty((len(rows), self.vectors.shape[1]), dtype=np.int8)
+        size, starts = found.shape[1], np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+        buffer, ends = found.data.cast("B"), [*starts[1:].tolist(), len(rows)]
+        file, before = self._vector_file
+        for start, end, row in zip(starts.tolist(), ends, rows[starts].tolist(), strict=True):
+            part = buffer[start * size : end * size]
+            if os.preadv(file.fileno(), [part], before + row * size) < len(part):
+                raise files.read_error(Path(file.name), EOFError("it ends too early"))
+        return found
+
+    @functools.cached_property
+    def _vector_file(self) -> tuple[BinaryIO, int]:
+        """The file of the vectors, and the bytes before the first one."""
+        path = self._folder / "sentence_vectors.npy"
+        try:
+            return path.open("rb", buffering=0), np.load(path, mmap_mode="r", allow_pickle=False).offset
+        except (OSError, ValueError) as error:
+            raise files.read_error(path, error) from None
 
     @property
     def scales(self) -> np.ndarray:

@@ -164,7 +164,9 @@ class Snapshot:
         if not len(rows):
             return []
         names = columns or self.table(name).schema.names
-        return self._batch(name, tuple(names)).take(pa.array(rows, pa.int64())).to_pylist()
+        taken = self._batch(name, tuple(names)).take(pa.array(rows, pa.int64()))
+        values = [_to_list(column) for column in taken.columns]
+        return [dict(zip(names, record, strict=True)) for record in zip(*values, strict=True)]
 
     def _batch(self, name: str, columns: tuple[str, ...]) -> pa.RecordBatch:
         """Return some columns as one batch, whose rows are taken faster than those of a table or of each column."""
@@ -214,6 +216,13 @@ class Snapshot:
         if not self.manifest.sentences:
             raise NoSnapshotError(f"snapshot {self.id} has no sentence vectors; run `graphrag-pipeline index`")
         return Sentences(self.folder / "sentences" / self.manifest.sentences)
+
+
+def _to_list(column: pa.Array) -> list[Any]:
+    """Return the values of a column; numbers by NumPy, which takes a tenth of the time."""
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    values: list[Any] = column.to_numpy().tolist() if is_number and not column.null_count else column.to_pylist()
+    return values
 
 
 def map_table(path: Path) -> pa.Table:

@@ -1,5 +1,6 @@
 """Array folders: named by content, mapped when read, related rows by compressed sparse rows."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, expand_rows, group_rows, nth_largest, write_arrays
+from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.storage.arrays import (
+    Adjacency,
+    ArrayFolder,
+    Sentences,
+    expand_rows,
+    group_rows,
+    nth_largest,
+    write_arrays,
+)
 
 
 def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: Path) -> None:
@@ -49,3 +59,29 @@ def test_rows_are_grouped_alike_in_small_and_in_large_tables(rows: list[int], n_
 def test_the_nth_largest_is_that_of_all_values(values: list[int], n: int) -> None:
     n = min(n, len(values))
     assert nth_largest(np.array(values), n) == sorted(values, reverse=True)[n - 1]
+
+
+@given(st.lists(st.integers(0, 39), max_size=12, unique=True).map(sorted))
+def test_sentence_vectors_are_read_from_the_file_as_they_are_mapped(sentences: Sentences, rows: list[int]) -> None:
+    wanted = np.array(rows, dtype=np.int64)
+    assert np.array_equal(sentences.read_vectors(wanted), sentences.vectors[wanted])
+    back = wanted[::-1]
+    assert np.array_equal(sentences.read_vectors(back), sentences.vectors[back])
+
+
+def test_a_file_of_sentence_vectors_that_ends_too_early_is_an_error(tmp_path: Path) -> None:
+    made = write_sentences(tmp_path)
+    made.read_vectors(np.array([35]))
+    os.truncate(tmp_path / "sentence_vectors.npy", 5_000)
+    with pytest.raises(NoSnapshotError, match="ends too early"):
+        made.read_vectors(np.array([35]))
+
+
+def write_sentences(folder: Path) -> Sentences:
+    np.save(folder / "sentence_vectors.npy", np.random.default_rng(1).integers(-127, 128, (40, 256), dtype=np.int8))
+    return Sentences(folder)
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Sentences:
+    return write_sentences(tmp_path_factory.mktemp("sentences"))

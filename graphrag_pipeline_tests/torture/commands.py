@@ -18,7 +18,7 @@ from pathlib import Path
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
-from graphrag_pipeline_tests.torture.documented import DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
+from graphrag_pipeline_tests.torture.documented import CUT_FILE, DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
 from graphrag_pipeline_tests.torture.machines import LEASE_S, SNAPSHOT_ID, Machine
 from graphrag_pipeline_tests.torture.oracle import Ran
 from graphrag_pipeline_tests.torture.stores import TorturedStore
@@ -198,6 +198,7 @@ def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore
     is_damaged = machine.n_damages > n_damages or (bool(damage) and not is_mending)
     causes = {
         DAMAGED_FILE: is_damaged,
+        CUT_FILE: machine.was_cut_since(n_damages),
         DAMAGED_OBJECT: store.is_damaged and not is_mending,
         STORE_FAULT: store.failed_since(began),
     }

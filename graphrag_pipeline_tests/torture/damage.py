@@ -17,11 +17,7 @@ def damage_file(root: Path, chance: random.Random, folders: Sequence[str] = FOLD
         return None
     path, kind = chance.choice(files), chance.choice(KINDS)
     try:
-        damaged = damage_bytes(path.read_bytes(), kind, chance)
-        if damaged is None:
-            path.unlink()
-        else:
-            path.write_bytes(damaged)
+        _write_in_place(path, damage_bytes(path.read_bytes(), kind, chance))
     except FileNotFoundError:  # another process removed it
         return None
     return f"{kind} {path.relative_to(root)}"
@@ -33,6 +29,16 @@ def damage_bytes(data: bytes, kind: str, chance: random.Random) -> bytes | None:
     if kind == "flip":
         return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
     return {"cut": data[:place], "zero": bytes(len(data)), "remove": None}[kind]
+
+
+def _write_in_place(path: Path, damaged: bytes | None) -> None:
+    """Give a file other bytes; it is never shorter in between, since a process may have it mapped into memory."""
+    if damaged is None:
+        path.unlink()
+        return
+    with path.open("r+b") as file:
+        file.write(damaged)
+        file.truncate()
 
 
 def _is_data(path: Path) -> bool:

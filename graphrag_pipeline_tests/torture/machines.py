@@ -30,6 +30,7 @@ class Machine:
         has_store: it is a working copy of a shared store.
         damage: what was done to files, while it may still show.
         older_damage: damage that an import left, since it mends only what it publishes.
+        last_cut: which of the damages last cut a file short, from 1; 0 if none did.
     """
 
     root: Path
@@ -39,6 +40,7 @@ class Machine:
     damage: list[str] = field(default_factory=list)
     older_damage: list[str] = field(default_factory=list)
     n_damages: int = 0
+    last_cut: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note_damage(self, what: str) -> None:
@@ -46,6 +48,12 @@ class Machine:
         with self.lock:
             self.n_damages += 1
             self.damage.append(what)
+            if what.startswith("cut "):
+                self.last_cut = self.n_damages
+
+    def was_cut_since(self, n_damages: int) -> bool:
+        """Return whether a file was cut after the first `n_damages` damages."""
+        return self.last_cut > n_damages
 
     def forget_damage(self, before: int, is_import: bool = False) -> None:
         """An index, or an import, that began after `before` damages has mended them."""

@@ -129,7 +129,7 @@ class ServerStore:
         self.environment: Mapping[str, str] = server.environment
         self.is_damaged = False
         self._until = 0.0
-        self._state_until = 0.0
+        self._state_until, self._state_restored = 0.0, 0.0
         self._damaged_state: tuple[str, bytes] | None = None
         self._is_damaging = False
         self._server = server
@@ -147,10 +147,10 @@ class ServerStore:
             with self._undisturbed():
                 if self._connect().exists(name):
                     self._connect().pipe_file(name, whole)
-            self._damaged_state = None
+            self._damaged_state, self._state_restored = None, time.monotonic()
 
     def failed_since(self, moment: float) -> bool:
-        return self._until >= moment
+        return bool(self._damaged_state) or max(self._until, self._state_restored) >= moment
 
     def damage_state(self, chance: random.Random, seconds: float) -> str | None:
         with self._undisturbed():

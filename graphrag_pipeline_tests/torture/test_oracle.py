@@ -16,6 +16,7 @@ from graphrag_pipeline_tests.torture.corpus import MIN_DOCUMENTS, Corpus
 from graphrag_pipeline_tests.torture.damage import KINDS, damage_file
 from graphrag_pipeline_tests.torture.documented import (
     ANY_TIME,
+    CUT_FILE,
     DAMAGED_FILE,
     DAMAGED_OBJECT,
     STORE_FAULT,
@@ -53,6 +54,8 @@ def answer(*quotes: str, snapshot: str = "a", text: str = "") -> str:
         (Ran(("index",), 1, "", "error: oh", causes=DURING_DAMAGE), "an error without a cause"),
         (Ran(("index",), 1, "", "x", causes=DURING_DAMAGE), "exit status 1 without a line that starts with 'error: '"),
         (Ran(("index",), -11, "", "", causes=DURING_DAMAGE), "ended by signal 11"),
+        (Ran(("query",), -7, "", "", causes=DURING_DAMAGE), "ended by signal 7"),
+        (Ran(("query",), -7, "", "", causes=frozenset({CUT_FILE})), None),
         (Ran(("index",), -9, "", "", was_killed=True), None),
         (Ran(("index",), 1, "", "Traceback (most recent call last):", causes=DURING_DAMAGE), "a traceback"),
         (Ran(BATCH, 1, FAILED, "1 questions: 0 answered, 1 failed", causes=DURING_DAMAGE), None),
@@ -120,6 +123,14 @@ def test_an_import_mends_only_what_it_publishes(tmp_path: Path) -> None:
     assert (machine.damage, machine.older_damage) == ([], [])
 
 
+def test_a_machine_knows_whether_a_file_was_cut_since(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path / "one", tmp_path, "", {})
+    for what in ("flip a", "cut b", "zero c"):
+        machine.note_damage(what)
+    machine.forget_damage(3)
+    assert [machine.was_cut_since(n) for n in range(4)] == [True, True, False, False]
+
+
 @pytest.mark.parametrize("kind", ["file", "s3"])
 def test_a_damaged_state_is_put_back(tmp_path: Path, kind: str) -> None:
     with open_store(kind, tmp_path, random.Random(1)) as store:
@@ -129,10 +140,12 @@ def test_a_damaged_state_is_put_back(tmp_path: Path, kind: str) -> None:
         files, path = fsspec.core.url_to_fs(name, auto_mkdir=True) if kind == "file" else (None, name)
         files = files or fsspec.filesystem("s3", **options)
         files.pipe_file(path, b"whole")
-        assert store.damage_state(random.Random(1), 60)
+        began = time.monotonic()
+        assert store.damage_state(random.Random(1), 60) and store.failed_since(time.monotonic())
         assert files.cat_file(path) != b"whole" and store.is_damaged
         store.end_fault(is_now=True)
         assert files.cat_file(path) == b"whole"
+        assert store.failed_since(began) and not store.failed_since(time.monotonic())
 
 
 @pytest.mark.parametrize("kind", ["local", "file", "s3"])

@@ -260,6 +260,10 @@ class Transfer:
 
     @contextmanager
     def _working_folder(self) -> Iterator[Path]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=self._folder) as working:
-            yield Path(working)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            working = tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=self._folder)
+        except OSError as error:
+            raise files.write_error(self._folder, error) from error
+        with working as folder:
+            yield Path(folder)

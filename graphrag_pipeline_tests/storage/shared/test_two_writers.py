@@ -17,6 +17,7 @@ from graphrag_pipeline.storage.shared.lease import LEASE, Lease
 from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState, archive_names, head_names, stage_file_names
+from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline_tests.support.machines import (
     again,
     check_that_second_waits,
@@ -231,3 +232,10 @@ def test_a_full_disk_is_not_blamed_on_the_store(request: pytest.FixtureRequest, 
         objects.download({"big": tmp_path / "big"})
     assert not isinstance(caught.value, StoreError)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_room_for_another_folder_is_said_at_an_upload(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way", encoding="utf-8")
+    transfer = Transfer(tmp_path, open_object_store("memory://full"), tmp_path / "cache" / "store")
+    with pytest.raises(PipelineError, match=r"cannot be written .*free disk space"):
+        transfer.put(["snapshots/a.json"])
