@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-fast test-ui test-real-model lint audit sbom types docs dev bench torture clean
+.PHONY: demo test test-fast test-ui test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,8 +42,10 @@ test-fast: $(VENV)/installed-dev  ## unit and property tests only, in about two 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui
 
-test-real-model: $(VENV)/installed-dev  ## behaviour with a model of yours: REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name
+real-model-is-named:
 	@test -n "$(REAL_MODEL_URL)" && test -n "$(REAL_MODEL)" || { echo "usage: make test-real-model REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name"; exit 2; }
+
+test-real-model: real-model-is-named $(VENV)/installed-dev  ## behaviour with a model of yours: REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name
 	REAL_MODEL_URL="$(REAL_MODEL_URL)" REAL_MODEL="$(REAL_MODEL)" $(BIN)/python -m pytest -s -rxs -m real_model graphrag_pipeline_tests/test_real_model.py
 
 lint: $(VENV)/installed-dev audit

@@ -49,7 +49,8 @@ ROOMS = (
         "query.model_requests",
         "query.own_text",
     ),
-    *("query.understanding", "query.selection", "query.search", "query.answers", "query.methods"),
+    *("query.understanding", "query.selection", "query.search", "query.answers.naming", "query.answers"),
+    "query.methods",
     "query.suggestions",
     *("query.index", "query.batch"),
     # one record of a snapshot in full
@@ -62,7 +63,8 @@ ROOMS = (
     "access",
     *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),
     *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openai_api", "serve.mcp"),
-    *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.app"),
+    *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
+    "serve.app",
     # the edges that people start
     *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
 )

@@ -155,7 +155,7 @@ def picture_costs(path: Path) -> Image:
             if words == ("index",):
                 prompt = root.path / "prompts" / "extract_graph.txt"
                 prompt.write_text(f"Name nobody twice.\n{prompt.read_text(encoding='utf-8')}", encoding="utf-8")
-        with running_dagster(root) as server, running_chromium(1280, 1500) as browser:
+        with running_dagster(root) as server, running_chromium(1600, 1500) as browser:
             assert wait_for_run(server, launch_job(server, "observe_sources")) == "SUCCESS"
             show(browser, f"{server}/assets/costs", "last paid runs")
             click(browser, "//*[text()='Hide navigation']")
