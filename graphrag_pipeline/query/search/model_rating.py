@@ -2,7 +2,8 @@
 
 Each report is rated 0 to 5 against the question, `num_repeats` times. The most frequent rating counts, and of several
 the lowest. A rating that cannot be read counts `UNREADABLE`, so that the report is kept. Both are Microsoft GraphRAG's
-rules.
+rules. If none of the first `N_FIRST` replies to a question can be read, the model cannot rate: the question ends with
+an error, instead of keeping and mapping every report. These requests are sent before the others.
 
 A token budget pays for the map and the answer first (`map_reserve.py`). A report whose rating it does not pay for is
 not sent, and keeps the embedded engine's rating; if its map is not paid for either, it is not read. `options_used`
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
@@ -48,6 +50,8 @@ TOKENS_PER_RATING = 25
 """Tokens of one of many ratings in a reply."""
 UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
+N_FIRST = 8
+"""Number of requests, the first of a question, of which at least one must get a rating that can be read."""
 _NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
 
 
@@ -102,12 +106,14 @@ class ModelRater:
         self._settings = settings
         self._reserve = reserve
         self._n_unrated = self._n_in_batches = self._n_unpaid = self._n_unread = 0
+        self._is_proven = False
+        self._useless: list[Failure] = []
 
     def rate(self, communities: np.ndarray) -> list[RatedReport]:
         """Rate as `Rater.rate` says; ties in the model's rating are broken by the embedded engine's relevance.
 
         Raises:
-            PipelineError: no rating can be had, or the budget is spent.
+            PipelineError: no rating can be had, none of the first can be read, or the budget is spent.
         """
         rated = self._embedded.rate(communities)
         rows = np.array([report.row for report in rated], dtype=np.int64)
@@ -179,8 +185,33 @@ class ModelRater:
 
     def _send(self, asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, ChatReply[Ratings] | Failure]]:
         requests = [request for request, _ in asked]
-        replies = request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
+        replies: list[ChatReply[Ratings] | Failure] = []
+        if not self._is_proven:
+            replies += self._request(requests[: N_FIRST - len(self._useless)])
+            self._check_first(replies)
+        replies += self._request(requests[len(replies) :])
         return zip(asked, replies, strict=True)
+
+    def _request(self, requests: Sequence[ChatRequest[Ratings]]) -> list[ChatReply[Ratings] | Failure]:
+        return request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
+
+    def _check_first(self, replies: Sequence[ChatReply[Ratings] | Failure]) -> None:
+        """Note whether the model can rate: `N_FIRST` useless replies and no other one mean that it cannot.
+
+        Raises:
+            PipelineError: it cannot.
+        """
+        useless = [reply for reply in replies if isinstance(reply, Failure) and is_useless(reply)]
+        self._useless += useless
+        self._is_proven = len(useless) < len(replies)
+        if self._is_proven or len(self._useless) < N_FIRST:
+            return
+        model = self._index.settings.chat_model_for("rating").model
+        raise PipelineError(
+            f"rating: none of the first {N_FIRST} replies of `{model}` has a rating of a community report that can be "
+            f"read ({self._useless[-1].reason.rstrip('.')}). No further report was rated, and no answer was asked for. "
+            "Name another model in `rating.model`, or let the embedded engine rate: `rating.engine: embedded`."
+        )
 
     def _count(
         self, numbers: Sequence[int], reply: ChatReply[Ratings] | Failure, votes: dict[int, list[int | None]]
@@ -325,6 +356,11 @@ def _read_number(value: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_RATING:
         raise ReplyFormatError(f"the rating is {str(value)[:40]!r}, not a number from 0 to {MAX_RATING}")
     return int(number)
+
+
+def is_useless(failure: Failure) -> bool:
+    """Return whether the model replied, and no rating can be read in what it wrote."""
+    return bool(failure.reply) and not failure.is_unanswered and not failure.n_excess
 
 
 def count_votes(votes: Sequence[int | None]) -> int:

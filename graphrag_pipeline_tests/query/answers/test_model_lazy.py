@@ -11,6 +11,7 @@ import pytest
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.answers.model_lazy import read_subqueries
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.search.model_rating import N_FIRST
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
@@ -61,6 +62,16 @@ def test_a_rating_that_cannot_be_had_is_the_embedded_engines(small: GraphIndex, 
     assert result.selection["failed_ratings"] == result.selection["tests"] > 0
     assert source_of(small, "Marley haunted") in [unit.human_readable_id for unit in result.context.text_units]
     assert result.answering["engine"] == "model"
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_rate_is_asked_for_a_few_batches_only(carol: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server([("ratings", "I cannot say.")]) as server:
+        result = open_with_model(carol, tmp_path, server, **RATES).search("What becomes of Scrooge?", method="lazy")
+        n_asked = sum(call.kind == "ratings" for call in server.calls)
+    account = result.selection
+    assert account["rating_calls"] == N_FIRST and n_asked == 2 * N_FIRST  # each is asked again once
+    assert account["rated_by_model"] == 0 < account["failed_ratings"] < account["tests"]
 
 
 def test_text_units_that_one_call_cannot_hold_are_mapped_to_points(carol: GraphIndex, tmp_path: Path) -> None:

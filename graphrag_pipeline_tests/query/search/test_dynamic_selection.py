@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import Selection, rate_reports
-from graphrag_pipeline.query.search.model_rating import count_votes
+from graphrag_pipeline.query.search.model_rating import N_FIRST, count_votes
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -206,6 +208,39 @@ def test_a_rating_that_cannot_be_read_keeps_its_report(carol: GraphIndex, tmp_pa
     selection, _ = select(carol, tmp_path, lambda community: None if community == 0 else 0, max_level=0)
     assert [(report.community, report.rating) for report in selection.kept] == [(0, 1)]
     assert selection.rating["failed_ratings"] == 1
+
+
+def test_a_model_that_cannot_rate_is_asked_for_a_few_reports_only(carol: GraphIndex, tmp_path: Path) -> None:
+    script = ScriptedRatings(carol, lambda *_: None)
+    with running_model_server(script) as server:
+        index = open_rated(carol, tmp_path, server)
+        with pytest.raises(PipelineError, match=r"none of the first 8 replies of `test-chat` .*no JSON") as error:
+            index.search(QUESTION, method="global")
+        kinds = {call.kind for call in server.calls}
+    assert "`rating.model`" in str(error.value) and "`rating.engine: embedded`" in str(error.value)
+    assert len(script.rated) == N_FIRST and server.count() == 2 * N_FIRST  # each is asked again once
+    assert kinds == {"rating"}
+
+
+def test_the_first_replies_are_counted_over_the_levels(carol: GraphIndex, tmp_path: Path) -> None:
+    sizes, levels = (carol.column("communities", name) for name in ("size", "level"))
+    least = int(np.sort(sizes[levels == 0])[-(N_FIRST - 1)])  # so that fewer roots than N_FIRST are large enough
+    is_large = sizes >= least
+    assert 0 < int((is_large & (levels == 0)).sum()) < N_FIRST < int((is_large & (levels <= 1)).sum())
+    with pytest.raises(PipelineError, match="none of the first 8 replies"):
+        select(carol, tmp_path, lambda _: None, min_community_size=least)
+
+
+def test_one_reply_that_can_be_read_lets_the_others_be_rated(carol: GraphIndex, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def seventh(community: int) -> int | None:
+        seen.append(community)
+        return 2 if community == seen[0] else None
+
+    selection, script = select(carol, tmp_path, seventh, max_level=0)
+    assert len(script.rated) == len(selection.rated) > N_FIRST
+    assert selection.rating["failed_ratings"] == len(selection.rated) - 1 and len(selection.kept) == len(script.rated)
 
 
 def test_the_embedded_engine_says_what_it_added(carol: GraphIndex) -> None:
