@@ -1,6 +1,5 @@
 """The Dagster component `GraphRagIndex`: the index of a root, put into a Dagster project by a few lines of YAML."""
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.settings.settings import SETTINGS_FILE
 
@@ -108,8 +108,8 @@ def _naming_unknown_keys(attributes: type[BaseModel]) -> type[BaseModel]:
 
 
 def _unknown_key(name: str, known: list[str]) -> PydanticCustomError:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    advice = f"did you mean `{near[0]}`?" if near else f"known keys are {', '.join(known)}"
+    near = nearest_name(name, known)
+    advice = f"did you mean `{near}`?" if near else f"known keys are {', '.join(known)}"
     shown = {"name": name, "advice": advice}
     return PydanticCustomError("unknown_key", "`{name}` is not a key of GraphRagIndex; {advice}", shown)
 

@@ -22,7 +22,8 @@ MODULES = {
 
 ROOMS = (
     # contracts and the words that every step shares
-    *("errors", "identity", "filters", "citations", "arrow_columns", "settings", "tables", "text", "filesystem"),
+    *("errors", "nearest", "identity", "filters", "citations", "arrow_columns"),
+    *("settings", "tables", "text", "filesystem"),
     # models behind ports; files and snapshots on disk
     *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),
     # the pure steps of the index

@@ -13,7 +13,6 @@ Keep out: who is behind a request (`rules.py`).
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from graphrag_pipeline.access.keys import PREFIX
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filters import parse_filter
+from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.settings.file import parse_yaml
 from graphrag_pipeline.settings.urls import has_password
 
@@ -237,8 +237,7 @@ def _explain(problem: Any) -> str:
     if problem["type"] != "extra_forbidden":
         return f"{where or 'access'}: {problem['msg']}"  # never the value: it may be a key
     known = sorted({name for part in _Part.__subclasses__() for name in part.model_fields})
-    near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.6)
-    return f"unknown option {where!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"unknown option {where!r}{suggest(problem['loc'][-1], known)}"
 
 
 def save_access_file(path: Path, access: AccessFile) -> None:

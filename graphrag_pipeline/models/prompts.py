@@ -11,7 +11,6 @@ Keep out: when a step sends a prompt, and the meaning of a reply.
 from __future__ import annotations
 
 import codecs
-import difflib
 import hashlib
 import re
 import string
@@ -22,6 +21,7 @@ from pathlib import Path
 from graphrag_pipeline.errors import PipelineError, PromptError
 from graphrag_pipeline.models.ports import Message
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.nearest import nearest_name
 
 DEFAULTS_FOLDER = Path(__file__).parent.parent / "prompts"
 AUTO = "auto"
@@ -222,8 +222,8 @@ def _check(prompt: Prompt, way_back: str) -> None:
 
 
 def _explain_missing(missing: list[str], known: list[str]) -> str:
-    near = difflib.get_close_matches(missing[0], known, n=1, cutoff=0.6)
-    hint = f"did you mean {{{near[0]}}}?" if near else f"known: {_braced(known)};"
+    near = nearest_name(missing[0], known)
+    hint = f"did you mean {{{near}}}?" if near else f"known: {_braced(known)};"
     return f"no value for {_braced(missing)}; {hint} Double the braces that are not a placeholder"
 
 

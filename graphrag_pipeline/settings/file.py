@@ -5,7 +5,6 @@ Keep out: the options themselves (`settings.py`).
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.nearest import nearest_name, suggest
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url, mask_urls
 
@@ -166,20 +166,14 @@ def _unknown_key(location: tuple[str, ...]) -> str | None:
     """Return what is wrong with a key path, with the nearest valid one; None if it is valid."""
     sections = Settings.model_fields
     if location[0] not in sections:
-        return f"unknown section {location[0]!r}{_nearest(location[0], sections)}"
+        return f"unknown section {location[0]!r}{suggest(location[0], sections)}"
     options = type(sections[location[0]].default).model_fields
     if len(location) > 1 and location[1] not in options:
-        everywhere = [
-            f"{section}.{key}" for section in sections for key in type(sections[section].default).model_fields
-        ]
-        near = _nearest(location[1], options) or _nearest(".".join(location), everywhere)
-        return f"unknown key {'.'.join(location)!r}{near}"
+        homes = [name for name in sections if location[1] in type(sections[name].default).model_fields]
+        is_of_others = homes and not nearest_name(location[1], options)
+        advice = f"; it is an option of {', '.join(homes)}" if is_of_others else suggest(location[1], options)
+        return f"unknown key {'.'.join(location)!r}{advice}"
     return None
-
-
-def _nearest(name: str, candidates: Any) -> str:
-    near = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; valid here: {', '.join(candidates)}"
 
 
 def render_settings(settings: Settings | None = None) -> str:

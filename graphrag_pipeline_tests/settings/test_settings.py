@@ -51,6 +51,11 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
     [
         ("text_unit:\n  size: 1\n", {}, "unknown section 'text_unit'; did you mean 'text_units'?"),
         ("text_units:\n  sise: 1\n", {}, "unknown key 'text_units.sise'; did you mean 'size'?"),
+        (
+            "text_units:\n  community_share: 1\n",
+            {},
+            "unknown key 'text_units.community_share'; it is an option of local_search",
+        ),
         ("text_units:\n  size: many\n", {}, "text_units.size: Input should be a valid integer"),
         ("text_units:\n  overlap: 1200\n", {}, "overlap (1200) must be smaller than size x min_fill"),
         ("local_search:\n  community_share: 0.6\n", {}, "must not exceed 1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
@@ -13,6 +12,7 @@ from graphrag_pipeline.models.endpoints.endpoint import ModelSettings
 from graphrag_pipeline.models.endpoints.probe import ListedModel, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
+from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings
 
 MOST_NAMED = 5
@@ -100,7 +100,7 @@ def _kind_of(settings: ModelSettings) -> str:
 
 def _name_model(settings: ModelSettings, listed: list[ListedModel]) -> Finding:
     names = _of_kind(settings, [one.name for one in listed])
-    near = difflib.get_close_matches(settings.model, names, n=1, cutoff=0.4)
-    others = ", ".join(near or names[:MOST_NAMED])
-    setting = {"model": near[0]} if near else {}
+    near = nearest_name(settings.model, names)
+    others = near or ", ".join(names[:MOST_NAMED])
+    setting = {"model": near} if near else {}
     return Finding("model", "note", f"{settings.model!r} is not in the list of models; it names {others}", setting)

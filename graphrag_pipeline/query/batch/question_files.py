@@ -9,7 +9,6 @@ search.
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.query.question import valid_unicode
 
 FIELDS = ("id", "question", "method", "strategy", "filters", "options")
@@ -151,8 +151,7 @@ def _find_problem(values: Mapping[str, Any]) -> str:
     """Return the problem with the values of one question; "" for none."""
     for name in values:
         if name not in FIELDS:
-            near = difflib.get_close_matches(str(name), FIELDS, n=1)
-            return f"unknown key {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(FIELDS)}")
+            return f"unknown key {name!r}{suggest(name, FIELDS)}"
     for name in ("question", "method", "strategy"):
         if not isinstance(values.get(name) or "", str):
             return f"its {name} is not text: {values[name]!r}"

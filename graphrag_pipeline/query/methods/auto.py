@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.query.answers.answering import Answerer
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, suggest
+from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchState
 from graphrag_pipeline.query.search.auto import Choice, choose_method

@@ -6,8 +6,7 @@ Keep out: how a method searches (`search/`), which methods there are (`registry.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.query.answers.answering import Answerer
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.state import SearchState
@@ -129,13 +129,6 @@ class SearchMethod:
         if most is not None:
             fit = min(fit, fit_context(settings, round(most * self.context_share), limit))
         return section if fit == limit else section.model_copy(update={"max_context_tokens": fit})
-
-
-def suggest(name: str, candidates: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown name: the nearest one, or all that are valid."""
-    valid = list(candidates)
-    near = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; valid: {', '.join(valid)}"
 
 
 def count_records(context: Context) -> dict[str, Any]:

@@ -14,12 +14,12 @@ out: tables, texts, rendering.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.ranked import balanced, graph
 
@@ -46,8 +46,8 @@ def check_strategy(strategy: object) -> None:
         PipelineError: no strategy has it; the message suggests the nearest name and lists the valid ones.
     """
     if strategy not in list(STRATEGIES):  # an option may be any value, even an unhashable one
-        near = difflib.get_close_matches(str(strategy), STRATEGIES, n=1)
-        guess = f"; did you mean {near[0]!r}? Valid" if near else "; valid"
+        near = nearest_name(strategy, STRATEGIES)
+        guess = f"; did you mean {near!r}? Valid" if near else "; valid"
         raise PipelineError(f"unknown text unit selection strategy {strategy!r}{guess}: {', '.join(STRATEGIES)}")
 
 
