@@ -28,7 +28,7 @@ from graphrag_pipeline.commands.setup import add_setup_commands
 from graphrag_pipeline.commands.showing import add_show_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
 from graphrag_pipeline.commands.sql import add_sql_commands
-from graphrag_pipeline.commands.terminal import RootOption, echo
+from graphrag_pipeline.commands.terminal import RootOption, echo, escape_log
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.commands.tuning import add_tuning_commands
@@ -132,6 +132,7 @@ def main() -> NoReturn:
     """Run the command line; a `PipelineError` becomes one line on standard error and exit status 1."""
     stop_when_terminated()
     collect_rarely()
+    escape_log()
     for stream in (sys.stdout, sys.stderr):  # a terminal without a character shows its code
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

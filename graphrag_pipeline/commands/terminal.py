@@ -6,6 +6,7 @@ Keep out: commands.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import shlex
@@ -149,6 +150,19 @@ def echo(text: object = "", err: bool = False, nl: bool = True, style: str = "")
         style: one of `STYLES`; it counts only in a terminal that may have colours.
     """
     typer.echo(_style(str(text), style, err), err=err, nl=nl)
+
+
+class _EscapedFormatter(logging.Formatter):
+    """Escapes control characters as `echo` does: names from a shared store or a document are in messages."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record))
+
+
+def escape_log() -> None:
+    """Escape the messages of the log that Python prints, since this program has no handler of its own for them."""
+    if logging.lastResort:
+        logging.lastResort.setFormatter(_EscapedFormatter())
 
 
 def has_colours(err: bool = False) -> bool:

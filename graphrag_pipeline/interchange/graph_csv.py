@@ -3,9 +3,9 @@
 Nodes are in `nodes/<label>.csv` (Document, TextUnit, Entity, Covariate, Community, CommunityReport), relationships in
 `relationships/<type>.csv`. Lists of ids become relationships. Other lists become array properties with U+001F between
 elements, because a name may hold any character that a person types. Null is an empty field, an empty text is `""`.
-Fields may span lines. A text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a carriage
-return) gets an apostrophe in front, ids included. A new column of the contract becomes a property; only the columns
-named here are left out.
+Fields may span lines. A text that a spreadsheet would run as a formula (it begins with =, +, -, @, one of their wide
+forms, a tab or the end of a line) gets an apostrophe in front, ids included. A new column of the contract becomes a
+property; only the columns named here are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 SEPARATOR = "\x1f"
 """Between the elements of an array property (`--array-delimiter=U+001F`)."""
 
-_FORMULA = r"^([=+\-@\t\r])"
+_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
 """The beginning of a text that spreadsheets run."""
 
 _NODES: dict[str, tuple[str, frozenset[str]]] = {
@@ -83,10 +83,11 @@ def _write_edges(path: Path, kind: str, edges: _Edges) -> None:
 
 
 def _write(columns: Mapping[str, pa.Array | pa.ChunkedArray], path: Path) -> None:
-    pa_csv.write_csv(pa.table({name: _without_formulas(column) for name, column in columns.items()}), path)
+    pa_csv.write_csv(pa.table({name: without_formulas(column) for name, column in columns.items()}), path)
 
 
-def _without_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def without_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a column with an apostrophe before each text that a spreadsheet would run."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     return pc.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and line feed, and those that turn the direction of text around."""
 _MARKDOWN = re.compile(r"\\|<|\](?=[(:])")
 """The end of the text of a link or image, or of the name of a definition; without either, brackets are only text."""
-_BARE_LINK = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|(?<=\w)(?=@\w)")
+_BARE_LINK = re.compile(r"(?i)(https?|ftp|mailto|xmpp)(?=:)|www(?=\.)|(?<=[\w.+-])(?=@[\w-])")
+"""Where an address may begin: also after a digit or an underscore, as in Dagster's markdown."""
 _JOINER = "\u2060"
 """A character without width, at which no address continues."""
 
@@ -39,3 +40,10 @@ def neutralize_markdown(text: str) -> str:
     """
     escaped = _MARKDOWN.sub(lambda found: "&lt;" if found[0] == "<" else f"\\{found[0]}", text)
     return _BARE_LINK.sub(lambda found: found[0] + _JOINER, escaped)
+
+
+def as_code_block(text: str, language: str = "") -> str:
+    """Return markdown that shows text literally, in a block of code that the text itself cannot end."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    fence = max(fence, "```", key=len)
+    return f"{fence}{language}\n{text}\n{fence}"

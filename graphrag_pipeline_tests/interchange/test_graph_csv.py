@@ -2,10 +2,11 @@
 
 import csv
 
+import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from graphrag_pipeline.interchange.graph_csv import SEPARATOR, write_graph_csv
+from graphrag_pipeline.interchange.graph_csv import SEPARATOR, without_formulas, write_graph_csv
 from graphrag_pipeline_tests.support.corpora.exported_index import HARD_TEXT, freeze_hard_index
 
 
@@ -33,7 +34,7 @@ def read(path):
 
 def without_formula(text):
     """Return a text as a spreadsheet may read it: with an apostrophe where it would be a formula."""
-    return f"'{text}" if text and text[0] in "=+-@\t\r" else text
+    return f"'{text}" if text and text[0] in "=+-@\t\r\n" else text
 
 
 def test_no_field_is_a_formula_of_a_spreadsheet(written):
@@ -41,6 +42,12 @@ def test_no_field_is_a_formula_of_a_spreadsheet(written):
     rows = [row for path in folder.rglob("*.csv") for row in read(path)]
     assert [value for row in rows for value in row.values() if value and value[0] in "=+@\t\r"] == []
     assert any(value and value.startswith("'=CMD|") for row in rows for value in row.values())
+
+
+@pytest.mark.parametrize("start", list("=+-@\t\r\n＝＋－＠"))
+def test_no_text_begins_as_a_formula(start):
+    [shown, plain] = without_formulas(pa.array([f"{start}CMD(1)", f"CMD{start}(1)"])).to_pylist()
+    assert shown == f"'{start}CMD(1)" and plain == f"CMD{start}(1)"
 
 
 def test_values_come_back_unchanged(written):

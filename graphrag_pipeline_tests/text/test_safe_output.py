@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls, neutralize_markdown
+from graphrag_pipeline.text.safe_output import as_code_block, escape_controls, escape_json_controls, neutralize_markdown
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 PIECES = [*"[]()<>!\\`*_:#&;|\n \"'", "http://a.example/x.png", "img src=x", "&lt;", "a", "[1]: ", "![", "](", "&#91;"]
@@ -23,6 +23,7 @@ PIECES = [*"[]()<>!\\`*_:#&;|\n \"'", "http://a.example/x.png", "img src=x", "&l
         ("\x9b2J", r"\x9b2J"),
         ("real\rfake", r"real\x0dfake"),
         ("abc\u202etxt.exe", r"abc\u202etxt.exe"),
+        ("abc\u2067txt.exe\u2069", r"abc\u2067txt.exe\u2069"),
         ("a\tb\nc é 東 👩\u200d👧", "a\tb\nc é 東 👩\u200d👧"),
     ],
 )
@@ -58,10 +59,29 @@ def test_no_text_makes_an_image_link_or_html(text: str) -> None:
     assert kinds(neutralize_markdown(text)) & {"image", "link_open", "html_inline", "html_block"} == set()
 
 
-@pytest.mark.parametrize("text", ["https://evil.example", "www.evil.example", "me@evil.example", "HTTP://evil.example"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://evil.example",
+        "www.evil.example",
+        "me@evil.example",
+        "HTTP://evil.example",
+        "_https://evil.example",
+        "1https://evil.example",
+        "_www.evil.example",
+        "me+@evil.example",
+        "me.@evil.example",
+        "me-@evil.example",
+    ],
+)
 def test_bare_addresses_are_broken_and_look_the_same(text: str) -> None:
     shown = neutralize_markdown(f"See {text}.")
     assert text not in shown and shown.replace("\u2060", "") == f"See {text}."
+
+
+@given(st.lists(st.sampled_from([*PIECES, "```", "\n```\n", "````", "\r", "~~~"])).map("".join))
+def test_no_text_ends_its_block_of_code(text: str) -> None:
+    assert [token.type for token in MARKDOWN.parse(as_code_block(text, "diff"))] == ["fence"]
 
 
 def test_emphasis_lists_and_markers_stay() -> None:

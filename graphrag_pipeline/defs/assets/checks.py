@@ -21,6 +21,7 @@ from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
 from graphrag_pipeline.publishing.removal import check_removal
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 RunCheck = Callable[[str, Root, Snapshot], list[str]]
 """Runs the check of a name; returns problems in words."""
@@ -60,7 +61,7 @@ def _judge(name: str, is_good: bool, line: str, shown: Mapping[str, Any]) -> Ite
     Raises:
         ExplainedError: the check failed.
     """
-    yield dg.AssetCheckResult(passed=is_good, description=line or None, metadata=shown)
+    yield dg.AssetCheckResult(passed=is_good, description=neutralize_markdown(line) or None, metadata=shown)
     if not is_good:
         with in_words():
             raise PipelineError(f"check {name} of the candidate failed: {line}. The published snapshot stays")

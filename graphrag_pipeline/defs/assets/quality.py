@@ -19,6 +19,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 _DIGITS = 4
 
@@ -76,7 +77,7 @@ def _judge(figure: QualityFigure, quality: IndexQuality, settings: QualitySettin
         check_name=figure.name,
         passed=not is_low,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"{figure.note}. {figure.kind.advice}" if is_low else figure.note,
+        description=neutralize_markdown(f"{figure.note}. {figure.kind.advice}" if is_low else figure.note),
         metadata={
             **shown,
             "figures measured": int(figure.value is not None),
@@ -90,7 +91,9 @@ def _judge(figure: QualityFigure, quality: IndexQuality, settings: QualitySettin
 
 def _pass_all(reason: str) -> Iterator[dg.AssetCheckResult]:
     for name in FIGURES:
-        yield dg.AssetCheckResult(check_name=name, passed=True, description=reason, metadata={"figures measured": 0})
+        yield dg.AssetCheckResult(
+            check_name=name, passed=True, description=neutralize_markdown(reason), metadata={"figures measured": 0}
+        )
 
 
 def _warn_all(reason: str) -> Iterator[dg.AssetCheckResult]:
@@ -99,6 +102,6 @@ def _warn_all(reason: str) -> Iterator[dg.AssetCheckResult]:
             check_name=name,
             passed=False,
             severity=dg.AssetCheckSeverity.WARN,
-            description=reason,
+            description=neutralize_markdown(reason),
             metadata={"figures measured": 0},
         )

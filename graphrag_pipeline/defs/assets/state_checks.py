@@ -26,7 +26,7 @@ from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.text.safe_output import neutralize_markdown
+from graphrag_pipeline.text.safe_output import as_code_block, neutralize_markdown
 
 _MAX_CELL = 400  # characters
 _MAX_DIFF = 20_000
@@ -113,16 +113,10 @@ def _arguments(finding: AssetState) -> dict[str, Any]:
     tables = {
         name: dg.MetadataValue.md(as_table(names, rows, _MAX_CELL)) for name, (names, rows) in finding.tables.items()
     }
-    texts = {name: dg.MetadataValue.md(_as_diff(text)) for name, text in finding.texts.items()}
+    texts = {name: dg.MetadataValue.md(as_code_block(text[:_MAX_DIFF], "diff")) for name, text in finding.texts.items()}
     return {
         "passed": finding.is_good,
         "severity": dg.AssetCheckSeverity.WARN,
         "description": neutralize_markdown(finding.line[: 3 * _MAX_CELL]),
         "metadata": {**finding.numbers, **texts, **tables},
     }
-
-
-def _as_diff(text: str) -> str:
-    """Return a difference as a block of code that its own text cannot end."""
-    fence = "`" * max(3, 1 + max((len(run) for run in text.split() if set(run) == {"`"}), default=0))
-    return f"{fence}diff\n{text[:_MAX_DIFF]}\n{fence}"

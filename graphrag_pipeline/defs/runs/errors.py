@@ -12,6 +12,7 @@ import dagster as dg
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.text.safe_output import as_code_block
 
 if TYPE_CHECKING:
     from graphrag_pipeline.defs.runs.private_api import SerializableErrorInfo
@@ -39,7 +40,7 @@ def in_words() -> Iterator[None]:
     except ExplainedError:
         raise
     except PipelineError as error:
-        frames = dg.MetadataValue.md(f"```\n{''.join(traceback.format_exception(error))}```")
+        frames = dg.MetadataValue.md(as_code_block("".join(traceback.format_exception(error))))
         raise ExplainedError(str(error), {"frames": frames}, allow_retries=False) from _without_frames(error)
 
 
@@ -59,17 +60,24 @@ def failure_of(result: dg.ExecuteInProcessResult, partition: str) -> BaseExcepti
         if event.event_type_value == "PIPELINE_CANCELED":
             return KeyboardInterrupt()
         if event.event_type_value == "ASSET_CHECK_EVALUATION" and not event.asset_check_evaluation_data.passed:
-            check = event.asset_check_evaluation_data
-            return PipelineError(
-                f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}; "
-                "the published snapshot stays"
-            )
+            return PipelineError(_words_of_check(result, event))
         if event.is_step_failure:
             where = str(event.step_key) if partition == WHOLE else f"{event.step_key}, bucket {partition}"
             return explain_error(where, event.step_failure_data.error)
         if event.is_failure:
             return explain_error(f"run {result.run_id}", event.job_failure_data.error)
     return PipelineError(f"run {result.run_id} failed without a reason; see it in `graphrag-pipeline dev`")
+
+
+def _words_of_check(result: dg.ExecuteInProcessResult, event: dg.DagsterEvent) -> str:
+    """Return why a check failed: the words of its step, since those of the check itself are markdown."""
+    for failed in result.all_events:
+        if failed.is_step_failure and failed.step_key == event.step_key:
+            said = failed.step_failure_data.user_failure_data
+            if said and said.description:
+                return said.description
+    check = event.asset_check_evaluation_data
+    return f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}"
 
 
 def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:

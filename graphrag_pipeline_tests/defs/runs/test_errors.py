@@ -1,10 +1,13 @@
 """The words of a failed step: ours come first on the page of its run, after retries, too."""
 
 import logging
+from collections.abc import Iterator
 
 import dagster as dg
 import pytest
+from markdown_it import MarkdownIt
 
+from graphrag_pipeline.defs.assets.checks import _judge
 from graphrag_pipeline.defs.runs.console import WordsLogger, show_failures_in_words
 from graphrag_pipeline.defs.runs.errors import failure_of, in_words
 from graphrag_pipeline.defs.runs.retries import retrying
@@ -51,6 +54,32 @@ def test_an_error_that_stays_is_not_tried_again_and_keeps_its_class() -> None:
     result = fail_with(BudgetExceededError("the budget is used up"), is_retried=True)
     assert not [event for event in result.all_events if event.is_step_up_for_retry]
     assert isinstance(failure_of(result, WHOLE), BudgetExceededError)
+
+
+def test_the_frames_of_a_failure_make_no_image() -> None:
+    result = fail_with(PipelineError("`a\n```\n![x](http://evil.example/x.png)` cannot be read"), is_retried=False)
+    [failure] = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    frames = failure.user_failure_data.metadata["frames"].value
+    assert [token.type for token in MarkdownIt("commonmark").parse(frames)] == ["fence"]
+
+
+def test_a_failed_check_is_said_in_words_though_dagster_shows_its_markdown() -> None:
+    line = "record `![x](http://evil.example/x.png)` has no text"
+
+    @dg.asset
+    def candidate() -> None:
+        pass
+
+    @dg.multi_asset_check(specs=[dg.AssetCheckSpec("whole", asset="candidate", blocking=True)])
+    def check() -> Iterator[dg.AssetCheckResult]:
+        yield from _judge("whole", False, line, {})
+
+    result = dg.materialize([candidate, check], raise_on_error=False, run_config=QUIET)
+    [evaluation] = result.get_asset_check_evaluations()
+    assert "![" in line and MarkdownIt("commonmark").render(evaluation.description).count("<img") == 0
+    assert (
+        str(failure_of(result, WHOLE)) == f"check whole of the candidate failed: {line}. The published snapshot stays"
+    )
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
