@@ -206,14 +206,24 @@ def read_scores(body: object, n: int) -> Scores:
     for place, item in enumerate(listed):
         if not isinstance(item, Mapping):
             continue
-        index, score = item.get("index", place), item.get("relevance_score", item.get("score"))
-        is_index = isinstance(index, int) and not isinstance(index, bool) and 0 <= index < n
-        is_score = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
-        if is_index and is_score:
-            scores.setdefault(index, float(score))
+        index = _number_of(item.get("index", place))
+        score = _number_of(item.get("relevance_score", item.get("score")))
+        if index is not None and score is not None and index.is_integer() and 0 <= index < n:
+            scores.setdefault(int(index), score)
     if not scores and n:
         raise PaidReplyError(f"no result has an index below {n} and a score; the reply starts {_show(body)}")
     return scores
+
+
+def _number_of(value: object) -> float | None:
+    """Return a finite number; some servers write theirs as text ("0.93"). None for all else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _show(body: object) -> str:

@@ -136,6 +136,15 @@ def test_the_budget_of_the_root_holds(tmp_path: Path) -> None:
         ({"results": [{"index": 1, "relevance_score": 0.5}, {"index": 0, "relevance_score": -3}]}, {1: 0.5, 0: -3.0}),
         ({"data": [{"score": 1}, {"score": 2.5}]}, {0: 1.0, 1: 2.5}),
         ([{"index": 0, "score": 0.25}], {0: 0.25}),
+        (
+            {"results": [{"index": "1", "relevance_score": "0.93"}, {"index": "0", "relevance_score": 1e-3}]},
+            {1: 0.93, 0: 0.001},
+        ),
+        (
+            {"results": [{"index": "0.5", "relevance_score": 1}, {"index": "one", "score": 1}, {"score": "high"},
+                         {"index": 0, "score": "nan"}, {"index": 1, "score": " 2 "}]},
+            {1: 2.0},
+        ),
         ({"results": [{"index": 1, "relevance_score": 0.5, "document": {"text": "b"}}]}, {1: 0.5}),
         ({"results": [{"index": 0, "relevance_score": 1}, {"index": 0, "relevance_score": 2}]}, {0: 1.0}),
         (
