@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from graphrag_pipeline.indexing.extraction.copied_clauses import cut_copied_clauses
 from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
 from graphrag_pipeline.indexing.extraction.reply_fields import ExtractedClaim, ExtractedEntity, ExtractedRelationship
 from graphrag_pipeline.indexing.extraction.reply_records import ExtractionReply
@@ -71,9 +72,10 @@ class RecordFilter:
     def _describe(self, record: R, problems: Counter[str]) -> R:
         """Return a record without a description that repeats the prompt, or that is about a name of its example.
 
-        Of a description that tells the example of other names, the other sentences stay.
+        Of a description that tells the example of other names, the other sentences and clauses stay.
         """
         text = self._drop_swapped(record.description)
+        text = cut_copied_clauses(text, self._echoes.example_values, self._passage)
         is_echo = self._echoes.holds(text, self._text) and self._passage.share_of(text) < OWN_SHARE
         is_echo = is_echo or self._echoes.is_copied(text, self._text)
         is_echo = is_echo or self._echoes.finds_name(text, self._text)

@@ -79,6 +79,16 @@ def test_an_example_with_other_names_is_left_out_unless_the_passage_says_so() ->
     assert not kept.problems and all(record.description for record in (*kept.entities, *kept.relationships))
 
 
+def test_a_clause_of_the_example_inside_a_sentence_is_cut_and_counted() -> None:
+    reply = """("entity"<|>Quillon Robotics<|>ORGANIZATION<|>It is in Tarnby. Mara founded it and was its first head.)
+##
+("relationship"<|>Idris Vanterpool<|>Mara Ellsworth<|>Idris was her partner, an accountant and later run by her.<|>8)"""
+    kept = RecordFilter(TEXT, ECHOES).keep(parse_graph_reply(reply))
+    assert kept.entities[0].description == "It is in Tarnby. Mara founded it."
+    assert kept.relationships[0].description == "Idris was her partner, an accountant."
+    assert kept.problems == {"text of the prompt": 2}
+
+
 def test_a_reply_needs_a_record_about_the_passage_unless_it_is_of_claims() -> None:
     reply = parse_graph_reply(COPIED)
     kept = RecordFilter("Every morning a ferry crossed.", ECHOES).keep(reply)
