@@ -29,6 +29,19 @@ _lock = threading.Lock()  # one for all statistics: it is held for a microsecond
 _record: ContextVar[list[CallStats] | None] = ContextVar("record", default=None)
 
 
+ASKED_TO_WAIT = "the server asked to wait"
+BEFORE_RETRY = "a pause before a retry"
+RATE_LIMIT = "the rate limit in the settings"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait before an attempt: until a monotonic time in seconds, and why."""
+
+    until: float
+    reason: str
+
+
 @dataclass
 class CallStats:
     """Counts of a set of calls.
@@ -48,6 +61,7 @@ class CallStats:
         unanswered_cost: US dollars of these prompts.
         n_records: records that are done and needed a call (`count_record`).
         under_way: attempt -> monotonic time in seconds since when an attempt is at the endpoint.
+        waits: attempt -> why it does not start yet, and until when.
     """
 
     n_calls: int = 0
@@ -66,6 +80,7 @@ class CallStats:
     unanswered_tokens: int = 0
     unanswered_cost: float = 0.0
     under_way: dict[object, float] = field(default_factory=dict)
+    waits: dict[object, Wait] = field(default_factory=dict)
 
     def begin(self, attempt: object, limit: int) -> None:
         """Note an attempt that starts now, and how many the endpoint may get at once."""
@@ -85,6 +100,28 @@ class CallStats:
         """Return the monotonic times at which the attempts under way started, the oldest first."""
         with _lock:
             return sorted(self.under_way.values())
+
+    def begin_wait(self, attempt: object, seconds: float, reason: str) -> None:
+        """Note an attempt that starts in so many seconds."""
+        with _lock:
+            self.waits[attempt] = Wait(time.monotonic() + seconds, reason)
+
+    def end_wait(self, attempt: object) -> None:
+        """Note that a wait has ended."""
+        with _lock:
+            self.waits.pop(attempt, None)
+
+    def next_wait(self) -> Wait | None:
+        """Return the wait after which the next attempt starts; None without one.
+
+        A server that asks to wait means all requests: the longest of these waits counts. Of others, the shortest does.
+        """
+        with _lock:
+            waits = list(self.waits.values())
+        asked = [wait for wait in waits if wait.reason == ASKED_TO_WAIT]
+        if asked:
+            return max(asked, key=lambda wait: wait.until)
+        return min(waits, key=lambda wait: wait.until, default=None)
 
     def add_call(self, prompt_tokens: int, completion_tokens: int, cost: float | None, seconds: float) -> None:
         """Count one answered call."""

@@ -62,6 +62,18 @@ class Caller:
             for account in self.accounts:
                 account.end(attempt)
 
+    @contextmanager
+    def waiting(self, seconds: float, reason: str) -> Iterator[None]:
+        """Show in each account that an attempt starts only in so many seconds, and why."""
+        attempt = object()
+        for account in self.accounts:
+            account.begin_wait(attempt, seconds, reason)
+        try:
+            yield
+        finally:
+            for account in self.accounts:
+                account.end_wait(attempt)
+
     def set_limit(self, limit: int) -> None:
         """Note in each account how many calls the endpoint may get at once now."""
         for account in self.accounts:

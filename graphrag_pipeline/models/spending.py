@@ -250,12 +250,12 @@ class Spending:
 
         return self._database.submit(change)
 
-    async def wait_for_turn(self, rate: Rate, tokens: int) -> None:
-        """Sleep until the rate limits allow a request of `tokens` tokens."""
+    async def take_turn(self, rate: Rate, tokens: int) -> float:
+        """Take the next turn that the rate limits allow for `tokens` tokens; return the seconds until it begins."""
         if rate.requests_per_minute is None and rate.tokens_per_minute is None:
-            return
+            return 0.0
         change = self._database.submit(lambda connection: self._take_turn(connection, rate, tokens))
-        await asyncio.sleep(await asyncio.wrap_future(change))
+        return await asyncio.wrap_future(change)
 
     def _try_reserve(
         self, connection: Connection, reservation: str, tokens: int, cost: float, timeout_s: float

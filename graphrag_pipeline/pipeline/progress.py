@@ -143,7 +143,8 @@ class PoolProgress:
         if done < total and now - self._reported < (self._quiet_s if is_quiet else self._every_s):
             return
         self._reported, self._news = now, news
-        left = self._pace.say(total - done, now) if done < total else None
+        is_paused = not account.starts() and account.next_wait() is not None
+        left = self._pace.say(total - done, now) if done < total and not is_paused else None
         is_waiting = done < total and (is_quiet or left is None)
         self._report(
             describe_calls(account, done, total)
@@ -171,14 +172,17 @@ def describe_waiting(account: CallStats, now: float, is_waiting: bool) -> str:
     Args:
         now: monotonic time in seconds.
         is_waiting: nothing gets done; then also how many requests are under way and since when, for example
-            "; 3 under way, the oldest for 340 s, at most 8 at once".
+            "; 3 under way, the oldest for 340 s, at most 8 at once"; or why none is, for example
+            "; none under way, the next in 84 s (the server asked to wait), at most 8 at once".
     """
     limit = f", at most {account.limit} at once" if account.limit else ""
     starts = account.starts()
-    if not is_waiting or not limit:
+    wait = None if starts else account.next_wait()
+    if not is_waiting or not (limit or wait):
         return limit
     if not starts:
-        return f"; none under way{limit}"
+        following = f", the next in {max(wait.until - now, 0):,.0f} s ({wait.reason})" if wait else ""
+        return f"; none under way{following}{limit}"
     since = f"{max(now - starts[0], 0):,.0f} s"
     return f"; {len(starts):,} under way{', the oldest' if len(starts) > 1 else ''} for {since}{limit}"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, CallStats, Wait
 from graphrag_pipeline.pipeline.progress import PoolProgress, describe_calls, describe_waiting
 
 
@@ -125,6 +125,35 @@ def test_the_oldest_of_several_requests_is_named() -> None:
     assert describe_waiting(account, 350.0, True) == "; 2 under way, the oldest for 340 s, at most 4 at once"
     assert describe_waiting(CallStats(limit=4), 350.0, True) == "; none under way, at most 4 at once"
     assert describe_waiting(CallStats(), 350.0, True) == "", "no request was sent yet"
+
+
+@pytest.mark.parametrize(
+    ("waits", "line"),
+    [
+        (
+            {1: Wait(360.0, BEFORE_RETRY), 2: Wait(434.0, ASKED_TO_WAIT), 3: Wait(400.0, ASKED_TO_WAIT)},
+            "; none under way, the next in 84 s (the server asked to wait), at most 4 at once",
+        ),
+        (
+            {1: Wait(380.0, RATE_LIMIT), 2: Wait(362.0, BEFORE_RETRY)},
+            "; none under way, the next in 12 s (a pause before a retry), at most 4 at once",
+        ),
+    ],
+    ids=["asked by the server", "own pauses"],
+)
+def test_a_wait_is_named_with_its_length(waits: dict[object, Wait], line: str) -> None:
+    assert describe_waiting(CallStats(limit=4, waits=waits), 350.0, True) == line
+    assert describe_waiting(CallStats(waits=waits), 350.0, True) == line.removesuffix(", at most 4 at once")
+
+
+def test_a_line_during_a_pause_names_the_wait_instead_of_the_time_left() -> None:
+    run = VirtualRun().run([1.0] * 15)
+    assert run.said()
+    run.account.waits[1] = Wait(run.now + 100, ASKED_TO_WAIT)
+    run.account.n_retries += 1
+    run.now += 11
+    run.progress(15, 20)
+    assert run.lines[-1][1].endswith("; none under way, the next in 89 s (the server asked to wait), at most 1 at once")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.endpoints.parameters import ModelParameters
@@ -172,7 +173,8 @@ class Endpoint:
                 raise self._give_up(outcome, n_failed + n_limited, key)
             caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
-            await asyncio.sleep(max(pause, outcome.retry_after_s or 0.0))
+            asked_s = outcome.retry_after_s or 0.0
+            await _sleep(max(pause, asked_s), ASKED_TO_WAIT if asked_s >= pause else BEFORE_RETRY, caller)
 
     async def list_models(self) -> object:
         """Return the body of the endpoint's list of models, or the `Problem` that prevented it."""
@@ -196,8 +198,8 @@ class Endpoint:
         number: int,
     ) -> Sent[T] | Problem:
         client = self._connect()  # first, because a missing key must fail before anything is reserved
-        await self._spending.wait_for_turn(self._rate, expected.tokens)
-        async with self._limit.slot() as started_at:
+        await _sleep(await self._spending.take_turn(self._rate, expected.tokens), RATE_LIMIT, caller)
+        async with self._limit.slot(functools.partial(_sleep, reason=ASKED_TO_WAIT, caller=caller)) as started_at:
             reservation = await self._reserve(expected)
             outcome: Sent[T] | Problem = Problem("the request was abandoned", may_be_paid=True)
             try:
@@ -304,7 +306,7 @@ class Endpoint:
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
         is_chat = isinstance(self._settings, ChatModelSettings)
-        shorter = f", or lower {self._stage}.max_reply_tokens" if is_chat else ""
+        shorter = f", or lower {self._settings.name_reply_cap(self._stage)}" if is_chat else ""
         advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""
         reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
         return CallFailedError(reason, key, is_unanswered=True)
@@ -324,6 +326,13 @@ async def fetch_model_list(client: openai.AsyncOpenAI, timeout_s: float = LIST_T
             return await client.get("/models", cast_to=object)
     except attempt_errors() as error:
         return describe_problem(error, client.api_key, timeout_s)
+
+
+async def _sleep(seconds: float, reason: str, caller: Caller) -> None:
+    """Sleep, and show the wait in the accounts of a caller."""
+    if seconds > 0:
+        with caller.waiting(seconds, reason):
+            await asyncio.sleep(seconds)
 
 
 def _record_outcome(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:

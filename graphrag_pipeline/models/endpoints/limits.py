@@ -21,7 +21,7 @@ import email.utils
 import hashlib
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,13 +64,17 @@ class AdaptiveLimit:
         self._longest_s: deque[float] = deque(maxlen=ROUNDS_UNTIL_TRIED_AGAIN)  # of the last rounds under this limit
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[float]:
-        """Wait for the place of one request; yield the loop time at which it starts (see `succeed`)."""
+    async def slot(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> AsyncIterator[float]:
+        """Wait for the place of one request; yield the loop time at which it starts (see `succeed`).
+
+        Args:
+            sleep: sleeps for so many seconds while the endpoint is paused.
+        """
         await self._enter()
         try:
             loop = asyncio.get_running_loop()
             while (pause := self._paused_until - loop.time()) > 0:
-                await asyncio.sleep(pause)
+                await sleep(pause)
             yield loop.time()
         finally:
             self._leave()

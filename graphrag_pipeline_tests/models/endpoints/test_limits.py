@@ -305,22 +305,18 @@ def test_the_reservation_of_a_killed_process_counts_as_spent(database: SharedDat
 
 
 def test_rates_space_requests_over_all_processes(database: SharedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
+    waits: list[float] = []
 
     async def scene() -> None:
         mine, others = Spending(database, BudgetSettings()), Spending(database, BudgetSettings())
         by_requests = Rate("host chat", requests_per_minute=60, tokens_per_minute=None)
         by_tokens = Rate("host embedding", requests_per_minute=None, tokens_per_minute=6000)
         for spending in (mine, others, mine):
-            await spending.wait_for_turn(by_requests, 1000)
+            waits.append(await spending.take_turn(by_requests, 1000))
         for spending in (mine, others, mine):
-            await spending.wait_for_turn(by_tokens, 200)
-        await mine.wait_for_turn(Rate("host", None, None), 10**9)
+            waits.append(await spending.take_turn(by_tokens, 200))
+        waits.append(await mine.take_turn(Rate("host", None, None), 10**9))
 
-    monkeypatch.setattr(spending_module, "asyncio", SimpleNamespace(sleep=sleep, wrap_future=asyncio.wrap_future))
     monkeypatch.setattr(spending_module, "time", SimpleNamespace(time=lambda: 1000.0))
     asyncio.run(scene())
-    assert slept == pytest.approx([0, 1, 2, 0, 2, 4])
+    assert waits == pytest.approx([0, 1, 2, 0, 2, 4, 0])

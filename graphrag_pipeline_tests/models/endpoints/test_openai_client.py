@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, CallStats
+from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
-from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION
+from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION, OpenAIChatModel
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
@@ -207,7 +211,7 @@ def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str)
 
 
 CUT_REPLIES = [
-    ("The first fact is lo", 200, "raise max_reply_tokens"),
+    ("The first fact is lo", 200, r"raise extraction\.max_reply_tokens"),
     (
         "The ghost said once more that all of it was true. " * 5,
         100,
@@ -224,6 +228,27 @@ def test_a_correction_of_a_cut_reply_gets_a_larger_cap_unless_the_model_repeats_
         with pytest.raises(CallFailedError, match=reason):
             complete(chat_model(server.base_url, tmp_path, max_reply_tokens=100), ask("Who?"))
         assert [call.body["max_tokens"] for call in server.calls] == [100, cap]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"max_reply_tokens": 100}, "extraction.max_reply_tokens"),
+        (
+            {"max_reply_tokens": 100, "parameters": {"max_completion_tokens": 90}},
+            "chat_model.parameters.max_completion_tokens",
+        ),
+    ],
+)
+@pytest.mark.parametrize("text", ["The first fact is lo", ""])
+def test_a_cut_reply_names_the_option_that_cut_it(
+    tmp_path: Path, text: str, options: dict[str, Any], option: str
+) -> None:
+    with (
+        running_model_server(lambda request: Reply(text, finish_reason="length")) as server,
+        pytest.raises(CallFailedError, match=rf"raise {re.escape(option)}"),
+    ):
+        complete(chat_model(server.base_url, tmp_path, **options), ask("Who?"))
 
 
 @pytest.mark.parametrize(
@@ -259,6 +284,35 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
         started = time.monotonic()
         complete(chat_model(server.base_url, tmp_path), ask("Who?"))
         assert time.monotonic() - started >= 0.4
+
+
+@pytest.mark.parametrize(
+    ("fault", "options", "reason"),
+    [
+        (Fault("429-retry-after-ms", retry_after_s=0.4), {}, ASKED_TO_WAIT),
+        (Fault("503"), {"backoff_s": 0.8}, BEFORE_RETRY),
+        (FACT, {"requests_per_minute": 120}, RATE_LIMIT),
+    ],
+    ids=["server", "retry", "rate"],
+)
+def test_the_account_of_a_caller_shows_why_nothing_is_sent(
+    tmp_path: Path, fault: Fault | str, options: dict[str, Any], reason: str
+) -> None:
+    account, seen = CallStats(), dict[str, float]()
+
+    async def scene(chat: OpenAIChatModel) -> None:
+        asking = asyncio.gather(chat.complete(ask("Who?")), chat.complete(ask("What?")))
+        while not asking.done():
+            wait = account.next_wait() if not account.starts() else None
+            if wait is not None:
+                seen.setdefault(wait.reason, wait.until - time.monotonic())
+            await asyncio.sleep(0.005)
+        await asking
+
+    with running_model_server(lambda request: [fault, FACT]) as server:
+        in_loop(scene(chat_model(server.base_url, tmp_path, **options).for_caller(Caller((account,)))))
+    assert 0.1 < seen[reason] < 1.0
+    assert account.next_wait() is None
 
 
 def test_a_retry_after_of_an_hour_ends_the_run(tmp_path: Path) -> None:
