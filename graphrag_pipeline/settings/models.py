@@ -148,6 +148,11 @@ class ChatModelSettings(_EndpointSettings):
         caps = [self.parameters.get(name) for name in REPLY_CAPS]
         return next((int(cap) for cap in caps if cap), None)
 
+    def name_reply_cap(self, section: str) -> str:
+        """Return the option that caps the replies to a section, as messages name it."""
+        own = next((name for name in REPLY_CAPS if self.parameters.get(name)), None)
+        return f"chat_model.parameters.{own}" if own else f"{section}.max_reply_tokens"
+
 
 class EmbeddingModelSettings(_EndpointSettings):
     """An embedding model behind an OpenAI-compatible endpoint."""

@@ -11,7 +11,7 @@ thinks first, the conversation is sent once more with room for thoughts.
 | known | from |
 |---|---|
 | the form in which JSON is asked for | refusals, now or in an earlier command (`reply_forms.py`) |
-| the window | the settings, the list of models, refusals, replies that end at it (`windows.py`) |
+| the window | the settings, the list of models, refusals (`windows.py`) |
 | whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
 | the longest reply | the usage |
 | how many requests it answers at once | latencies, refusals and time-outs (`limits.py`) |
@@ -63,6 +63,16 @@ EXPECTED_COMPLETION = 1000
 """Tokens that rate limits expect of a reply until a longer one arrives."""
 THINKING_TOKENS = 16_000
 """Tokens that a model which thinks may take for it, besides those of its reply."""
+SHORTER_PROMPTS = {
+    "extraction": ", or lower text_units.size",
+    "descriptions": ", or lower descriptions.max_input_tokens",
+    "reports": ", or lower reports.max_input_tokens",
+    "rating": ", or set rating.rated_text: summary",
+    "answers": ", or lower max_context_tokens in the section of the method, such as local_search",
+    "evaluation": ", or lower evaluation.max_context_tokens",
+    "tuning": ", or lower tuning.max_context_tokens",
+}
+"""What shortens the prompts of a section, as a part of a message; the prompts of `resolution` cannot be shortened."""
 
 
 @dataclass
@@ -118,12 +128,14 @@ class ChatSender:
     """Sends conversations to one chat model.
 
     Args:
+        section: of the settings, for messages.
         has_ceiling: whether a budget counts on the cap.
     """
 
     def __init__(
-        self, settings: ChatModelSettings, endpoint: Endpoint, learned: LearnedModel, has_ceiling: bool
+        self, section: str, settings: ChatModelSettings, endpoint: Endpoint, learned: LearnedModel, has_ceiling: bool
     ) -> None:
+        self._section = section
         self._settings = settings
         self._endpoint = endpoint
         self._learned = learned
@@ -161,6 +173,7 @@ class ChatSender:
                 raise
             smaller = self._learn(error.problem, PromptSize(count_prompt(turns), cap), key)
             sent = await self._post(turns, more, smaller, key, caller, on_token)
+        self._raise_if_window_ended(sent, size, key)
         if self._learned.note_thoughts(sent.n_reasoning, sent.value.is_cut and not sent.value.text.strip()):
             _LOG.info("%s thinks before it writes: its replies get more tokens from now on", self._settings.model)
             if sent.value.is_cut and cap is not None:
@@ -254,13 +267,21 @@ class ChatSender:
             return replace(size, cap=left)
         self._raise_too_long(size, key, problem)
 
-    def _raise_too_long(self, size: PromptSize, key: str, problem: Problem | None = None) -> NoReturn:
+    def _raise_if_window_ended(self, sent: Sent[Completion], size: PromptSize, key: str) -> None:
+        """Raise if the window cut a reply to less than its room: the model counts more tokens than were expected."""
+        if sent.value.is_cut and self._learned.window.has_cut(size, sent.usage):
+            self._raise_too_long(size, key, n_counted=sent.usage.prompt_tokens)
+
+    def _raise_too_long(
+        self, size: PromptSize, key: str, problem: Problem | None = None, n_counted: int | None = None
+    ) -> NoReturn:
+        n_counted = problem.n_prompt if problem else n_counted
         window = (problem.window if problem else self._learned.window.tokens) or int(_UNNAMED * size.n_tokens)
         said = f" ({problem})" if problem else ""
         raise CallFailedError(
             f"the prompt of about {size.n_tokens:,} tokens and its reply do not fit the window of "
-            f"{self._settings.model}, {window:,} tokens{said}; use a model with a larger window, or lower "
-            "text_units.size or the max_input_tokens of the section",
+            f"{self._settings.model}, {window:,} tokens{said}; use a model with a larger window"
+            f"{SHORTER_PROMPTS.get(self._section, '')}",
             key,
-            n_excess=size.excess(window, problem.n_prompt if problem else None),
+            n_excess=size.excess(window, n_counted),
         )

@@ -305,8 +305,8 @@ class Endpoint:
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
             )
-        is_chat = isinstance(self._settings, ChatModelSettings)
-        shorter = f", or lower {self._settings.name_reply_cap(self._stage)}" if is_chat else ""
+        chat = self._settings if isinstance(self._settings, ChatModelSettings) else None
+        shorter = f", or lower {chat.name_reply_cap(self._stage)}" if chat else ""
         advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""
         reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
         return CallFailedError(reason, key, is_unanswered=True)

@@ -29,26 +29,30 @@ class ReplyFault:
     reason: str
 
 
-def judge(request: ChatRequest[T], answer: Completion) -> T | ReplyFault:
-    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole."""
-    fault = find_fault(answer)
+def judge(request: ChatRequest[T], answer: Completion, cap_option: str) -> T | ReplyFault:
+    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole.
+
+    Args:
+        cap_option: the option that caps the reply, such as `reports.max_reply_tokens`.
+    """
+    fault = find_fault(answer, cap_option)
     if fault:
         return ReplyFault(fault)
     keep_whole: Callable[[str], str] | None = str
     if answer.is_cut:
         keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
     if keep_whole is None:
-        return ReplyFault(_explain_cut(answer.text))
+        return ReplyFault(_explain_cut(answer.text, cap_option))
     try:
         return request.parse(keep_whole(answer.text))
     except RecursionError:
         return ReplyFault("the reply is nested too deeply")
     except (ReplyFormatError, ValueError) as error:
-        return ReplyFault(f"{_explain_cut(answer.text)}: {error}" if answer.is_cut else str(error))
+        return ReplyFault(f"{_explain_cut(answer.text, cap_option)}: {error}" if answer.is_cut else str(error))
 
 
-def _explain_cut(text: str) -> str:
-    return _LOOP if is_loop(text) else f"{_CUT}; raise max_reply_tokens of the section"
+def _explain_cut(text: str, cap_option: str) -> str:
+    return _LOOP if is_loop(text) else f"{_CUT}; raise {cap_option}"
 
 
 def say_how_often(n_asked: int) -> str:
@@ -59,7 +63,7 @@ def say_how_often(n_asked: int) -> str:
 
 def revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
     """Return a stored reply, or None if the `parse` of the request rejects it now."""
-    value = judge(request, Completion(stored.text, stored.finish_reason))
+    value = judge(request, Completion(stored.text, stored.finish_reason), cap_option="")
     return None if isinstance(value, ReplyFault) else reply_of(stored, value, key, is_cached=True)
 
 
@@ -100,14 +104,14 @@ def count_attempts(cache: ResponseCache, keys: Sequence[str]) -> list[int]:
     return [(key in asked) + sum(one in stored for one in corrections.get(key, [])) for key in keys]
 
 
-def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str) -> StoredAttempts[T]:
-    """Return the stored replies to a request and its corrections, judged."""
+def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str, cap_option: str) -> StoredAttempts[T]:
+    """Return the stored replies to a request and its corrections, judged (`judge`)."""
     keys = [correction_key(key, n) for n in range(MAX_ASKED)]
     stored = cache.read(keys)
     rejected: list[tuple[Completion, str]] = []
     for found in (stored[one] for one in keys if one in stored):
         answer = Completion(found.text, found.finish_reason)
-        judged = judge(request, answer)
+        judged = judge(request, answer, cap_option)
         if not isinstance(judged, ReplyFault):
             return StoredAttempts(rejected, reply_of(found, judged, key, is_cached=True), found)
         rejected.append((answer, judged.reason))

@@ -68,7 +68,7 @@ class OpenAIChatModel:
     """A chat model with its store: a `ports.StreamingChatModel`. Requests of one instance share one event loop.
 
     Args:
-        stage: the stage that uses the model; stored with its replies and failures.
+        stage: the section of the settings that uses the model; stored with its replies and failures.
         max_reply_tokens: cap of the stage; parameters that set one replace it.
         learned: what is known about the model, if other clients share it.
 
@@ -95,10 +95,11 @@ class OpenAIChatModel:
         # A budget holds only if no reply can be longer than its reservation.
         bounded = BOUNDED_COMPLETION if spending.has_ceiling else None
         self._cap = settings.reply_cap or max_reply_tokens or bounded
+        self._cap_option = settings.name_reply_cap(stage)
         self._learned = learned or LearnedModel.of_settings(settings)
         self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
         self._caller = Caller((self.stats,))
-        self._sender = ChatSender(settings, self._endpoint, self._learned, spending.has_ceiling)
+        self._sender = ChatSender(stage, settings, self._endpoint, self._learned, spending.has_ceiling)
         self._store = ReplyStore(settings, cache, self._cap)
 
     @property
@@ -184,7 +185,7 @@ class OpenAIChatModel:
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
-        attempts = read_attempts(self._cache, request, key)
+        attempts = read_attempts(self._cache, request, key, self._cap_option)
         if attempts.accepted is not None and attempts.stored is not None:
             await self._store.write(request, attempts.stored)
             return attempts.accepted
@@ -199,7 +200,7 @@ class OpenAIChatModel:
                     break
                 sent = await self._send(messages, self._give_room(request, messages, rejected[-1][0]), key)
             calls.append(sent)
-            judged = judge(request, sent.value)
+            judged = judge(request, sent.value, self._cap_option)
             if not isinstance(judged, ReplyFault):
                 stored = self._to_store(sent.value, calls)
                 return reply_of(stored, judged, await self._store.write(request, stored), is_cached=False)

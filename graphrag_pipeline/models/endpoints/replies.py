@@ -67,12 +67,12 @@ def read_completion(body: object) -> Completion:
     return Completion(text, finish_reason, sendable(refusal) if isinstance(refusal, str) else "")
 
 
-def find_fault(answer: Completion) -> str:
-    """Return why a completion cannot be used by any request; empty if it can."""
+def find_fault(answer: Completion, cap_option: str) -> str:
+    """Return why a completion cannot be used by any request; empty if it can. `cap_option` caps its tokens."""
     if answer.refusal or answer.finish_reason == "content_filter":
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
     if not answer.text.strip():
-        cut = ": all its tokens were used before its first word, as by thoughts; raise max_reply_tokens of the section"
+        cut = f": all its tokens were used before its first word, as by thoughts; raise {cap_option}"
         return "the reply is empty" + (cut if answer.is_cut else "")
     return ""
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.models.endpoints.usage import TokenUsage
 from graphrag_pipeline.models.ports import Message
 from graphrag_pipeline.settings.settings import REPLY_SHARE
 from graphrag_pipeline.text.tokens import count_tokens_each
@@ -25,6 +26,8 @@ MARGIN = 1.15
 LEAST_REPLY = 32
 """Tokens that are left for a reply in any case."""
 READ = "read"
+WINDOW_END = 8
+"""Tokens before the end of a window at which servers may stop a reply."""
 TURN_TOKENS = 6
 """Tokens of a turn besides its text: its role and its marks."""
 
@@ -125,11 +128,21 @@ class ModelWindow:
             self._ratio = max(self._ratio, n_counted / n_tokens)
 
     def fit_cap(self, size: PromptSize) -> int | None:
-        """Return the most tokens of a reply that the window leaves."""
+        """Return the most tokens of a reply that the window leaves, but at least `least_reply`.
+
+        If the model counts so many tokens that less is left, the endpoint refuses the prompt, or the window ends the
+        reply (`has_cut`). Either way the tokens by which it is too long follow from the count of this prompt.
+        """
         if self.tokens is None:
             return size.cap
-        left = max(LEAST_REPLY, int(self.tokens - self._ratio * size.n_tokens))
+        left = max(least_reply(self.tokens, size.cap), int(self.tokens - self._ratio * size.n_tokens))
         return left if size.cap is None else min(size.cap, left)
+
+    def has_cut(self, size: PromptSize, usage: TokenUsage) -> bool:
+        """Whether the end of the window, and no cap, cut a reply to less than `least_reply`."""
+        if self.tokens is None or not 0 < usage.completion_tokens < least_reply(self.tokens, size.cap):
+            return False
+        return usage.tokens >= self.tokens - WINDOW_END
 
     def refuses(self, size: PromptSize) -> bool:
         """Whether a prompt leaves less than half of the room for its reply."""

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.models.endpoints.chat_sender import THINKING_TOKENS
 from graphrag_pipeline.models.endpoints.windows import (
-    LEAST_REPLY,
     MARGIN,
     ModelWindow,
     PromptSize,
     choose_listed,
+    least_reply,
     read_model_windows,
     read_refusal,
 )
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
+from graphrag_pipeline_tests.model_server.dialects import too_long
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete
 
 FACT = "fact: Marley was dead"
@@ -61,11 +62,11 @@ def test_lists_of_models_name_windows_in_several_ways() -> None:
 
 
 @given(st.integers(512, 200_000), st.integers(0, 300_000), st.integers(16, 10_000))
-def test_a_cap_never_exceeds_what_the_window_leaves(window: int, n_tokens: int, cap: int) -> None:
+def test_a_cap_exceeds_what_the_window_leaves_only_up_to_the_least_reply(window: int, n_tokens: int, cap: int) -> None:
     size = PromptSize(n_tokens, cap)
     fitted = ModelWindow(window).fit_cap(size)
     assert fitted is not None and fitted <= cap
-    assert fitted + MARGIN * n_tokens <= window + 1 or fitted <= LEAST_REPLY
+    assert fitted + MARGIN * n_tokens <= window + 1 or fitted <= least_reply(window, cap)
     shorter = PromptSize(max(0, n_tokens - size.excess(window)), cap)
     known = ModelWindow(window)
     assert not known.refuses(shorter), "a prompt without its excess is sent"
@@ -173,6 +174,28 @@ def test_a_cap_that_the_window_does_not_leave_is_lowered_and_sent_once_more(tmp_
         assert complete(chat, ask("word " * 400)).value == FACT
         assert complete(chat, ask("Again: " + "word " * 400)).value == FACT
         assert [call.status for call in server.calls] == [400, 200, 200]
+
+
+def _counts_three_for_two(request: ReceivedRequest) -> Reply | Fault:
+    """Reply as a model with a window of 1,000 tokens that counts half as many tokens again as this package."""
+    n_prompt = 3 * request.prompt.count("word ") // 2
+    cap, left = request.body["max_tokens"], 1000 - n_prompt
+    if left < cap and request.body["model"] == "checks":
+        return too_long("vllm", n_prompt, 1000, cap)
+    return Reply(FACT, "length" if left < cap else "stop", prompt_tokens=n_prompt, completion_tokens=min(left, 20))
+
+
+@pytest.mark.parametrize("model", ["checks", "writes until its window ends"])
+def test_a_prompt_that_leaves_its_reply_a_few_tokens_is_made_shorter(tmp_path: Path, model: str) -> None:
+    with running_model_server(_counts_three_for_two) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=400, context_window=1000, model=model)
+        assert complete(chat, ask("word " * 300, keep_whole=str)).value == FACT
+        with pytest.raises(CallFailedError, match=r"do not fit the window.*or lower text_units\.size") as caught:
+            complete(chat, ask("word " * 650, keep_whole=str))
+        assert server.count() == 2, "the window leaves 25 tokens, and an equal request would get no more"
+        shorter = "word " * (650 - caught.value.n_excess)
+        assert not complete(chat, ask(shorter, keep_whole=str)).is_cut
+    assert all((call.body or {})["max_tokens"] >= least_reply(1000, 400) for call in server.calls)
 
 
 def test_an_endpoint_that_lists_no_window_works_without(tmp_path: Path) -> None:
