@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from graphrag_pipeline.identity import bucket_of, text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_sample, count_calls_together, count_embedding_calls
 from graphrag_pipeline.indexing.embeddings import embedded_texts
-from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.communities.leiden import (
@@ -32,6 +32,9 @@ from graphrag_pipeline.indexing.communities.leiden import (
 from graphrag_pipeline.indexing.communities.stable import LEAST_SHARE, Divider, Hierarchy, PublishedGraph
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def detect_communities(

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from graphrag_pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _EFFORT = 300_000  # relationships * trials * iterations; takes about 0.5 s
 _MAX_ROUNDS = 128  # trials * iterations
@@ -65,6 +67,8 @@ def build_graph(ids: pa.Array, relationships: pa.Table) -> sparse.csr_matrix:
     Raises:
         PipelineError: an end of a relationship is not in `ids`, or a weight is not a finite number.
     """
+    from scipy import sparse
+
     weights = relationships["weight"].to_numpy()
     if not np.isfinite(weights).all():
         bad = int(np.flatnonzero(~np.isfinite(weights))[0])
@@ -102,6 +106,8 @@ def form_blocks(nodes: np.ndarray, graph: sparse.csr_matrix, labels: np.ndarray,
         nodes, graph, labels: (m,), (m, m), (m,) entity numbers, weights and labels by position.
         parents: (m,) number of the block one level up, by position; equal for equal labels.
     """
+    from scipy import sparse
+
     # A stable sort by label keeps the positions of a block ascending. Edges between two labels are left out.
     rows = rows_of(graph)
     order = np.argsort(labels, kind="stable")
@@ -129,6 +135,8 @@ def rows_of(graph: sparse.csr_matrix) -> np.ndarray:
 
 def induce(graph: sparse.csr_matrix, order: np.ndarray) -> sparse.csr_matrix:
     """Return the rows and columns `order` of a graph, in this order; edges to other positions are left out."""
+    from scipy import sparse
+
     # `position` maps an old column to its new one, -1 where it is dropped. The running count of kept values, read at
     # the old row ends, gives the new row ends.
     position = np.full(graph.shape[0], -1, dtype=np.int32)
@@ -197,6 +205,9 @@ def label_components(graph: sparse.csr_matrix, labels: np.ndarray) -> np.ndarray
     Returns:
         (m,) component of each position, numbered in the order of first members.
     """
+    from scipy import sparse
+    from scipy.sparse import csgraph
+
     rows = rows_of(graph)
     is_inside = labels[rows] == labels[graph.indices]
     inside = sparse.csr_matrix(

@@ -15,11 +15,14 @@ go to the lowest cluster number. Keep out: which entities a change touched.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from graphrag_pipeline.indexing.communities.leiden import Blocks
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _LEAST_GAIN = 1e-9  # as a share of an entity's degree; a smaller gain is a rounding error
 
@@ -69,6 +72,8 @@ class Clustering:
 
     def weights_of(self, positions: np.ndarray) -> sparse.csr_matrix:
         """(p, n_clusters) w(v, C): the weight between each position and each cluster."""
+        from scipy import sparse
+
         # A 0/1 matrix (m, n_clusters) holds the members; its product with rows of the graph sums weights by cluster.
         placed = np.flatnonzero(self.labels >= 0)
         shape = (len(self.labels), self.n_clusters)
@@ -111,6 +116,8 @@ def join_groups(clustering: Clustering, loose: np.ndarray, groups: np.ndarray) -
     Returns:
         (m,) the new cluster of each position. A group without a positive gain becomes a new cluster.
     """
+    from scipy import sparse
+
     # Gains of groups are computed like those of single entities: weights and degrees are summed over the group.
     labels = clustering.labels.copy()
     labels[loose] = -1

@@ -7,12 +7,16 @@ communities of a level share no entity, no community matches two others. Keep ou
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
 
 from graphrag_pipeline.arrow_columns import list_pairs, one_chunk, positions
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def carry_community_numbers(numbers: pa.Table, old: pa.Table, new: pa.Table) -> pa.Table:
@@ -51,5 +55,7 @@ def match_communities(old: pa.Table, new: pa.Table) -> tuple[np.ndarray, np.ndar
 
 
 def _members(communities: pa.Table, entities: pa.Array) -> sparse.csr_matrix:
+    from scipy import sparse
+
     rows, columns = list_pairs(communities["entity_ids"], pa.chunked_array([entities]))
     return sparse.csr_matrix((np.ones(len(rows), np.int64), (rows, columns)), (len(communities), len(entities)))

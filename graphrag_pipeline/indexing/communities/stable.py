@@ -12,11 +12,11 @@ So an unchanged graph keeps its communities, and equal inputs give equal communi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
 
 from graphrag_pipeline.arrow_columns import list_pairs
 from graphrag_pipeline.identity import stable_hash
@@ -32,6 +32,9 @@ from graphrag_pipeline.indexing.communities.leiden import (
 )
 from graphrag_pipeline.indexing.communities.local_moves import Clustering, find_local_moves, join_groups
 from graphrag_pipeline.settings.settings import CommunitiesSettings
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 LEAST_SHARE = 0.99
 """Share of a cold run's modularity on the whole graph; below it, the cold run replaces the published hierarchy."""
@@ -201,6 +204,8 @@ def _find_touched(blocks: Blocks, old_graph: sparse.csr_matrix, old_parents: np.
     Returns:
         (m,) bool.
     """
+    from scipy import sparse
+
     # Both graphs get one column per entity (n). Published edges that left the block are set to 0 and removed. A row
     # that then differs in any value belongs to a touched entity.
     nodes, graph = blocks.nodes, blocks.graph
