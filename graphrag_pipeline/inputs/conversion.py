@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, decode_text, normalize_text
+from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, check_ratio, decode_text, normalize_text
 from graphrag_pipeline.settings.settings import InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
@@ -36,8 +36,6 @@ _MAX_PDF_KEYS = 2_000
 _PIECE = 1 << 24
 """Bytes that are unzipped at once, to count them."""
 _MEGABYTE = 1_000_000
-_MIN_BOMB_MB = 10
-"""Files that unzip to less are read whatever their ratio."""
 
 
 def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tuple[str, str]:
@@ -108,12 +106,7 @@ def _check_unzipped(n_bytes: int, data: bytes, settings: InputSettings) -> None:
             f"unzips to {n_bytes / _MEGABYTE:,.0f} MB, over input.max_unzipped_mb = {settings.max_unzipped_mb:,}; "
             "raise it if you trust the file, or exclude the file"
         )
-    if n_bytes > max(_MIN_BOMB_MB * _MEGABYTE, settings.max_unzipped_ratio * len(data)):
-        raise DamagedInput(
-            f"unzips to {n_bytes / len(data):,.0f} times its size ({n_bytes / _MEGABYTE:,.0f} MB), over "
-            f"input.max_unzipped_ratio = {settings.max_unzipped_ratio:,}; raise it if you trust the file, or exclude "
-            "the file"
-        )
+    check_ratio(n_bytes, len(data), settings.max_unzipped_ratio)
 
 
 def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:

@@ -173,17 +173,22 @@ def _walk(base: bytes, real_base: bytes, folder: bytes, exclude: tuple[str, ...]
             name = folder + entry.name
             if is_ignored(entry.name) or is_excluded(label_of(name), exclude):
                 continue
-            if _is_folder(entry):
+            is_folder = _is_folder(entry)
+            if is_folder:
                 folders.append(name + b"/")
-            else:
-                yield name, _problem_of(entry, real_base)
+                continue
+            problem = _problem_of(entry, real_base)
+            yield name, problem
+            if is_folder is None and problem.is_fault:
+                yield name + b"/", problem  # if it is a folder, its documents stay
 
 
-def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+def _is_folder(entry: os.DirEntry[bytes]) -> bool | None:
+    """Return whether an entry is a folder; None if that is not known now."""
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
-        return False  # `_problem_of` says why
+        return None  # `_problem_of` says why
 
 
 def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> _Problem:

@@ -37,6 +37,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
 _SLICE_ROWS = 1_024
+_MIN_BOMB_BYTES = 10_000_000
+"""Files that unzip to less are read whatever their ratio."""
 _MAX_CSV_FIELD = 2**31 - 1  # the largest limit that all platforms accept
 
 
@@ -174,28 +176,63 @@ def read_jsonl(data: bytes) -> Iterator[Row]:
             yield Row(number, where, None, f"{where}: expected a JSON object, found {type(item).__name__}")
 
 
-def read_parquet(data: bytes) -> Iterator[Row]:
-    """Yield the rows of a Parquet file, with one row group in memory at a time."""
+def read_parquet(data: bytes, max_ratio: int) -> Iterator[Row]:
+    """Yield the rows of a Parquet file, with one row group in memory at a time.
+
+    Raises:
+        DamagedInput: the file is damaged, or unzips to more than `max_ratio` times its size (`check_ratio`).
+        UnreadableInput: it has no rows.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = 0
+    number = n_bytes = 0
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, use_threads=False)  # threads fail in their own way without memory
             for start in range(0, rows.num_rows, _SLICE_ROWS):
-                for values in _plain_rows(rows.slice(start, _SLICE_ROWS)):
+                found = rows.slice(start, _SLICE_ROWS)
+                n_bytes += sum(map(_plain_size, found.columns))
+                check_ratio(n_bytes, len(data), max_ratio)
+                for values in _plain_rows(found):
                     number += 1
                     is_read = isinstance(values, dict)
                     problem = None if is_read else f"row {number}: a value is outside the range of Python: {values}"
                     yield Row(number, f"row {number}", values if isinstance(values, dict) else None, problem)
     except MemoryError:
         raise
+    except UnreadableInput:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise DamagedInput(f"not a readable Parquet file: {error}") from None
     if not number:
         raise UnreadableInput("empty: no rows")
+
+
+def check_ratio(n_bytes: int, n_packed: int, max_ratio: int) -> None:
+    """Refuse a file that unzips to many times its size.
+
+    Args:
+        n_bytes: size after unzipping; below 10 MB it is not looked at.
+        n_packed: size of the file in bytes.
+
+    Raises:
+        DamagedInput: the ratio is above `max_ratio`.
+    """
+    if n_bytes > max(_MIN_BOMB_BYTES, max_ratio * n_packed):
+        raise DamagedInput(
+            f"unzips to {n_bytes / n_packed:,.0f} times its size ({n_bytes / 1e6:,.0f} MB), over "
+            f"input.max_unzipped_ratio = {max_ratio:,}; raise it if you trust the file, or exclude the file"
+        )
+
+
+def _plain_size(column: pa.ChunkedArray) -> int:
+    """Return the bytes of a column without a dictionary, in which a value that is repeated is stored once."""
+    import pyarrow as pa
+
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return int(column.cast(column.type.value_type).nbytes if is_dictionary else column.nbytes)
 
 
 def _plain_rows(rows: pa.Table) -> Iterator[dict[str, Any] | str]:
@@ -295,13 +332,13 @@ def _csv_delimiter(text: str, text_column: str) -> str:
 
 
 def _unique_names(names: list[str]) -> list[str]:
-    unique: list[str] = []
+    unique = dict[str, None]()  # a file of commas alone has as many columns as bytes
     for place, name in enumerate(names, start=1):
         name = name.strip() or f"column_{place}"
         while name in unique:
             name = f"{name}_{place}"
-        unique.append(name)
-    return unique
+        unique[name] = None
+    return list(unique)
 
 
 def _is_list_of_objects(value: Any) -> bool:

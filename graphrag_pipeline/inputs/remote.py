@@ -138,6 +138,10 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> dict[s
                 f"cannot be read ({describe_error(content, url)}); run again, change its permissions, or exclude it"
             )
             failed[file.path] = dataclasses.replace(file, problem=reason, is_fault=True)
+        elif len(content) < file.n_bytes:
+            # Not also for more: some stores list the packed size of what they unpack.
+            reason = f"cannot be read (only {len(content):,} of its {file.n_bytes:,} bytes arrived); run again"
+            failed[file.path] = dataclasses.replace(file, problem=reason, is_fault=True)
         else:
             files.replace(copies / os.fsdecode(os.path.basename(file.location)), content)
     return failed

@@ -117,7 +117,7 @@ def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator
         return read_csv(data, settings.text_column)
     if format == "json":
         return read_json(data)
-    return read_jsonl(data) if format == "jsonl" else read_parquet(data)
+    return read_jsonl(data) if format == "jsonl" else read_parquet(data, settings.max_unzipped_ratio)
 
 
 def _refuse_deep(row: Row, max_nesting: int) -> Row:

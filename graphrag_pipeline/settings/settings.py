@@ -122,8 +122,8 @@ class InputSettings(Section):
         ge=1,
     )
     max_unzipped_ratio: int = limit(
-        "Maximum size of such a file after unzipping, as a multiple of the file, from 10 MB on; texts "
-        "reach about 20, a zip bomb several hundred.",
+        "Maximum size of such a file, or of a Parquet file, after unzipping, as a multiple of the file, from 10 MB on; "
+        "texts reach about 20, a zip bomb several hundred.",
         default=100,
         ge=2,
     )

@@ -72,6 +72,23 @@ def test_json_nested_100_000_deep_is_the_problem_of_its_file(tmp_path: Path) -> 
     assert record.problem and record.problem.startswith("not valid JSON: maximum recursion depth") and record.is_unknown
 
 
+def test_a_header_of_many_columns_is_read_in_a_moment() -> None:
+    """Each name was compared with all before it: 60 kB took minutes, in the process of the index."""
+    started = time.process_time()
+    (record,) = read_records("wide.csv", b"," * 200_000 + b"\n", PLAIN)
+    assert record.problem == "empty: no rows" and time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("is_dictionary", [False, True])
+def test_a_parquet_file_that_unzips_to_many_times_its_size_is_refused(is_dictionary: bool) -> None:
+    texts = pa.array(["Marley was dead. " * 4_000] * 200)
+    bomb = _parquet(pa.table({"text": texts.dictionary_encode() if is_dictionary else texts}))
+    assert len(bomb) < 20_000
+    (record,) = read_records("bomb.parquet", bomb, PLAIN)
+    assert record.is_unknown and record.problem and " MB), over input.max_unzipped_ratio = 100; " in record.problem
+    assert len(read_records("bomb.parquet", bomb, InputSettings(max_unzipped_ratio=10_000))) == 200
+
+
 def test_nesting_up_to_the_limit_is_read() -> None:
     settings = InputSettings(max_nesting=3)
     kept, refused = read_records(

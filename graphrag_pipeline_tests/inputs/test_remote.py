@@ -48,6 +48,7 @@ class Store(MemoryFileSystem):
     protocol = "store"
     fetched: ClassVar[list[str]] = []
     failures: ClassVar[dict[str, Exception]] = {}
+    cuts: ClassVar[dict[str, int]] = {}
     is_versioned = True
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> Any:
@@ -62,7 +63,7 @@ class Store(MemoryFileSystem):
         self.fetched.append(path.rpartition("/")[2])
         if error := self.failures.get(path.rpartition("/")[2]):
             raise error
-        return super().cat_file(path, *arguments, **options)
+        return super().cat_file(path, *arguments, **options)[: self.cuts.get(path.rpartition("/")[2])]
 
 
 @pytest.fixture
@@ -73,6 +74,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Store, "pseudo_dirs", [""])
     monkeypatch.setattr(Store, "fetched", [])
     monkeypatch.setattr(Store, "failures", {})
+    monkeypatch.setattr(Store, "cuts", {})
     yield "store://bucket/docs"
 
 
@@ -185,6 +187,17 @@ def test_a_file_that_cannot_be_fetched_stops_no_other(url: str, error: Exception
     assert failed.problem is not None and failed.is_unknown and read.text == "Two."
     reason = f"cannot be read ({type(error).__name__}: {error}); run again, "
     assert failed.problem.startswith(reason)
+
+
+def test_a_file_of_which_only_a_part_arrives_is_not_known(url: str, tmp_path: Path) -> None:
+    """As when a connection ends early and the package of the store does not notice."""
+    _fill(url, {"one.txt": b"Marley was dead.", "two.txt": b"Two."})
+    Store.cuts["one.txt"] = 6
+    failed, read = read_input(url, PLAIN, B, cache_folder=tmp_path)
+    assert failed.is_unknown and read.text == "Two."
+    assert failed.problem == "cannot be read (only 6 of its 16 bytes arrived); run again"
+    Store.cuts.clear()
+    assert [record.text for record in read_input(url, PLAIN, B, cache_folder=tmp_path)] == ["Marley was dead.", "Two."]
 
 
 def test_a_store_from_which_nothing_can_be_fetched_stops_the_run(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -70,6 +71,39 @@ def test_a_folder_that_cannot_be_listed_keeps_all_documents_below_it(
     build_tables(root, FIRST_STAGES)
     assert _documents(root).num_rows == before.num_rows
     assert list_notes(detect_input(root)) == []
+
+
+def test_an_entry_that_may_be_a_folder_keeps_all_documents_below_it(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system whose listing has no kinds of entries, while it cannot answer for one of them."""
+    before = _documents(root)
+    real = os.scandir
+
+    class Unknown:
+        def __init__(self, entry: os.DirEntry[bytes]) -> None:
+            self.name, self.path = entry.name, entry.path
+
+        def is_symlink(self) -> bool:
+            return False
+
+        def is_dir(self, follow_symlinks: bool = True) -> bool:
+            raise OSError(5, "Input/output error", self.path)
+
+        stat = is_dir
+
+    class Scan(contextlib.ExitStack):
+        def __init__(self, path: bytes) -> None:
+            super().__init__()
+            self._entries = self.enter_context(real(path))
+
+        def __iter__(self) -> Iterator[Any]:
+            return (Unknown(entry) if entry.name == b"more" else entry for entry in self._entries)
+
+    monkeypatch.setattr(input_files.os, "scandir", Scan)
+    build_tables(root, FIRST_STAGES)
+    assert _documents(root) == before
+    assert [path for path, _ in list_problems(detect_input(root))] == ["more", "more/"]
 
 
 def test_a_structured_file_that_cannot_be_opened_keeps_its_records_in_all_buckets(
