@@ -59,7 +59,7 @@ ROOMS = (
     # figures and reports about an index
     *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
     # Dagster
-    *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs"),
+    *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs.dev", "defs"),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
     *("serve", "serve.errors", "serve.limits", "serve.readers", "serve.served_roots", "serve.metrics"),

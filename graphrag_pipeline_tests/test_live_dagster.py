@@ -123,7 +123,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with running_model_server() as model, running_hook() as hook:
         settings = SETTINGS.format(model=model.base_url, hook=hook.url)
         root = make_root(tmp_path_factory.mktemp("live") / "root", settings=settings)
-        with running_dagster(root, OPENAI_API_KEY="sk-test") as address:
+        with running_dagster(root, "--no-reload", OPENAI_API_KEY="sk-test") as address:
             yield Live(root, address, hook, model)
 
 

@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[Roo
 
 @pytest.fixture(scope="module")
 def server(root: Root) -> Iterator[str]:
-    with running_dagster(root, **{KEY_VARIABLE: KEY}) as address:
+    with running_dagster(root, "--no-reload", **{KEY_VARIABLE: KEY}) as address:  # as a deployment with Dagster's own
         assert wait_for_run(address, launch_job(address, "reindex_stale")) == "SUCCESS"
         yield address
 

@@ -20,6 +20,9 @@ def dev(
     root: RootOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 3000,
+    reload: Annotated[
+        bool, typer.Option(help="Load the definitions again when settings.yaml or a prompt changes.")
+    ] = True,
 ) -> None:
     """Start Dagster's UI and daemon, with DAGSTER_HOME under the root."""
     from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
@@ -35,5 +38,5 @@ def dev(
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
     shown = f"[{host}]" if ":" in host else host
     echo(f"Dagster's UI of {project.path}: http://{shown}:{port} (in about 10 s; stop it with Ctrl-C)")
-    arguments = ["dev", "-m", "graphrag_pipeline.definitions", "-h", host, "-p", str(port)]
-    os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
+    arguments = ["--host", host, "--port", str(port), *(["--reload"] if reload else [])]
+    os.execv(sys.executable, [sys.executable, "-m", "graphrag_pipeline.defs.dev.processes", *arguments])

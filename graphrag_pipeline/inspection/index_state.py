@@ -57,7 +57,8 @@ def list_checks() -> Iterator[tuple[str, str, str]]:
             UP_TO_DATE,
             (
                 "Input, prompts, models and settings are those that it was made with, as in `status`. Dagster's mark "
-                "Unsynced follows prompts and settings only after Reload definitions; this check needs none."
+                "Unsynced follows prompts and settings only once the definitions are loaded again, as `dev` does; this "
+                "check needs no reload."
             ),
         )
     yield _MANIFEST, READABLE, "Every document of the input folder was read, with its real encoding and without a note."

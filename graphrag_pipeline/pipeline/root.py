@@ -44,7 +44,7 @@ ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
 VIEWS_FOLDER = "views"
 """Folder of the roots that hold only the documents which some principals may read."""
-DAGSTER_YAML_BEFORE = """telemetry:
+_DAGSTER_YAML_0_1 = """telemetry:
   enabled: false
 nux:
   enabled: false
@@ -53,12 +53,15 @@ retention:
   schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
   auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
 """
-"""The settings that an earlier release gave to a Dagster home; `dagster_home` replaces them if they are unchanged."""
-DAGSTER_YAML = f"""{DAGSTER_YAML_BEFORE}python_logs: {{python_log_level: INFO}}
+_DAGSTER_YAML_QUIET = f"""{_DAGSTER_YAML_0_1}python_logs: {{python_log_level: INFO}}
+"""
+DAGSTER_YAML_BEFORE = (_DAGSTER_YAML_0_1, _DAGSTER_YAML_QUIET)
+"""The settings that earlier versions gave to a Dagster home; `dagster_home` replaces them if they are unchanged."""
+DAGSTER_YAML = f"""{_DAGSTER_YAML_QUIET}run_queue: {{dequeue_interval_seconds: 1}}
 """
 """Settings of a new Dagster home: no telemetry, no step events on the terminal, and old records of ticks are purged.
 
-For records of runs see `schedule`.
+A queued run starts within 1 s instead of 5 s. For records of runs see `schedule`.
 """
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
 _OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/", f"{VIEWS_FOLDER}/")

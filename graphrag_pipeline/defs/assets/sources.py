@@ -132,6 +132,15 @@ def observe_sources_now(
         yield observation, before != observation.tags["dagster/data_version"]
 
 
+def known_versions(instance: dg.DagsterInstance, root: Root) -> dict[str, str]:
+    """Return the version of each bucket of the input folder as it was observed last, else as it was indexed."""
+    observed = {
+        bucket: _observed_version(_last_observation(instance, root, INPUT_FOLDER, bucket))
+        for bucket in bucket_keys(root.settings.storage.n_buckets)
+    }
+    return read_versions(root) | {bucket: version for bucket, version in observed.items() if version}
+
+
 def observe_whole_input(instance: dg.DagsterInstance, root: Root, versions: Mapping[str, str]) -> None:
     """Record a new version of the whole input, so that Dagster marks the assets of the whole corpus.
 

@@ -28,7 +28,7 @@ def dagster_home(root: Root) -> Path:
     settings = home / "dagster.yaml"
     if not settings.exists():
         files.replace(settings, DAGSTER_YAML.encode())
-    elif settings.read_bytes() == DAGSTER_YAML_BEFORE.encode():
+    elif settings.read_text(encoding="utf-8", errors="replace") in DAGSTER_YAML_BEFORE:
         with suppress(OSError, PipelineError):  # a home that cannot be written keeps its settings
             files.replace(settings, DAGSTER_YAML.encode())
     return home

@@ -26,6 +26,9 @@ KIND_TAG = "graphrag/kind"
 INDEX, ASK, INSPECT, EVALUATE = "index", "ask", "inspect", "evaluate"
 """Kinds of jobs."""
 
+BACKFILL_TAG = "dagster/backfill"
+"""Dagster's own tag of a run: the id of its backfill."""
+
 HOST_TAG = "graphrag/host"
 """Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
 

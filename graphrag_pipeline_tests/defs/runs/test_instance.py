@@ -47,7 +47,11 @@ def test_dagster_reads_what_the_open_storages_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("", DAGSTER_YAML), (DAGSTER_YAML_BEFORE, DAGSTER_YAML), ("nux: {enabled: true}\n", "nux: {enabled: true}\n")],
+    [
+        ("", DAGSTER_YAML),
+        *((before, DAGSTER_YAML) for before in DAGSTER_YAML_BEFORE),
+        ("nux: {enabled: true}\n", "nux: {enabled: true}\n"),
+    ],
 )
 def test_a_home_gets_our_settings_unless_the_user_wrote_some(tmp_path: Path, before: str, after: str) -> None:
     root = make_root(tmp_path)
@@ -58,3 +62,8 @@ def test_a_home_gets_our_settings_unless_the_user_wrote_some(tmp_path: Path, bef
         settings.write_text(before)
     assert dagster_home(root) == settings.parent and settings.read_text() == after
     assert "INFO" in DAGSTER_YAML
+
+
+def test_a_queued_run_starts_within_a_second(tmp_path: Path) -> None:
+    with open_instance(make_root(tmp_path)) as instance:
+        assert instance.run_coordinator.dequeue_interval_seconds == 1

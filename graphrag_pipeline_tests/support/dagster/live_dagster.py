@@ -27,10 +27,11 @@ _RUN_S = 240
 
 
 @contextmanager
-def running_dagster(root: Root, **changes: str) -> Iterator[str]:
+def running_dagster(root: Root, *options: str, **changes: str) -> Iterator[str]:
     """Address of `graphrag-pipeline dev` on a root; its log is dev.log there.
 
     Args:
+        options: more of the command's.
         changes: environment variables of its processes.
     """
     with socket.socket() as probe:
@@ -40,7 +41,7 @@ def running_dagster(root: Root, **changes: str) -> Iterator[str]:
     with (
         (root.path / "dev.log").open("wb") as log,
         subprocess.Popen(
-            program, stdout=log, stderr=log, start_new_session=True, env=environment(**changes)
+            [*program, *options], stdout=log, stderr=log, start_new_session=True, env=environment(**changes)
         ) as process,
     ):
         address = f"http://127.0.0.1:{port}"
