@@ -257,8 +257,14 @@ def _check_manifests(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     store = root.snapshots
     for snapshot_id in store.ids():
         if _is_manifest(store, snapshot_id):
+            copy = store.copy_path(snapshot_id)
+            is_equal = not copy.exists() or copy.read_bytes() == store.path_of(snapshot_id).read_bytes()
+            is_damaged = not is_equal and not store.is_copy_whole(snapshot_id)
             if is_repairing:
                 store.copy_manifest(snapshot_id)
+            if is_damaged:
+                outcome = "written again" if is_repairing else _WITHOUT_REPAIR
+                yield DamagedFile(f"snapshots/{copy.name}", "copy of a manifest", outcome, is_repairing)
             continue
         outcome, is_repaired = _WITHOUT_REPAIR, False
         if is_repairing:

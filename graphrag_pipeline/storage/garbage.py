@@ -61,12 +61,12 @@ class SweepReport:
 
 
 def check_readable(tables: TableStore, store: SnapshotStore) -> None:
-    """Check that every manifest, head and pointer of the root can be read and belongs to this release.
+    """Check that every manifest, head and pointer of the root, and its layout, can be read and are of this release.
 
     Raises:
         PipelineError: one cannot; the message names each one.
     """
-    problems = [*_find_unreadable_heads(tables), *_find_unreadable_snapshots(store)]
+    problems = [*_find_layout_problem(tables), *_find_unreadable_heads(tables), *_find_unreadable_snapshots(store)]
     if problems:
         raise PipelineError(
             f"nothing was removed, since files that name other files cannot be read: {'; '.join(problems)}. Upgrade "
@@ -75,13 +75,22 @@ def check_readable(tables: TableStore, store: SnapshotStore) -> None:
         )
 
 
+def _find_layout_problem(tables: TableStore) -> Iterator[str]:
+    """Yield why the layout cannot be read; with a newer one, files may be in places that this release does not know."""
+    try:
+        if tables.is_layout_damaged():
+            yield f"`{tables.layout_path}` is damaged"
+    except PipelineError as error:
+        yield str(error)
+
+
 def _find_unreadable_heads(tables: TableStore) -> Iterator[str]:
     for path in tables.head_paths():
         try:
             tables.read_stored_head(path)
         except PipelineError as error:
             yield str(error)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             yield f"head `{path}` is damaged ({error})"
 
 

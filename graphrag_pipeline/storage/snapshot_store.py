@@ -114,19 +114,26 @@ class SnapshotStore:
 
     def copy_manifest(self, snapshot_id: str) -> None:
         """Keep a copy of a manifest, since all its files are lost without it."""
-        files.put_new(self._copy_of(snapshot_id), self.path_of(snapshot_id).read_bytes())
+        files.put_new(self.copy_path(snapshot_id), self.path_of(snapshot_id).read_bytes())
 
     def restore_manifest(self, snapshot_id: str) -> bool:
         """Replace a damaged manifest by its copy if that can be read; return whether it was."""
-        path = self._copy_of(snapshot_id)
+        is_whole = self.is_copy_whole(snapshot_id)
+        if is_whole:
+            files.replace(self.path_of(snapshot_id), self.copy_path(snapshot_id).read_bytes())
+        return is_whole
+
+    def is_copy_whole(self, snapshot_id: str) -> bool:
+        """Return whether the copy of a manifest exists and has the content of its id."""
+        path = self.copy_path(snapshot_id)
         try:
             Manifest.from_json(path.read_bytes(), snapshot_id, path)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, PipelineError):
             return False
-        files.replace(self.path_of(snapshot_id), path.read_bytes())
         return True
 
-    def _copy_of(self, snapshot_id: str) -> Path:
+    def copy_path(self, snapshot_id: str) -> Path:
+        """Return the path of the copy of a manifest; an older release made none."""
         return self.path_of(snapshot_id).with_suffix(COPY_SUFFIX)
 
     # ------------------------------------------------------------------------------------------------- pointer, reading

@@ -142,7 +142,7 @@ class TableStore:
             raise PipelineError(problem)
         if self._read_layout() is None:
             layout = {"format": _LAYOUT_FORMAT.number, "n_buckets": n_buckets, **_LAYOUT_FORMAT.mark}
-            files.replace(self._layout_path, seal(layout))
+            files.replace(self.layout_path, seal(layout))
 
     def find_layout_problem(self, n_buckets: int) -> str:
         """Return why this number of buckets cannot be used, and the way out; "" if it can be used."""
@@ -157,21 +157,22 @@ class TableStore:
     def _read_layout(self) -> dict[str, Any] | None:
         """Return the content of the layout file; None if it is missing or damaged, so that it is written again."""
         try:
-            layout = _LAYOUT_FORMAT.read(self._layout_path.read_bytes(), self._layout_path)
+            layout = _LAYOUT_FORMAT.read(self.layout_path.read_bytes(), self.layout_path)
         except (FileNotFoundError, ValueError):
             return None
         return layout if "n_buckets" in layout else None
 
     def is_layout_damaged(self) -> bool:
         """Return whether the layout file exists and cannot be read."""
-        return self._layout_path.exists() and self._read_layout() is None
+        return self.layout_path.exists() and self._read_layout() is None
 
     def _count_buckets(self) -> int:
         """Return the number of buckets of the heads, for a root whose layout file is damaged; 0 if none was built."""
-        return len(list((self.root / "heads" / _FIRST_TABLE).glob("[!.]*.json"))) if self._layout_path.exists() else 0
+        return len(list((self.root / "heads" / _FIRST_TABLE).glob("[!.]*.json"))) if self.layout_path.exists() else 0
 
     @property
-    def _layout_path(self) -> Path:
+    def layout_path(self) -> Path:
+        """Path of the file that records the number of buckets."""
         return self.root / "tables" / "layout.json"
 
     # ------------------------------------------------------------------------------------------------------------ heads

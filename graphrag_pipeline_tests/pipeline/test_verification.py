@@ -167,6 +167,19 @@ def test_a_damaged_manifest_of_an_imported_index_is_restored(imported: Root) -> 
     assert imported.snapshots.open().id == current
 
 
+@pytest.mark.parametrize("damage", [zero, lambda path: flip_bit(path, 400)])
+def test_a_damaged_copy_of_a_manifest_is_named_and_written_again(
+    imported: Root, damage: Callable[[Path], None]
+) -> None:
+    current = imported.snapshots.current()
+    assert current
+    copy = imported.snapshots.copy_path(current)
+    damage(copy)
+    assert names(imported) == {f"snapshots/{current}.manifest"}
+    assert verify_root(imported, is_repairing=True).is_whole
+    assert copy.read_bytes() == imported.snapshots.path_of(current).read_bytes() and names(imported) == set()
+
+
 def test_what_cannot_be_made_again_is_kept_aside_and_named_with_the_way_out(imported: Root) -> None:
     snapshot = imported.snapshots.open()
     paths = [snapshot.table_path("entities"), snapshot.mapped_path("entities")]

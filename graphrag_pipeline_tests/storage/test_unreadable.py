@@ -103,6 +103,14 @@ def test_any_manifest_and_any_head_count(root: Root, which: str, damage: Damage)
     check_that_nothing_is_removed(root, path)
 
 
+@pytest.mark.parametrize("name", ["a newer format", "a newer format with an unknown key", "no object", "cut", "empty"])
+def test_the_layout_counts(root: Root, name: str) -> None:
+    root.tables.check_layout(root.settings.storage.n_buckets)
+    path = root.tables.layout_path
+    path.write_bytes(DAMAGES[name](path.read_bytes()))
+    check_that_nothing_is_removed(root, path)
+
+
 @pytest.mark.parametrize("name", ["current.json", "pinned.json"])
 @pytest.mark.parametrize("data", [b"", b'{"snapshot": "0123456789abcdef"}', b'{"snapshot": "../../settings"}'])
 def test_a_pointer_that_names_no_snapshot_counts(root: Root, name: str, data: bytes) -> None:
