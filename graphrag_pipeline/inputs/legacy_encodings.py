@@ -1,14 +1,16 @@
 """The legacy encoding of a text file that is not Unicode, guessed from its bytes.
 
-Western texts come first: cp1252 wins if the bytes read as Western words, unless another encoding gives clearly more of
-a known language in a text with enough letters to judge. Keep out: BOM, NUL bytes and UTF-8 (`formats.py`).
+A text whose accented letters are those of one language comes first (`latin_alphabets.py`). Else cp1252 wins if the
+bytes read as Western words, unless another encoding gives clearly more of a known language in a text with enough
+letters to judge. Keep out: BOM, NUL bytes and UTF-8 (`formats.py`).
 """
 
 from __future__ import annotations
 
 import re
 
-WESTERN = "cp1252"
+from graphrag_pipeline.inputs.latin_alphabets import WESTERN, find_latin_encoding
+
 _NOT_LEGACY = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
 _ACCENTED = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüýÿßðþšžÀÂÄÁÃÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖÕØŒÙÚÛÜÝŸÐÞŠŽ")
 _SIGNS = frozenset("«»‹›“”„‘’‚–—…•€£§°·¿¡ªº©®™½¼¾²³±×´\xa0")
@@ -22,6 +24,8 @@ _NOISE = 0.02  # of chaos, 0 to 1
 
 def guess_encoding(data: bytes) -> str | None:
     """Return the likeliest legacy encoding of a file; None if no encoding gives a text."""
+    if latin := find_latin_encoding(data):
+        return latin
     from charset_normalizer import from_bytes
 
     best = from_bytes(data, cp_exclusion=_NOT_LEGACY).best()
