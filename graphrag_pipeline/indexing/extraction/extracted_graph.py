@@ -29,7 +29,7 @@ from itertools import combinations, pairwise
 import pyarrow as pa
 
 from graphrag_pipeline.indexing.extraction.names.acts import find_acts, prefer_acts
-from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
@@ -43,6 +43,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.species import join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
+from graphrag_pipeline.indexing.extraction.names.japanese import find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading

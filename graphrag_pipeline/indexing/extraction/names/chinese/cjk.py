@@ -1,11 +1,10 @@
-"""Names in Chinese and Japanese, which have neither capitals nor spaces.
+"""Names in Chinese, which has neither capitals nor spaces.
 
-Chinese: words and word classes by jieba (the `[cjk]` extra), with checks against the document. Names that no
+Words and word classes by jieba (the `[cjk]` extra), with checks against the document. Names that no
 dictionary has, as in novels ("药老", "小医仙"), are found by what their bearers do or are called, and then everywhere
-in the document. Without jieba, `find_chinese_names` returns no names and logs a warning. Japanese: names before a
-form of address, places and organizations by their endings, foreign names in katakana; no package is needed.
+in the document. Without jieba, `find_chinese_names` returns no names and logs a warning.
 
-Keep out: Latin script.
+Keep out: Japanese (`names/japanese.py`), and Latin script.
 """
 
 from __future__ import annotations
@@ -20,11 +19,21 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
+    DETERMINERS,
+    cut_adverb,
+    find_sects,
+    is_person,
+    is_shown_as_person,
+    is_verb_like_place,
+    join_cut_names,
+)
 from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names
 from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     ADDRESSES,
     COMMON_WORDS,
     DOUBLE_SURNAMES,
+    HOUSE_ENDINGS,
     INSIDE,
     JOINED_ENDINGS,
     NO_BEGINNING,
@@ -32,8 +41,8 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     ORGANIZATION_ENDINGS,
     PLACE_ENDINGS,
     SURNAMES,
+    VERB_SURNAMES,
 )
-from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 _log = logging.getLogger(__name__)
@@ -46,7 +55,7 @@ _ACTS = (
 )
 _MILD_ACTS = f"{_ACTS}|在|是|把|将|对|收|等|看|拿|走|坐"  # only after a form that is itself a sign of a person
 _ROLES = (
-    "父亲|母亲|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
+    "父亲|母亲|祖父|祖母|爷爷|奶奶|外公|外婆|叔叔|伯父|舅舅|姑姑|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
     "妻子|丈夫|朋友|教授|校长|首领|队长|团长|强者|高手|掌教|店主|老板|少主|少爷|专家|工程师|教师|作家|画家|诗人|学者|记者"
 )
 _SUBJECT = re.compile(
@@ -101,15 +110,22 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     tokenizer = _load_jieba()
     if tokenizer is None:
         return [], {}
-    tagged = _extend_places(_join_endings(list(_join_names(_cut(tokenizer, text)))), text)
-    counts, known = Counter(word for word, _, _ in tagged), tokenizer.tokenizer.FREQ
+    known = tokenizer.tokenizer.FREQ
+    words_of_text = join_cut_names(list(_cut(tokenizer, text)), SURNAMES | VERB_SURNAMES, known)
+    tagged = _extend_places(_join_endings(list(_join_names(iter(words_of_text)))), text)
+    counts = Counter(word for word, _, _ in tagged)
     kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds = {_add_village(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
+    kinds = {_whole(word, kind): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(_find_people(text, tokenizer), "PERSON")
+    sects = find_sects([word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES], text)
+    kinds = {sects.get(word, word): "ORGANIZATION" if word in sects else kind for word, kind in kinds.items()}
     surnames = SURNAMES | DOUBLE_SURNAMES
     repeated = find_repeated_names(text, surnames, known, _ACTS, _ROLES) - kinds.keys() - COMMON_WORDS - NO_NAMES
     kinds |= dict.fromkeys((name for name in repeated if not name.endswith(ORGANIZATION_ENDINGS)), "PERSON")
-    kinds |= dict.fromkeys(_find_places(text), "GEO")
+    kinds |= dict.fromkeys(
+        (place for place in _find_places(text) if not _is_shown(place, kinds.get(place, ""), text)), "GEO"
+    )
     kinds |= {_clan_of(word): "ORGANIZATION" for word, kind, _ in tagged if kind in _KINDS and _is_of_clan(word)}
     kinds |= {match.group(1): "ORGANIZATION" for match in _SECT.finditer(text) if not _NO_SECT & set(match.group(1))}
     types = {
@@ -124,10 +140,26 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     return names, {name.form: types[name.form] for name in names}
 
 
+def _is_named(word: str, kind: str, text: str, known: dict[str, int]) -> bool:
+    if kind == "GEO":
+        return not word.startswith(DETERMINERS) and not is_verb_like_place(word, text)
+    return kind != "PERSON" or is_person(word, text, known, word[0] in SURNAMES, _ACTS, _ROLES)
+
+
+def _is_shown(word: str, kind: str, text: str) -> bool:
+    return kind == "PERSON" and is_shown_as_person(word, text, _ACTS, _ROLES)
+
+
+def _whole(word: str, kind: str) -> str:
+    return cut_adverb(word, DOUBLE_SURNAMES) if kind == "PERSON" else word
+
+
 def _find_people(text: str, tokenizer: Any) -> set[str]:
     """Return the words outside of the dictionary that a verb, a role or "called" shows to be persons."""
     found = Counter(
-        match.group(1) for pattern in (_SUBJECT, _IS, _ROLE_BEFORE, _MET) for match in pattern.finditer(text)
+        cut_adverb(match.group(1), DOUBLE_SURNAMES)
+        for pattern in (_SUBJECT, _IS, _ROLE_BEFORE, _MET)
+        for match in pattern.finditer(text)
     )
     called = {match.group(1) for match in _CALLED.finditer(text)}
     known = tokenizer.tokenizer.FREQ
@@ -212,11 +244,13 @@ def _is_extended(word: str, kinds: dict[str, str], text: str) -> bool:
 def _type_by_ending(word: str, kind: str, text: str) -> str:
     if kind == "PERSON" and len(word) >= 2 and (word[:-1] in SURNAMES | DOUBLE_SURNAMES) and word[-1] in "家氏":
         return "ORGANIZATION"  # 萧家: a clan
+    if kind == "PERSON" and word.endswith(HOUSE_ENDINGS):
+        return "ORGANIZATION"
     if kind == "PERSON" and word.endswith(ORGANIZATION_ENDINGS):
         is_short = len(word) == 2 or _acts(word, text)
         has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
         return "PERSON" if is_short and not has_members else "ORGANIZATION"
-    if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _acts(word, text):
+    if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _is_shown(word, kind, text):
         return (
             "GEO"
             if re.search(rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}的{_H}{{2,4}}[看站坐走说]", text)
@@ -244,6 +278,7 @@ def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) ->
     if _is_of_clan(word):
         return False
     has_surname = (word[0] in SURNAMES and len(word) <= 4) or word[:2] in DOUBLE_SURNAMES
+    has_surname = has_surname or (word[0] in VERB_SURNAMES and len(word) == 3)
     return has_surname or word[-2:] in JOINED_ENDINGS or count >= _MIN_BARE_COUNT
 
 
@@ -348,50 +383,3 @@ def _load_jieba() -> Any:
         tokenizer.tmp_dir = folder
         tokenizer.initialize()
     return jieba.posseg.POSTokenizer(tokenizer)
-
-
-_KANJI = "\u4e00-\u9fff々"
-_KATAKANA = "\u30a1-\u30faー"
-_ADDRESSED = re.compile(
-    rf"([{_KANJI}]{{1,4}}|[{_KATAKANA}]{{2,}}(?:・[{_KATAKANA}]{{2,}})*)"
-    r"(?:さん|さま|ちゃん|くん|氏|様|君|先生|教授|博士|社長|首相|大統領)"
-)
-_FOREIGN = re.compile(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
-_JAPANESE_PLACE = re.compile(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
-_ORGANIZATION = re.compile(
-    rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"
-    r"(?:株式会社|大学|銀行|新聞|省|庁|党|協会|委員会|研究所|病院)"
-)
-_COMMON = words("皆 先 奥 母 父 兄 姉 弟 妹 息子 娘 患者 学生 お客 神 殿 諸 同 両 彼 僕 何 登山 下山 沢山 帰")
-_COUNTRY = re.compile(
-    "|".join(sorted(words("日本 中国 韓国 米国 英国 東京 京都 大阪 北海道 アメリカ イギリス フランス ドイツ イタリア")))
-)
-
-
-def find_japanese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
-    """Find the names in a Japanese document, in reading order, and their types by form.
-
-    A name with a form of address (山田さん, 佐藤氏) is a person; all its occurrences in the document then count.
-    """
-    types: dict[str, str] = {}
-    for pattern, kind in (
-        (_ORGANIZATION, "ORGANIZATION"),
-        (_JAPANESE_PLACE, "GEO"),
-        (_COUNTRY, "GEO"),
-        (_FOREIGN, "PERSON"),
-    ):
-        for match in pattern.finditer(text):
-            if match.group() not in _COMMON and len(match.group()) > 1:
-                types.setdefault(match.group(), kind)
-    for match in _ADDRESSED.finditer(text):
-        if match.group(1) not in _COMMON and len(match.group(1)) > 1:
-            types[match.group(1)] = "PERSON"
-    if not types:
-        return [], {}
-    longest_first = sorted(types, key=lambda form: (-len(form), form))
-    pattern = re.compile("|".join(map(re.escape, longest_first)))
-    names = [
-        Name(match.group(), match.start(), match.end(), bisect_right(starts, match.start()) - 1)
-        for match in pattern.finditer(text)
-    ]
-    return names, {name.form: types[name.form] for name in names}

@@ -13,6 +13,8 @@ SURNAMES = frozenset("""
 温简阮蓝闵童盛刁樊虞房裘缪洪邢裴荣荀封芮靳焦巫甘符景詹卓蔺屠蒙池乔翟申冉庄晏柴瞿阎耿匡寇
 云古柳楚洛慕欧司诸葛穆厉墨曲贝骆聂凌霍翁甄舒屈项祝苗狄米伍季麦殷施尤柯牛倪颜張劉陳楊黃趙吳孫馬鄭謝羅許韓馮鄧蕭葉蘇呂盧鍾譚陸範賈韋鄒龍賀顧錢嚴
 """) - {"\n"}
+VERB_SURNAMES = frozenset("应")
+"""Surnames that nearly always are verbs: they count before a given name of two characters."""
 ADDRESSES = words("先生 老先生 女士 小姐 太太 教授 老师 医生 大夫 博士 总统 主席 经理 师傅 大人 姑娘 老爷")
 NO_NAMES = ADDRESSES | words(
     "大海 后山 高山 家乡 故乡 老家 城里 城市 海上 江湖 山林 天空 大地 世界 人间 下山 上山 进山 出山 进城 出城 回城"
@@ -26,9 +28,11 @@ DOUBLE_SURNAMES = words("""
 """)
 COMMON_WORDS = words("""
 孙女 孙子 哥哥 姐姐 弟弟 妹妹 长大 山脉 大陆 帝国 老者 少爷 小子 丫头 家伙 师傅 师父 徒弟 长老 族长 宗主 弟子 众人 旁人
-族人 家主 掌门 老人 少年 少女 青年 女子 男子 孩子 母亲 父亲 高山 高峰 小镇 小城 大山 黄昏 安静 明白 温柔 毕竟 王朝
+族人 家主 庄主 教主 帮主 城主 寨主 国师
+掌门 老人 少年 少女 青年 女子 男子 孩子 母亲 父亲 高山 高峰 小镇 小城 大山 黄昏 安静 明白 温柔 毕竟 王朝
 """)
 ORGANIZATION_ENDINGS = ("宗", "派", "帮", "盟", "教", "殿", "阁", "拍卖行", "学院", "公司", "佣兵团", "家族", "商会")
+HOUSE_ENDINGS = ("山庄", "客栈", "镖局", "武馆", "药铺", "酒楼", "王府")
 JOINED_ENDINGS = {
     **dict.fromkeys(words("山脉 帝国 大陆 沙漠 森林 王国 平原 峡谷"), "ns"),
     **dict.fromkeys(words("拍卖行 学院 家族 佣兵团 商会 公司 集团"), "nt"),

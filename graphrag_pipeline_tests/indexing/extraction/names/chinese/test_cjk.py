@@ -7,7 +7,7 @@ import pytest
 
 from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.extraction.names.chinese import cjk as cjk_names
-from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names, find_japanese_names
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.query.names import NameIndex
 from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings
@@ -104,17 +104,3 @@ def test_without_jieba_a_chinese_document_has_no_names_and_the_log_gives_the_rea
         assert find_chinese_names(STORY, [0]) == ([], {})
     cjk_names._load_jieba.cache_clear()
     assert "graphrag-pipeline[cjk]" in caplog.text
-
-
-def test_japanese_names_are_found_by_forms_of_address_endings_and_script() -> None:
-    text = (
-        "山田さんは東京都に住んでいる。山田は毎朝、横浜市の会社へ行く。佐藤氏は早稲田大学の教授だ。"
-        "アルベルト・アインシュタインは日本を訪れた。お母さんはコーヒーを飲んだ。"
-    )
-    names, types = find_japanese_names(text, [0])
-    assert types == {
-        "山田": "PERSON", "東京都": "GEO", "横浜市": "GEO", "佐藤": "PERSON", "早稲田大学": "ORGANIZATION",
-        "アルベルト・アインシュタイン": "PERSON", "日本": "GEO",
-    }  # fmt: skip
-    assert [name.form for name in names].count("山田") == 2
-    assert all(text[name.start : name.end] == name.form for name in names)

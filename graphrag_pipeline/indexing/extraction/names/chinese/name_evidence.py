@@ -1,0 +1,133 @@
+"""Chinese words that the segmenter takes for persons, or cuts: whole names, and no verbs or things.
+
+The segmenter's dictionary has words such as 封印 (to seal) as persons, and it cuts 林琅天 after 林琅 because 天 is a
+word too. What surrounds a word in the whole document decides: a person speaks, has a role or stands beside another
+person; a verb takes 了 or 无法; a thing is counted (这封信).
+
+Keep out: names that the segmenter does not see (`cjk.py`, `repeated_names.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+Tagged = tuple[str, str, int]
+"""A word, its word class, and its offset."""
+
+_H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_BESIDE = "[和与跟同及、]"
+_AS_VERB = "[了过着]|[之以]|起来|开来"
+_BEFORE_VERB = "(?:无法|开始|进行|重新|能够|必须|需要|可以|加以|已经?|曾经?|未|再次|[这那一两三几每][道个座层处次种重])"
+_NUMBER = "[这那一两二三四五六七八九十百千几数半每某]"
+_COUNTED = "[声把柄道座条只头股阵片种层次件场所]"
+_MORE_ACTS = "希望|建议|介绍|要求|回应|展示|指出|赞成|强调|宣布|提出|批准|推荐|邀请|擅长|承认|发现|决定"
+_MORE_ROLES = "代表|局长|主席|主任|书记|县长|市长|院长|经理|总裁|秘书|医生|护士|律师|法官|警官|教练|同学|先生|女士"
+_SECTS = "[宗派帮盟教殿阁]"
+_WORD_SURNAMES = frozenset("封古应高安常严温成时方万白黄金石关向易任全席强包花路管解计水平明文毛云双单屈柔连祝冷江洪伍")
+"""Surnames that begin many common words: a name of two characters with one needs a sign of a person."""
+DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另一", "所有")
+"""Beginnings of a phrase for any place: 整个大陆."""
+_ADVERBS = frozenset("曾便也却已又就都只才乃竟仍未即正刚将")
+_JOINED_KINDS = frozenset(["q", "n", "a", "g", "ng", "vg", "ag", "tg", "nr", "j", "b", "zg", "z"])
+_SPLIT_KINDS = frozenset(["v", "n", "a", "ad", "q", "b", "t", "f", "nr", "m"])
+_MAX_SINGLE = 3  # characters of a name with a surname of one character
+
+
+def join_cut_names(tagged: Sequence[Tagged], surnames: Collection[str], known: Mapping[str, int]) -> list[Tagged]:
+    """Join a surname or a name of two characters with the given name that the segmenter cut off: 林琅 + 天, 应 + 玄子.
+
+    A name is joined with the character behind it if that character is a word by itself that cannot follow a name, and
+    always stands there.
+
+    Args:
+        surnames: of one character.
+        known: word -> count in the segmenter's dictionary.
+    """
+    following: dict[str, set[str]] = {}
+    for (word, _, start), (after, kind, place) in pairwise(tagged):
+        if start + len(word) == place:
+            following.setdefault(word, set()).add(_given_end(after, kind, known))
+        else:
+            following.setdefault(word, set()).add("")
+    joined: list[Tagged] = []
+    for word, kind, place in tagged:
+        before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
+        if before and _is_cut(before, surnames) and following.get(before[0]) == {word[0]}:
+            joined[-1] = (before[0] + word[0], "nr", before[2])
+            joined += [(word[1:], "x", place + 1)] if len(word) > 1 else []
+        elif before and before[0] in surnames and before[1] in _SPLIT_KINDS and _is_given(word, kind, surnames, known):
+            joined[-1] = (before[0] + word, "nr", before[2])
+        else:
+            joined.append((word, kind, place))
+    return joined
+
+
+def _given_end(word: str, kind: str, known: Mapping[str, int]) -> str:
+    """Return the character at the start of a word that may end the name before it; "" if it is a word of its own."""
+    if not re.fullmatch(rf"{_H}+", word):
+        return ""
+    if len(word) == 1:
+        return word if kind in _JOINED_KINDS and word not in _ADVERBS else ""
+    return word[0] if len(word) == 2 and not known.get(word) and word[0] not in _ADVERBS else ""
+
+
+def _is_cut(tagged: Tagged, surnames: Collection[str]) -> bool:
+    word, kind, _ = tagged
+    return len(word) == 2 and kind in ("nr", "nrfg") and word[0] in surnames
+
+
+def _is_given(word: str, kind: str, surnames: Collection[str], known: Mapping[str, int]) -> bool:
+    """Whether a word that no dictionary has is a given name whose surname was taken for a word of its own."""
+    return kind == "nr" and len(word) == 2 and not known.get(word) and word[0] not in surnames
+
+
+def cut_adverb(word: str, double_surnames: Collection[str]) -> str:
+    """Return a name without the adverb behind it: 欧阳烈曾 is 欧阳烈."""
+    n_least = 3 if word[:2] in double_surnames else 2
+    return word[:-1] if len(word) > n_least and word[-1] in _ADVERBS else word
+
+
+def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool, acts: str, roles: str) -> bool:
+    """Return whether the document shows a word as a person, or at least not as something else.
+
+    Args:
+        acts, roles: alternatives of a regular expression: what persons do, and what they are called by.
+    """
+    if has_surname and len(word) > _MAX_SINGLE and known.get(word):
+        return False  # 严格管理: a phrase of the dictionary
+    if len(re.findall(f"{_NUMBER}{_COUNTED}?{word}", text)) == text.count(word):
+        return False
+    if len(word) > 2 or (has_surname and word[0] not in _WORD_SURNAMES):
+        return True
+    n_signs, n_others = _count_signs(word, text, acts, roles), _count_other_uses(word, text)
+    return n_signs > n_others if known.get(word) else n_signs >= n_others
+
+
+def _count_signs(word: str, text: str, acts: str, roles: str) -> int:
+    """Return how often a word does what persons do, has a role, or stands beside 和."""
+    follows = rf"{word}(?={acts}|{_MORE_ACTS}|{_BESIDE}{_H})"
+    return len(re.findall(rf"{follows}|(?:{roles}|{_MORE_ROLES}|{_BESIDE}){word}", text))
+
+
+def _count_other_uses(word: str, text: str) -> int:
+    return len(re.findall(rf"{word}(?={_AS_VERB})|{_BEFORE_VERB}{word}|的{word}", text))
+
+
+def is_verb_like_place(word: str, text: str) -> bool:
+    """Return whether a place of the dictionary is a verb each time: 新建六所小学."""
+    n_as_verb = len(re.findall(rf"{word}(?:[了过着]|{_NUMBER}{_H})", text))
+    return len(word) == 2 and n_as_verb == text.count(word)
+
+
+def find_sects(words: Collection[str], text: str) -> dict[str, str]:
+    """Return word -> sect, for words that the same ending of a sect always follows: 血月 -> 血月教."""
+    after = {word: set(re.findall(f"{word}(.?)", text)) for word in words}
+    return {word: word + min(last) for word, last in after.items() if len(last) == 1 and re.match(_SECTS, min(last))}
+
+
+def is_shown_as_person(word: str, text: str, acts: str, roles: str) -> bool:
+    """Return whether persons' signs outnumber the places: 和林震山, although 在林震山 looks like a mountain."""
+    as_place = len(re.findall(rf"(?:登上|来到|位于|前往|回到|到达|抵达|走进|进了|去了){word}", text))
+    return _count_signs(word, text, acts, roles) > as_place

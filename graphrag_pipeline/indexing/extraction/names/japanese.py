@@ -1,0 +1,58 @@
+"""Names in Japanese: before a form of address, by the endings of places and organizations, and in katakana.
+
+No package is needed. Keep out: Chinese (`chinese/cjk.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+
+_KANJI = "\u4e00-\u9fff々"
+_KATAKANA = "\u30a1-\u30faー"
+_ADDRESSED = re.compile(
+    rf"([{_KANJI}]{{1,4}}|[{_KATAKANA}]{{2,}}(?:・[{_KATAKANA}]{{2,}})*)"
+    r"(?:さん|さま|ちゃん|くん|氏|様|君|先生|教授|博士|社長|首相|大統領)"
+)
+_FOREIGN = re.compile(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
+_JAPANESE_PLACE = re.compile(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
+_ORGANIZATION = re.compile(
+    rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"
+    r"(?:株式会社|大学|銀行|新聞|省|庁|党|協会|委員会|研究所|病院)"
+)
+_COMMON = words("皆 先 奥 母 父 兄 姉 弟 妹 息子 娘 患者 学生 お客 神 殿 諸 同 両 彼 僕 何 登山 下山 沢山 帰")
+_COUNTRY = re.compile(
+    "|".join(sorted(words("日本 中国 韓国 米国 英国 東京 京都 大阪 北海道 アメリカ イギリス フランス ドイツ イタリア")))
+)
+
+
+def find_japanese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[str, str]]:
+    """Find the names in a Japanese document, in reading order, and their types by form.
+
+    A name with a form of address (山田さん, 佐藤氏) is a person; all its occurrences in the document then count.
+    """
+    types: dict[str, str] = {}
+    for pattern, kind in (
+        (_ORGANIZATION, "ORGANIZATION"),
+        (_JAPANESE_PLACE, "GEO"),
+        (_COUNTRY, "GEO"),
+        (_FOREIGN, "PERSON"),
+    ):
+        for match in pattern.finditer(text):
+            if match.group() not in _COMMON and len(match.group()) > 1:
+                types.setdefault(match.group(), kind)
+    for match in _ADDRESSED.finditer(text):
+        if match.group(1) not in _COMMON and len(match.group(1)) > 1:
+            types[match.group(1)] = "PERSON"
+    if not types:
+        return [], {}
+    longest_first = sorted(types, key=lambda form: (-len(form), form))
+    pattern = re.compile("|".join(map(re.escape, longest_first)))
+    names = [
+        Name(match.group(), match.start(), match.end(), bisect_right(starts, match.start()) - 1)
+        for match in pattern.finditer(text)
+    ]
+    return names, {name.form: types[name.form] for name in names}

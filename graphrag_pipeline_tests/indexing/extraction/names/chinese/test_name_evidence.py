@@ -1,0 +1,55 @@
+"""Whole Chinese names, and words that look like names, by what the document shows; jieba is needed."""
+
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
+from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import cut_adverb, find_sects
+
+pytest.importorskip("jieba")
+
+
+def find(text: str) -> dict[str, str]:
+    return find_chinese_names(text, [0])[1]
+
+
+def people(text: str) -> set[str]:
+    return {name for name, kind in find(text).items() if kind == "PERSON"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("林琅天冷笑一声，转身走向擂台。众人屏住呼吸。", {"林琅天"}),  # cut after 林琅, which is a word
+        ("这一战，林啸击败了林琅天。林琅天是百年难遇的天才。", {"林啸", "林琅天"}),
+        ("林琅天拜应玄子为师，学习封印之术。三年以后，他封印了北荒的妖王。", {"林琅天", "应玄子"}),
+        ("她的父亲欧阳烈曾是道宗的长老，欧阳明月从小跟着父亲学医。", {"欧阳烈", "欧阳明月"}),
+        ("会议由主席刘振华主持。刘振华说，严格管理是关键。", {"刘振华"}),
+        ("你去一趟，把这封信交给苏小荷。苏小荷收好书信。", {"苏小荷"}),
+    ],
+)
+def test_a_name_is_whole_and_a_verb_or_a_thing_is_no_name(text: str, expected: set[str]) -> None:
+    assert people(text) == expected
+
+
+def test_a_word_that_may_be_a_surname_needs_a_sign_of_a_person() -> None:
+    seals = "古老的封印在石殿深处，谁也无法打开。封印松动的消息传来。"
+    assert not people(seals)
+    assert people("家长代表黄敏也在会上发言，黄敏希望延长服务时间。") == {"黄敏"}
+
+
+def test_a_person_whose_name_ends_like_a_mountain_is_no_place() -> None:
+    text = "林琅天的祖父林震山接待了他们。林震山说，封印正是出自他手。林琅天跪在林震山闭关的石门外。"
+    assert find(text)["林震山"] == "PERSON"
+
+
+def test_a_sect_is_whole_and_any_place_is_no_place() -> None:
+    text = "温如玉投靠了血月教。从此以后，血月教散了，整个大陆都安静下来。温如玉说，他不后悔。"
+    assert find(text) == {"温如玉": "PERSON", "血月教": "ORGANIZATION"}
+    assert find_sects(["血月"], "血月教散了，血月出来了") == {}
+
+
+def test_an_adverb_is_cut_only_from_a_name_that_stays_whole() -> None:
+    doubles = {"欧阳"}
+    assert [cut_adverb(word, doubles) for word in ("欧阳烈曾", "欧阳正", "林啸便", "林正")] == [
+        "欧阳烈", "欧阳正", "林啸", "林正",
+    ]  # fmt: skip
