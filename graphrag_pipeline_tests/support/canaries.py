@@ -6,6 +6,7 @@ number, and metadata. Keep out: assertions.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -30,6 +31,9 @@ _OPEN = (
     "{b} visited {a} at {place}. {a} and {b} founded the school of {place} in 1843.",
     "{a} works for {b}. {b} owns a house in {place}, and {a} rents a room there.",
 )
+N_WORDS = 6
+"""Words of a canary."""
+MAX_CANARIES = 1_000
 _SYLLABLES = ("zor", "vex", "qua", "lim", "tarn", "obb", "ury", "kesh", "wix", "pol", "drun", "yth")
 
 
@@ -49,19 +53,38 @@ class Canary:
 
 
 def make_canaries(n: int, seed: int = 7) -> list[Canary]:
-    """Return canaries with distinct random words."""
-    draw, used = random.Random(seed), set[str]()
+    """Return canaries with random words; each word and number is distinct, and none is a part of another one.
 
-    def word() -> str:
-        while (made := "".join(draw.sample(_SYLLABLES, 4)).capitalize()) in used:
-            pass
-        used.add(made)
-        return made
-
+    Args:
+        n: at most `MAX_CANARIES`.
+    """
+    if n > MAX_CANARIES:
+        raise ValueError(f"{n:,} canaries need more words than there are; ask for at most {MAX_CANARIES:,}")
+    draw = random.Random(seed)
+    words = _draw_words(draw, N_WORDS * n)
+    numbers = draw.sample(range(10**8, 10**9), n)  # of equal length, so none is a part of another one
     return [
-        Canary(f"{word()} {word()}", f"{word()} {word()}", word(), str(draw.randrange(10**8, 10**9)), f"PX-{word()}")
-        for _ in range(n)
+        Canary(f"{a} {b}", f"{c} {d}", place, str(number), f"PX-{project}")
+        for (a, b, c, d, place, project), number in zip(_groups(words), numbers, strict=True)
     ]
+
+
+def _groups(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the words of each canary."""
+    return (words[start : start + N_WORDS] for start in range(0, len(words), N_WORDS))
+
+
+def _draw_words(draw: random.Random, n: int) -> list[str]:
+    """Return words of four different syllables in random order, none of them a part of another one."""
+    every = ["".join(parts) for parts in itertools.permutations(_SYLLABLES, 4)]
+    draw.shuffle(every)
+    kept: list[str] = []
+    for word in every:
+        if len(kept) == n:
+            break
+        if not any(word in other or other in word for other in kept):
+            kept.append(word)
+    return [word.capitalize() for word in kept]
 
 
 def restricted_row(canary: Canary, number: int) -> dict[str, Any]:
@@ -221,8 +244,8 @@ def list_tool_calls(words: Sequence[str], keys: Sequence[str]) -> Iterator[Asked
         )
 
 
-WITHHELD = ("/metrics", "/costs", "/evaluations", "/snapshots")
-"""Routes that show less, or nothing, to principals with filters: facts of the server, of money, and of history."""
+WITHHELD = ("/metrics", "/costs", "/evaluations", "/snapshots", "/unread-documents")
+"""Routes that show less, or nothing, to principals with filters: facts of the server, money, history and files."""
 _VARYING = re.compile(r'\\?"(seconds|created)\\?": ?[0-9.e-]+|\bchatcmpl-[0-9a-f]+|127\.0\.0\.1:\d+|\b[0-9a-f]{16}\b')
 
 
