@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.caller import Caller, embedder_for
@@ -148,6 +149,14 @@ class IndexReader(SnapshotReader):
     def _document_rows(self) -> np.ndarray:
         return document_rows(self.snapshot)
 
+    @property
+    def documents_of_units(self) -> np.ndarray:
+        """Numbers that are equal for text units of one document, int32 (n text units,); -1 if an import has none."""
+        key = ("text_units", "number of the document")
+        if key not in self._columns:
+            self._columns[key] = _number(self.snapshot.table("text_units")["document_id"])
+        return self._columns[key]
+
     @functools.cached_property
     def nothing_to_read(self) -> str:
         """The reason why no question can be answered: no documents, or none that matches the filters; else ""."""
@@ -208,6 +217,15 @@ class IndexReader(SnapshotReader):
                 "this index was opened without a root, so it has no chat model; open it with `GraphIndex.open`"
             )
         return self._root
+
+
+def _number(values: pa.ChunkedArray) -> np.ndarray:
+    """Return a number for each distinct text, int32 (n,); -1 for "" and null."""
+    import pyarrow.compute as pc
+
+    found = pc.if_else(pc.equal(values, ""), None, values).combine_chunks().dictionary_encode().indices
+    numbers: np.ndarray = found.fill_null(-1).to_numpy()
+    return numbers
 
 
 def _check_fingerprint(snapshot: Snapshot, settings: Settings, embedder: Embedder) -> None:

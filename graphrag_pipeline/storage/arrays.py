@@ -185,9 +185,9 @@ class Sentences(ArrayFolder):
         size, starts = found.shape[1], np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         buffer, ends = found.data.cast("B"), [*starts[1:].tolist(), len(rows)]
         file, before = self._vector_file
-        for start, end, row in zip(starts.tolist(), ends, rows[starts].tolist(), strict=True):
-            part = buffer[start * size : end * size]
-            if os.preadv(file.fileno(), [part], before + row * size) < len(part):
+        number, read, wholes = file.fileno(), os.preadv, (before + size * rows[starts]).tolist()
+        for start, end, place in zip((size * starts).tolist(), [size * end for end in ends], wholes, strict=True):
+            if read(number, [buffer[start:end]], place) < end - start:
                 raise files.read_error(Path(file.name), EOFError("it ends too early"))
         return found
 

@@ -71,7 +71,8 @@ def _simple_words(name: str) -> list[str]:
 
 def hash_strings(values: Iterable[str]) -> np.ndarray:
     """Return the 64-bit BLAKE2b hashes of strings, uint64 (n,)."""
-    digests = (hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest() for value in values)
+    hashed = hashlib.blake2b
+    digests = [hashed(value.encode("utf-8", "surrogatepass"), digest_size=8).digest() for value in values]
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
 from graphrag_pipeline.text.tokens import count_tokens
@@ -26,6 +28,28 @@ def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
         "Marley was dead:",
         "to begin with.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("Dead.", "Dead."),
+        ("a b\0c", "a b\0c"),
+        (" a", "a"),
+        ("a ", "a"),
+        ("a  b", "a b"),
+        ("a\n\tb", "a b"),
+        ("a\u2028b\u00a0c", "a b c"),
+        ("a|b", "a/b"),
+        ("\0 a", "\0 a"),
+        (" ", ""),
+    ],
+)  # fmt: skip
+def test_each_cell_is_on_one_line_without_outer_space_and_delimiter(text, cell):
+    [entity] = CONTEXT.entities
+    for before, after in (("PERSON", "PERSON"), (" x", "x")):  # a cell beside it that is written as it is, or is not
+        shown = render_context(Context(entities=(replace(entity, type=before, description=text),)))
+        assert shown.split("\n")[2:] == [f"7|MARLEY|{after}|{cell}|3"]
 
 
 def test_readers_of_an_answer_see_what_the_model_was_not_shown_and_what_it_invented(carol):

@@ -27,7 +27,7 @@ import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
-from graphrag_pipeline.query.selection.hybrid_ranking import documents_of, to_one, weigh_repeats
+from graphrag_pipeline.query.selection.hybrid_ranking import to_one, weigh_repeats
 from graphrag_pipeline.query.selection.pagerank import MAX_UNITS, make_seeds, score_by_pagerank
 from graphrag_pipeline.query.selection.pagerank_subgraph import Seeds
 from graphrag_pipeline.storage.arrays import distinct, expand_rows
@@ -66,7 +66,7 @@ def rank_with_graph(
     basic[np.searchsorted(units, seeds.text_units)] = to_one(seeds.unit_weights)
     joined = seeds.pagerank_share * pagerank + (1 - seeds.pagerank_share) * basic
     order = _by_score(units, joined)
-    joined[order] = weigh_repeats(joined[order], documents_of(index, units[order]))
+    joined[order] = weigh_repeats(joined[order], index.documents_of_units[units[order]])
     order = _by_score(units, joined)
     order = _put_first(order, _find_first(index, named, seeds, units, pagerank))
     return units[order], _falling(joined[order])
@@ -101,7 +101,7 @@ def _find_first(
     bridges = _find_bridges(mentions, seeds, units)
     bridges = bridges[~np.isin(bridges, leading)]
     bridges = bridges[_by_score(units[bridges], pagerank[bridges])]
-    documents = documents_of(index, units[np.r_[leading, bridges]])
+    documents = index.documents_of_units[units[np.r_[leading, bridges]]].tolist()
     is_first = [document not in documents[:place] for place, document in enumerate(documents)]
     return np.r_[leading, bridges[is_first[len(leading) :]][:N_BRIDGES]]
 

@@ -28,7 +28,7 @@ out. Words such as "where" and "did" are rare in texts, so BM25 would give them 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def _rank_found(
     fused = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows.scores)
     nearness = np.array([near.get(unit_id, 0.0) for unit_id in ids])
     order = np.lexsort((-nearness, -fused))  # ties stay in the order of ids
-    scores = weigh_repeats(fused[order], documents_of(index, rows[order]))
+    scores = weigh_repeats(fused[order], index.documents_of_units[rows[order]])
     ranked = [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
     return [*ranked, *_follow(ranked, found_by_words, found_near)][:k]
 
@@ -96,26 +96,19 @@ def _follow(ranked: ScoredIds, by_words: ScoredIds, near: ScoredIds) -> ScoredId
     return [(unit_id, lowest * score / highest) for unit_id, score in rest.items() if unit_id not in known]
 
 
-def documents_of(index: IndexReader, rows: np.ndarray) -> list[str]:
-    """Return the id of each text unit's document, "" if an import has none."""
-    return [unit["document_id"] or "" for unit in index.snapshot.take("text_units", rows, ["document_id"])]
-
-
-def weigh_repeats(scores: np.ndarray, documents: Sequence[str]) -> np.ndarray:
+def weigh_repeats(scores: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Multiply the score of each text unit whose document has one before it by the module's factor.
 
     Args:
         scores: float (n,), best first.
-        documents: id of each text unit's document; "" is unknown, and no repetition.
+        documents: number of each text unit's document; -1 is unknown, and no repetition.
     """
-    n_others = max(len({document for document in documents if document}) - 1, 0)
+    known, first = np.unique(documents, return_index=True)
+    n_others = max(int((known >= 0).sum()) - 1, 0)
     factor = 1 - REPEAT_LOSS * n_others / (n_others + HALF_LOSS)
-    seen: set[str] = set()
-    factors = []
-    for document in documents:
-        factors.append(factor if document and document in seen else 1.0)
-        seen.add(document)
-    return np.round(scores * factors, 6)
+    is_repeated = documents >= 0
+    is_repeated[first] = False
+    return np.round(scores * np.where(is_repeated, factor, 1.0), 6)
 
 
 def searched_words(question: str) -> str:

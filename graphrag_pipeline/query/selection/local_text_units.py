@@ -171,11 +171,11 @@ def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     sentences = index.snapshot.sentences
     sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
     positions, places = expand_rows(sentences.indptr, rows)
-    scales, vectors = sentences.scales[places], sentences.read_vectors(places)
+    scales, vectors = sentences.scales[places], sentences.read_vectors(places).astype(np.float32)
     bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
     # A product per text unit is faster than one `reduceat` over all.
     for place, (start, end) in enumerate(itertools.pairwise(bounds)):
-        np.dot(scales[start:end], vectors[start:end].astype(np.float32), out=sums[place])
+        np.dot(scales[start:end], vectors[start:end], out=sums[place])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return sums / np.where(lengths > 0, lengths, 1)
 

@@ -135,5 +135,6 @@ class _Segment:
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Read vectors from the file; a mapped row would load the 64 kB around it into memory."""
         size = 4 * self._dimensions
-        parts = [os.pread(self._vectors.fileno(), size, row * size) for row in rows.tolist()]
+        number, read = self._vectors.fileno(), os.pread
+        parts = [read(number, size, place) for place in (size * rows).tolist()]
         return np.frombuffer(b"".join(parts), dtype=np.float32).reshape(-1, self._dimensions)

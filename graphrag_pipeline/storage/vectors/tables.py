@@ -45,6 +45,20 @@ def _begin(awaited: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
     return asyncio.run_coroutine_threadsafe(awaited, LOOP.loop).result
 
 
+async def _collect(query: Any, n_rows: int) -> pa.Table:
+    """Return the rows of a query, at most `n_rows`; the end of its results is not waited for once it has so many.
+
+    Every wait is a change of threads, for which other requests hold Python's lock.
+    """
+    reader, batches, n_found = await query.to_batches(), [], 0
+    async for batch in reader:
+        batches.append(batch)
+        n_found += len(batch)
+        if n_found >= n_rows:
+            break
+    return pa.Table.from_batches(batches, reader.schema)
+
+
 async def _open_async(folder: Path, name: str) -> Any:
     import lancedb
 
@@ -109,8 +123,9 @@ class VectorTable:
         if ids is not None:
             query = query.where(f"id IN ({quote_ids(ids)})")
         if self._is_indexed and self._rows is not None:
-            query = query.limit(_N_REFINED * k).select(["_distance"]).with_row_id()
-            return functools.partial(self._refine, _begin(query.to_arrow()), self._rows, vector, k)
+            n_rows = _N_REFINED * k
+            query = query.limit(n_rows).select(["_distance"]).with_row_id()
+            return functools.partial(self._refine, _begin(_collect(query, n_rows)), self._rows, vector, k)
         if self._is_indexed:
             query = query.refine_factor(_N_REFINED)
         return functools.partial(self._sort_near, _begin(query.limit(k).select(["id", "_distance"]).to_arrow()))

@@ -27,15 +27,15 @@ def test_words_decide_before_vectors() -> None:
 
 
 def test_a_further_text_unit_of_a_document_counts_less_than_the_first_of_another() -> None:
-    scores = weigh_repeats(np.array([1.0, 0.9, 0.8, 0.7]), ["long", "long", "short", "long"])
+    scores = weigh_repeats(np.array([1.0, 0.9, 0.8, 0.7]), np.array([4, 4, 1, 4]))
     factor = 1 - REPEAT_LOSS / (1 + HALF_LOSS)
     assert scores.tolist() == pytest.approx([1.0, 0.9 * factor, 0.8, 0.7 * factor])
-    assert weigh_repeats(np.array([1.0, 0.9]), ["", ""]).tolist() == [1.0, 0.9]  # an import without documents
+    assert weigh_repeats(np.array([1.0, 0.9]), np.array([-1, -1])).tolist() == [1.0, 0.9]  # an import without documents
 
 
 def test_a_repetition_counts_the_less_the_more_documents_there_are() -> None:
     def last_of(n_documents: int) -> float:
-        documents = [*map(str, range(n_documents)), "0"]
+        documents = np.array([*range(n_documents), 0])
         return float(weigh_repeats(np.ones(len(documents)), documents)[-1])
 
     assert last_of(1) == 1.0  # every text unit is of one document
