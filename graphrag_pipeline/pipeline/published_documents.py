@@ -151,11 +151,18 @@ class PublishedDocuments:
         return [key.split("/")[1] for key in sorted(self._manifest.heads) if key.startswith("documents/")]
 
     def _read(self, table: str, bucket: str) -> pa.Table:
-        found = self._manifest.heads.get(f"{table}/{bucket}", {"files": []})
-        stored = tuple(
-            StoredFile(file["name"], file.get("n_rows", 0), file.get("n_bytes", 0)) for file in found["files"]
-        )
-        return self._tables.read_head(Head(table, bucket, stored, "", "", {}, {}))
+        return read_published(self._tables, self._manifest, table, bucket)
+
+
+def read_published(tables: TableStore, manifest: Manifest, table: str, partition: str) -> pa.Table:
+    """Return the rows of a stage partition that a snapshot was joined from; no rows if it was joined without it.
+
+    Raises:
+        DamagedFileError: a file of it is gone or damaged.
+    """
+    found = manifest.heads.get(f"{table}/{partition}", {"files": []})
+    stored = tuple(StoredFile(file["name"], file.get("n_rows", 0), file.get("n_bytes", 0)) for file in found["files"])
+    return tables.read_head(Head(table, partition, stored, "", "", {}, {}))
 
 
 def _number_again(names: Sequence[str]) -> list[str]:

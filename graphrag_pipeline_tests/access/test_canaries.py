@@ -50,6 +50,7 @@ def world(tmp_path_factory) -> Iterator[World]:
     for name, rows in (("all", canaries.mix(open_rows, secret)), ("alone", open_rows)):
         root = make_root(folder / name, {})
         canaries.write_rows(root.path, rows)
+        (root.path / "input" / "unread.txt").write_bytes(b"")
         build_tables(root, tuple(ALL_STAGES))
         roots[name] = root
     path = folder / "access.yaml"
@@ -97,6 +98,14 @@ def test_every_answer_is_that_of_a_root_without_the_canaries(world):
         ("entities", 200),
         ("documents", 200),
     } <= statuses
+
+
+def test_of_documents_that_could_not_be_read_only_the_reader_of_the_root_is_told(world):
+    asked = canaries.Asked("GET", "/unread-documents")
+    answers = [canaries.send(world.server.client, asked, key)[1] for key in (world.whole, world.restricted)]
+    of_all, of_part = map(json.loads, answers)
+    assert [one["path"] for one in of_all["unread"]] == ["unread.txt"] and not of_all["is_withheld"]
+    assert (of_part["unread"], of_part["total"], of_part["is_withheld"]) == ([], 0, True)
 
 
 def test_with_the_right_every_canary_is_found(world):

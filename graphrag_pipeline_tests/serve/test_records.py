@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphrag_pipeline_tests.support.roots import CAROL
-from graphrag_pipeline_tests.support.serving import RunningServer
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
+from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 
 def get(server: RunningServer, path: str, **params: Any) -> dict[str, Any]:
@@ -94,6 +96,21 @@ def test_documents_have_exact_text_mentions_and_text_units(server: RunningServer
         assert text[unit["start"] : unit["end"]] == unit["text"]
     refused = server.client.get(f"/documents/{listed[0]['number']}/text", params={"start": 9, "end": 3})
     assert refused.status_code == 400
+
+
+def test_documents_that_could_not_be_read_are_listed_with_the_reason(tmp_path: Path) -> None:
+    bad = {"empty.txt": "", "list.json": "[1, 2]", "deep/broken.json": "{"}
+    root = make_root(tmp_path / "carol", {"one.txt": CAROL["one.txt"], **bad})
+    build_tables(root, tuple(ALL_STAGES))
+    with running_server({"carol": root.path}) as server:
+        found = get(server, "/unread-documents")
+        assert [one["path"] for one in found["unread"]] == sorted(bad) and found["total"] == len(bad)
+        assert all(one["problem"] and not one["note"] for one in found["unread"])
+        assert found["unread"][1] == {**found["unread"][1], "problem": "empty", "n_bytes": 0, "record": ""}
+        assert not found["is_withheld"]
+        part = get(server, "/unread-documents", limit=1, offset=1)
+        assert (part["unread"], part["total"]) == (found["unread"][1:2], len(bad))
+        assert [one["path"] for one in get(server, "/documents")["documents"]] == ["one.txt"]
 
 
 def test_filters_hide_records_of_other_documents(server: RunningServer) -> None:

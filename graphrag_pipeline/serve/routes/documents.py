@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from graphrag_pipeline.inspection.unread_documents import UnreadDocument, list_unread_documents
 from graphrag_pipeline.reading.document_text import read_mentions, read_text, read_text_unit
 from graphrag_pipeline.reading.documents import read_document
 from graphrag_pipeline.reading.facets import count_facets
@@ -20,6 +21,7 @@ from graphrag_pipeline.serve.api_route import (
     ApiRoute,
     FilteredQuery,
     PagedQuery,
+    RootQuery,
     SearchText,
     filtered,
 )
@@ -41,6 +43,24 @@ class DocumentList(Answered):
 
     documents: tuple[DocumentRow, ...]
     total: int
+
+
+class UnreadQuery(RootQuery):
+    """A request for a part of the list of documents that could not be read."""
+
+    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most documents.")
+    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="Documents to skip.")
+
+
+class UnreadList(Answered):
+    """Documents that the snapshot lacks because they could not be read, then those that were read with a note."""
+
+    unread: tuple[UnreadDocument, ...]
+    total: int
+    is_withheld: bool = Field(
+        description="Whether the list is empty because of the filters of your key: of a document that could not be "
+        "read, it is not known whether it passes them."
+    )
 
 
 class DocumentAnswer(Answered):
@@ -99,6 +119,13 @@ def _documents(call: ApiCall, lease: IndexLease) -> Any:
     return lease.answer(documents=found, total=total)
 
 
+def _unread(call: ApiCall, lease: IndexLease) -> Any:
+    query: UnreadQuery = call.query
+    found = list_unread_documents(lease.root.tables, lease.index.snapshot.manifest) if lease.is_whole else []
+    part = found[query.offset : query.offset + query.limit]
+    return lease.answer(unread=part, total=len(found), is_withheld=not lease.is_whole)
+
+
 def _document(call: ApiCall, lease: IndexLease) -> Any:
     return lease.answer(document=read_document(filtered(call, lease), call.path["key"], call.query.limit))
 
@@ -124,6 +151,8 @@ def _facets(call: ApiCall, lease: IndexLease) -> Any:
 
 ROUTES = (
     ApiRoute("GET", "/documents", _documents, DocumentList, "List documents.", "documents", DocumentsQuery),
+    ApiRoute("GET", "/unread-documents", _unread, UnreadList,
+             "List documents that could not be read, or were read with a note.", "documents", UnreadQuery),
     ApiRoute("GET", "/documents/{key}", _document, DocumentAnswer, "Show a document in full.", "documents",
              RecordQuery, path_params=_NAMED),
     ApiRoute("GET", "/documents/{key}/text", _text, TextAnswer, "Return a part of a document's text.", "documents",

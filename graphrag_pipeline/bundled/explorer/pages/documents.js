@@ -3,12 +3,13 @@
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
 import { visible } from "../core/text.js";
-import { count, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
+import { count, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
 import { MarkedText } from "../parts/marked_text.js";
 import { Search } from "../parts/search.js";
 
 const LIMIT = 50;
 const PART = 20000;
+const MOST_UNREAD = 200;
 const SORTS = { number: "Order of reading", title: "Title", path: "Path", date: "Newest first" };
 
 export default function Documents({ at }) {
@@ -17,11 +18,15 @@ export default function Documents({ at }) {
 }
 
 class List extends Loaded {
-  request({ at: { params } }) {
-    return get("/documents", { search: params.search, sort: params.sort, limit: LIMIT, offset: params.offset });
+  async request({ at: { params } }) {
+    const unread = params.search || params.offset ? null : get("/unread-documents", { limit: MOST_UNREAD }).catch((error) => ({ error }));
+    const [list, rest] = await Promise.all([
+      get("/documents", { search: params.search, sort: params.sort, limit: LIMIT, offset: params.offset }), unread,
+    ]);
+    return { ...list, rest };
   }
 
-  show({ documents, total }) {
+  show({ documents, total, rest }) {
     const { params } = this.props.at;
     return html`<${Title}>Documents</>
       <${Search} page="documents" params=${params} sorts=${SORTS} label="Title or path" />
@@ -33,8 +38,23 @@ class List extends Loaded {
         ["Date", (one) => visible(one.creation_date ?? "")],
         ["Metadata", (one) => visible(Object.entries(one.metadata ?? {}).map(([key, value]) => `${key}: ${show(value)}`).join(", "))],
       ]} />
-      <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("documents", "", { ...params, offset })} />`;
+      <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("documents", "", { ...params, offset })} />
+      ${rest && html`<${Unread} of=${rest} />`}`;
   }
+}
+
+/** The documents that the snapshot lacks, and those read with a note; nothing if each was read. */
+function Unread({ of: { unread, total, error } }) {
+  if (error) return html`<h2>Not read</h2><${Problem} error=${error} />`;
+  if (!total) return "";
+  return html`<h2>Not read, or read with a note</h2>
+    <${Table} label="Documents that were not read, or read with a note" rows=${unread} columns=${[
+      ["Path", (one) => visible(one.path + (one.record ? ` # ${one.record}` : ""))],
+      ["Status", (one) => (one.problem ? "not read" : "indexed, with a note")],
+      ["Reason or note", (one) => visible(one.problem || one.note), "long"],
+      ["Bytes", (one) => number(one.n_bytes), "number"],
+    ]} />
+    ${total > unread.length && html`<p class="count">The first ${number(unread.length)} of ${number(total)}. \`graphrag-pipeline status\` lists those of the input folder.</p>`}`;
 }
 
 function show(value) {
