@@ -173,7 +173,6 @@ class ChatSender:
                 raise
             smaller = self._learn(error.problem, PromptSize(count_prompt(turns), cap), key)
             sent = await self._post(turns, more, smaller, key, caller, on_token)
-        self._raise_if_window_ended(sent, size, key)
         if self._learned.note_thoughts(sent.n_reasoning, sent.value.is_cut and not sent.value.text.strip()):
             _LOG.info("%s thinks before it writes: its replies get more tokens from now on", self._settings.model)
             if sent.value.is_cut and cap is not None:
@@ -195,7 +194,10 @@ class ChatSender:
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
         body = {"messages": list(turns), **more}
         sent = await self._post_watched(body, key, expected, caller, on_token, cap)
-        self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
+        if sent.usage.prompt_tokens != expected.prompt_tokens:  # it is the endpoint's count, not the estimate
+            self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
+            if sent.value.is_cut and self._learned.window.has_cut(size, sent.usage):
+                self._raise_too_long(size, key, n_counted=sent.usage.prompt_tokens)
         self._note_silent_cut(turns, sent.usage.prompt_tokens, expected.prompt_tokens)
         self._learned.longest_completion = max(longest, sent.usage.completion_tokens)
         return sent
@@ -266,11 +268,6 @@ class ChatSender:
         if left >= least_reply(window, size.cap) and (size.cap is None or size.cap > left):
             return replace(size, cap=left)
         self._raise_too_long(size, key, problem)
-
-    def _raise_if_window_ended(self, sent: Sent[Completion], size: PromptSize, key: str) -> None:
-        """Raise if the window cut a reply to less than its room: the model counts more tokens than were expected."""
-        if sent.value.is_cut and self._learned.window.has_cut(size, sent.usage):
-            self._raise_too_long(size, key, n_counted=sent.usage.prompt_tokens)
 
     def _raise_too_long(
         self, size: PromptSize, key: str, problem: Problem | None = None, n_counted: int | None = None

@@ -198,6 +198,19 @@ def test_a_prompt_that_leaves_its_reply_a_few_tokens_is_made_shorter(tmp_path: P
     assert all((call.body or {})["max_tokens"] >= least_reply(1000, 400) for call in server.calls)
 
 
+def test_a_cut_reply_without_a_token_count_is_no_sign_that_the_window_ended(tmp_path: Path) -> None:
+    """The count is then an estimate, which is too high: 1,003 for 606 tokens."""
+
+    def answer(request: ReceivedRequest) -> Reply:
+        return Reply(FACT, "length", prompt_tokens=-1)  # no count
+
+    with running_model_server(answer) as server:
+        chat = chat_model(server.base_url, tmp_path, max_reply_tokens=400, context_window=1000)
+        for question in ("word " * 600, "Again: " + "word " * 600):
+            assert complete(chat, ask(question, keep_whole=str)).is_cut
+        assert min((call.body or {})["max_tokens"] for call in server.calls) > 290
+
+
 def test_an_endpoint_that_lists_no_window_works_without(tmp_path: Path) -> None:
     with running_model_server(lambda request: FACT) as server:
         chat = chat_model(server.base_url, tmp_path, context_window="read")
