@@ -95,7 +95,7 @@ MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king p
 HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
-archbishop cardinal rev reverend cllr father brother sister uncle cousin captain capt colonel col general gen major
+archbishop cardinal rev reverend cllr pcso father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
 mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
@@ -144,7 +144,8 @@ inquired observed remarked added continued told tells sighed laughed smiled nodd
 growled pursued faltered interposed resumed explained argued insisted admitted wrote recalled joked who whom presided
 detto déclaré écrit dicho sagte meinte fragte schrieb starb dijo afirmó nació escribió murió disse dichiarò nacque
 scrisse dipinse naquit écrivit resigned died married studied taught testified graduated sang wept knelt frowned
-shrugged grinned beckoned bowed glided stared gazed glanced shuddered sobbed
+shrugged grinned beckoned bowed glided stared gazed glanced shuddered sobbed thinks believes wonders wondered
+regretted rang
 """)
 # After "X's": X is a person.
 BODY = words("hand hands eyes voice shoulder shoulders lips cheek cheeks knees hair forehead throat")
@@ -203,7 +204,7 @@ srl sarl se kg kgaa nv bv bank university college school institute institution a
 bureau board cabinet centre center commission committee congress corps council court department federation force
 forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
 party police press senate service services society syndicate times tribunal tribune trust union club fc
-airlines airways motors
+airlines airways motors legion band choir highways
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
 labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
@@ -247,7 +248,8 @@ street road lane avenue square boulevard drive town city village county province
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
-cathedral abbey inn temple plaza kingdom republic empire prison falls creek cape glacier plateau plains highway heights
+cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
+plains highway heights
 """)
 PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").

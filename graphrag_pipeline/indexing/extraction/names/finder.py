@@ -89,6 +89,7 @@ _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _SAINTS = frozenset({"ST", "SAINT"})
+_IN_CODE = regex.compile(r"\d/$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
@@ -269,6 +270,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces)
     word = pieces[0]
+    if _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start):
+        return False  # "25/01834/HOU"
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False
     if evidence.is_common(word) or evidence.is_adjective(word.key):

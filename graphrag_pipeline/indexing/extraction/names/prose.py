@@ -69,6 +69,7 @@ _SIGN = regex.compile(
 )
 _RULE = regex.compile(r"(.)\1*+|\|.*\|", regex.DOTALL)  # an underline, a row of a table
 _ADDRESS = regex.compile(r"<[^<>\s]+@[^<>\s]+>|\w+://\S+")
+_EMPHASIS = regex.compile(r"\*\*(\S[^*\n]*)\*\*")
 _LETTERS = regex.compile(r"(?<![\w-])[a-zA-Z][a-zA-Z'’]*+(?![\w(=])")
 _LETTER = regex.compile(r"[a-zA-Z]")
 _BLOCK = regex.compile(r"\S[^\n]*+(?:\n[ \t]*+\S[^\n]*+)*+")
@@ -123,8 +124,8 @@ def _find_listings(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without white space around it, mark of a list, and addresses."""
-    bare = line.strip()
+    """Return a line without white space around it, mark of a list, emphasis, and addresses."""
+    bare = _EMPHASIS.sub(r"\1", line.strip())
     match = _ITEM.match(bare)
     return _ADDRESS.sub("", bare[match.end() :] if match else bare)
 

@@ -11,7 +11,7 @@ Keep out: places of names (`finder.py`), word lists (`cues.py`), the words of on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 
 import regex
@@ -45,6 +45,7 @@ from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     may_be_firm,
     read_agent_cues,
 )
+from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -91,20 +92,24 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
             cues[form].update(read_agent_cues(text, name))
+    attendees = choose_attendees(by_words, find_attendees(text))
+    for form in attendees:
+        cues[form]["person role"] += counts[form]
     acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
     types = {
         form: found or _type_by_cues(form, counts[form], cues[form])
         for form, found in by_words.items()
         if form not in acronyms
     }
-    is_story = _named_share(types, counts, acronyms) >= _MIN_NAMED_SHARE
+    others = {form: kind for form, kind in types.items() if form not in attendees}
+    is_story = _named_share(others, counts, acronyms) >= _MIN_NAMED_SHARE
     types |= {form: _type_acronym(form, counts[form], cues[form], is_story or not is_english) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     types |= _type_by_last_words(types, cues)
     types |= _type_by_family(types, counts, cues)
-    types |= _type_among_persons(types, counts, cues)
+    types |= _type_among_persons(types, counts, cues, attendees)
     return types | _type_by_company(names, types, text)
 
 
@@ -121,8 +126,11 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     names = list(names)
     counts: Counter[str] = Counter()
     uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    n_persons = sum(types[links[name.form]] == PERSON for name in names)
-    is_story = n_persons >= _MIN_PERSONS * len(names)
+    # Minutes name the same persons again and again, and are no story.
+    attendees = choose_attendees({name.form for name in names}, find_attendees(text))
+    others = [name for name in names if name.form not in attendees]
+    n_persons = sum(types[links[name.form]] == PERSON for name in others)
+    is_story = n_persons >= _MIN_PERSONS * len(others)
     for name in names:
         form = links[name.form]
         if types[form] == UNKNOWN:
@@ -132,8 +140,8 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     terms = {
         form for form, n in counts.items() if is_code(form) or (not is_story and is_term(form, n, uses[form], lower))
     }
-    n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in names)
-    is_technical = n_terms >= _MIN_TERM_SHARE * len(names)
+    n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in others)
+    is_technical = n_terms >= _MIN_TERM_SHARE * len(others)
     typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
     bodies = {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in BODIES}
     return typed | bodies | {form: PERSON for form in counts if form.istitle() and form.upper() in OFFICES}
@@ -258,14 +266,14 @@ def _is_acronym(form: str, in_lower: set[str]) -> bool:
 
 
 def _type_among_persons(
-    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
+    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]], attendees: Set[str]
 ) -> dict[str, str]:
-    """Return types of unknown names in a document about persons.
+    """Return types of unknown names in a document about persons; those who attend a meeting do not make it one.
 
     GEO is for those that it mostly writes after "at", "to" or "from", ORGANIZATION for other words that act: persons
     have honorifics or given names there.
     """
-    n_persons = sum(counts[form] for form, kind in types.items() if kind == PERSON)
+    n_persons = sum(counts[form] for form, kind in types.items() if kind == PERSON and form not in attendees)
     if n_persons < _MIN_AMONG_PERSONS * sum(counts[form] for form in types):
         return {}
     unknown = [form for form, kind in types.items() if kind == UNKNOWN and not cues[form][PERSON]]

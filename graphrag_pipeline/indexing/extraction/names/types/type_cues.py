@@ -43,6 +43,9 @@ _VESSEL = regex.compile(
 )
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
+_ROAD = regex.compile(r"[ABM]\d{1,4}")
+_ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _TOWARDS = words("at to into from towards")
@@ -66,6 +69,14 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         yield "person role"
     if " " in name.form and _MAILBOX.match(text, name.end) and not is_common_word(title_of(name.form).split()[-1]):
         yield "person role"
+    if text.startswith((":", "*"), name.end) and _SPEAKS.match(text, name.end):
+        yield PERSON
+    if (
+        name.form[-1].isdecimal()
+        and _ROAD.fullmatch(name.form)
+        and _ALONG_THE.search(text[max(name.start - 16, 0) : name.start])
+    ):
+        yield "place role"
     after = _AFTER.match(text, name.end)
     if after:
         following = after.group(2).upper()

@@ -51,7 +51,7 @@ _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
 _SAINTS = words("st saint")
-_WEAK_PLACES = words("point pier quay reef port state states channel bridge drive province")  # "Client Port"
+_WEAK_PLACES = words("farm arms point pier quay reef port state states channel bridge drive province")  # "Client Port"
 _INSTITUTIONS = ORGANIZATION_HEADS & ORGANIZATION_TAILS
 _SCOPES = words("international national european american african asian global world federal royal united")
 _WEAK_TAILS = words("""
@@ -99,6 +99,8 @@ def type_by_words(form: str) -> str | None:
         is_group or first in ORGANIZATION_HEADS or head in _INSTITUTIONS
     )  # "National Institute of Standards"
     if head and (is_institution or is_office):
+        return ORGANIZATION
+    if first == "TEAM" and len(words) == 2:
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION

@@ -1,0 +1,43 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
+from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Present: Wei Zhang, T. Nance (Clerk)\nWei spoke.", {"Wei Zhang", "Wei", "T. Nance"}),
+        ("**There:** Tobias Brandt (Tobi), Owen from Platform", {"Tobias Brandt", "Tobias", "Tobi", "Owen"}),
+        ("Apologies: Cllr Mrs P. Tolland; 3 members of the public", {"P. Tolland"}),
+        ("Attendees:\n- Ines Carvalho\n- Marek\n\nBudapest", {"Ines Carvalho", "Ines", "Marek"}),
+        ("Notes: the pump at Pound Lane has failed again.", set()),
+        ("There: we went to Vienna and to Brno in the same week.", set()),
+    ],
+)
+def test_an_attendance_list_names_persons(text: str, expected: set[str]) -> None:
+    assert find_attendees(text) == expected
+
+
+def test_an_attendee_may_have_a_form_of_address() -> None:
+    forms = ["Cllr R. Ashby", "R. Ashby", "Mill Lane"]
+    assert choose_attendees(forms, {"R. Ashby"}) == {"Cllr R. Ashby", "R. Ashby"}
+
+
+MINUTES = """# Retro
+
+**Facilitator:** Wei
+**There:** Wei Zhang, Marek Dvořák (back end), Tobias Brandt
+
+## What happened
+Marek finished the dual writes. The backfill is still running, and Wei looked at it.
+Team Osprey has the burn-rate alert. Marek: "We should copy it." The van was stopped on the B3217.
+The bull at Hensworth Farm broke loose, and 25/01834/HOU was refused.
+"""
+
+
+def test_first_names_roads_farms_and_teams_of_minutes_have_types() -> None:
+    found = {one.title: one.type for sentence in read_document("minutes", MINUTES)[0] for one in sentence.occurrences}
+    assert found["WEI"] == "PERSON"
+    assert (found["B3217"], found["HENSWORTH FARM"], found["TEAM OSPREY"]) == ("GEO", "GEO", "ORGANIZATION")
+    assert "HOU" not in found  # the end of a reference
