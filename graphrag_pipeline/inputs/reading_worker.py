@@ -20,13 +20,9 @@ from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.record_files import ReadFile, dump_records
 from graphrag_pipeline.inputs.source_records import access_problem, format_of, problem_record
+from graphrag_pipeline.memory_limit import limited_memory
 from graphrag_pipeline.settings.settings import InputSettings
 
-try:
-    import resource
-except ImportError:  # other systems
-    resource = None  # type: ignore[assignment]
-_NO_LIMIT = (-1, -1)
 OUT_OF_MEMORY = 77
 """Status of the process when it ends because it cannot reply."""
 
@@ -57,30 +53,17 @@ def _read(path: str, location: str, settings: InputSettings) -> ReadFile:
     if format in CONVERTED:
         with contextlib.suppress(ImportError):  # a problem of the file
             load_converter(format)
-    _limit_memory(settings.max_memory_mb)
     try:
-        data = Path(location).read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        return ReadFile(read_records(path, data, settings), digest)
+        with limited_memory(settings.max_memory_mb * _MEGABYTE):
+            data = Path(location).read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            return ReadFile(read_records(path, data, settings), digest)
     except MemoryError:
         problem = memory_problem(settings.max_memory_mb)
     except OSError as error:
         problem, digest = access_problem(error), ""
-    finally:
-        if resource:  # a single call, since there may be no memory for another one
-            resource.setrlimit(resource.RLIMIT_DATA, _NO_LIMIT)
     # Outside of the handlers: as long as one runs, its error keeps the memory of all that was being read.
     return ReadFile([problem_record(path, problem, is_unknown=True)], digest)
-
-
-def _limit_memory(max_memory_mb: int) -> None:
-    """Limit the memory that this process may take in addition to what it has."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:  # systems that do not hold the limit
-        return
-    used = int(status.partition("VmData:")[2].split()[0]) * 1_024
-    resource.setrlimit(resource.RLIMIT_DATA, (used + max_memory_mb * _MEGABYTE, resource.RLIM_INFINITY))
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.memory_limit import limited_memory
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _CLOSED = (
 )  # fmt: skip
 _MEGABYTE = 1_000_000
 _BATCH_ROWS = 10_000
+_OWN_BYTES = 256_000_000
+"""Memory for threads and buffers of packages, beside the rows."""
 
 
 def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_mb: int = 2048) -> pa.Table:
@@ -36,7 +39,8 @@ def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_
 
     Args:
         max_s: seconds after which it is stopped.
-        max_memory_mb: memory that DuckDB may take, and size of the result, each.
+        max_memory_mb: memory that DuckDB may take, and size of the result, each. On Linux, this process gets no more
+            than both and 256 MB while the statement runs.
 
     Returns:
         Its rows; columns of equal names get the suffixes `_1`, `_2`, ...
@@ -57,13 +61,15 @@ def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_
         timer.start()
         try:
             _check_reading(connection, statement)
-            rows = _fetch(connection, statement, max_memory_mb)
+            # DuckDB counts neither long texts nor lists that a statement makes.
+            with limited_memory(2 * max_memory_mb * _MEGABYTE + _OWN_BYTES):
+                rows = _fetch(connection, statement, max_memory_mb)
         except duckdb.InterruptException:
-            raise PipelineError(
-                f"stopped after storage.sql_max_s = {max_s:g} seconds; add conditions or a LIMIT, or raise it"
-            ) from None
-        except duckdb.OutOfMemoryException:
+            raise _too_slow(max_s) from None
+        except (duckdb.OutOfMemoryException, MemoryError):
             raise _too_large(max_memory_mb) from None
+        except OSError as error:  # of DuckDB, while Arrow reads its rows
+            raise _error_of_rows(str(error), max_s, max_memory_mb) from None
         except duckdb.CatalogException as error:
             raise PipelineError(f"{error}\ntables: {', '.join(sorted(sources))}") from None
         except duckdb.Error as error:
@@ -82,6 +88,18 @@ def _fetch(connection: duckdb.DuckDBPyConnection, statement: str, max_memory_mb:
             raise _too_large(max_memory_mb)
         batches.append(batch)
     return pa.Table.from_batches(batches, reader.schema)
+
+
+def _error_of_rows(message: str, max_s: float, max_memory_mb: int) -> PipelineError:
+    """Return the error for one that DuckDB had while its rows were read, of which Arrow passes on the text alone."""
+    if "INTERRUPT" in message:
+        return _too_slow(max_s)
+    is_too_large = any(words in message for words in ("Out of Memory", "maximum total string size", "bad_alloc"))
+    return _too_large(max_memory_mb) if is_too_large else PipelineError(message)
+
+
+def _too_slow(max_s: float) -> PipelineError:
+    return PipelineError(f"stopped after storage.sql_max_s = {max_s:g} seconds; add conditions or a LIMIT, or raise it")
 
 
 def _too_large(max_memory_mb: int) -> PipelineError:

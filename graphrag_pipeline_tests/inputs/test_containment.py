@@ -155,7 +155,7 @@ class TestLimits:
         pytest.importorskip("markitdown")
         monkeypatch.setattr(reading_process, "_START_S", 0 if option == "max_read_s" else 60)
         data = _large(name, is_stored=option == "max_file_mb")
-        settings = PLAIN.model_copy(update={option: value})
+        settings = PLAIN.model_copy(update={"max_unzipped_ratio": 10_000, option: value})
         (record,) = _read(tmp_path, {name: data}, settings)
         assert record.problem and record.problem.startswith(problem)
         assert record.is_unknown

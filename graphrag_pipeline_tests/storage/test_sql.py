@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterator
 
@@ -30,11 +31,21 @@ def test_a_statement_that_never_ends_is_stopped(snapshot: Snapshot) -> None:
     [
         "SELECT list(range) FROM range(100000000)",  # in DuckDB
         "SELECT range, repeat('x', 1000) FROM range(10000000)",  # in the result
+        "SELECT repeat('x', 5000000) FROM range(1000)",  # in one batch of the result
+        "SELECT repeat('x', 1000000000) || repeat('y', 1000000000) FROM range(100)",  # in one value
+        "SELECT range(100000000)",
     ],
 )
 def test_a_statement_that_needs_much_memory_is_stopped(snapshot: Snapshot, statement: str) -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
     with pytest.raises(PipelineError, match=r"needs more memory than storage\.sql_max_memory_mb = 50; add conditions"):
         run_sql(snapshot, statement, max_memory_mb=50)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_an_error_while_rows_are_read_is_that_of_the_statement(snapshot: Snapshot) -> None:
+    with pytest.raises(PipelineError, match="Could not convert string 'x'"):
+        run_sql(snapshot, "SELECT CAST(if(range = 9999, 'x', '1') AS INTEGER) FROM range(10000)")
 
 
 def test_the_limits_cannot_be_raised_by_a_statement(snapshot: Snapshot) -> None:

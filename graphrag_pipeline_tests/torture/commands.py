@@ -1,4 +1,4 @@
-"""Random commands of a torture run, how they are run, killed and stopped.
+"""Random commands of a torture run, how they are run, killed, stopped, and kept from writing as by a full disk.
 
 Keep out: what their output may say (`oracle.py`).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -18,13 +19,14 @@ from pathlib import Path
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, STRATEGIES
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment, program
 from graphrag_pipeline_tests.torture.corpus import PEOPLE, PLACES
-from graphrag_pipeline_tests.torture.documented import CUT_FILE, DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT
+from graphrag_pipeline_tests.torture.documented import CUT_FILE, DAMAGED_FILE, DAMAGED_OBJECT, FULL_DISK, STORE_FAULT
 from graphrag_pipeline_tests.torture.machines import LEASE_S, SNAPSHOT_ID, Machine
 from graphrag_pipeline_tests.torture.oracle import Ran
 from graphrag_pipeline_tests.torture.stores import TorturedStore
 
 ABORT_S = 20
-KILLED_SHARE, STOPPED_SHARE = 0.12, 0.08
+KILLED_SHARE, STOPPED_SHARE, FULL_DISK_SHARE = 0.12, 0.08, 0.08
+KILLED, STOPPED = "killed", "stopped"
 LONGEST_KILL_S, LONGEST_STOP_S = 15.0, 2.5 * LEASE_S
 QUESTIONS = (*(f"Who lives in {place}?" for place in PLACES), *(f"What did {person} do?" for person in PEOPLE))
 SQL = "SELECT count(*), max(length(text)) FROM text_units"
@@ -168,7 +170,7 @@ def _snapshot(machine: Machine, chance: random.Random) -> str:
 
 
 def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore, chance: random.Random) -> Ran:
-    """Run a command on a machine, perhaps kill or stop it in between."""
+    """Run a command on a machine, perhaps kill or stop it in between, or fill its disk."""
     began, n_damages, damage = time.monotonic(), machine.n_damages, list(machine.damage)
     older_damage = list(machine.older_damage)
     process = subprocess.Popen(
@@ -180,7 +182,7 @@ def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore
         encoding="utf-8",
         start_new_session=True,
     )
-    was_killed = _disturb(process, chance)
+    fate = _disturb(process, chance)
     try:
         out, err = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -201,29 +203,44 @@ def run_command(machine: Machine, arguments: Sequence[str], store: TorturedStore
         CUT_FILE: machine.was_cut_since(n_damages),
         DAMAGED_OBJECT: store.is_damaged and not is_mending,
         STORE_FAULT: store.failed_since(began),
+        FULL_DISK: fate == FULL_DISK,
     }
     present = frozenset(cause for cause, is_present in causes.items() if is_present)
-    return Ran(tuple(arguments), process.returncode, out, err, was_killed, present, "; ".join(damage))
+    return Ran(tuple(arguments), process.returncode, out, err, fate == KILLED, present, "; ".join(damage))
 
 
-def _disturb(process: subprocess.Popen[str], chance: random.Random) -> bool:
-    """Kill or stop a command at a random moment, or neither; return whether it was killed."""
-    fate = chance.random()
-    if fate > KILLED_SHARE + STOPPED_SHARE:
-        return False
-    try:
-        process.wait(chance.uniform(0.5, LONGEST_KILL_S))
-        return False
-    except subprocess.TimeoutExpired:
-        pass
-    if fate < KILLED_SHARE:
-        _signal(process, signal.SIGKILL)
-        return True
-    _signal(process, signal.SIGSTOP)
+def _disturb(process: subprocess.Popen[str], chance: random.Random) -> str:
+    """Kill or stop a command at a random moment, or fill its disk; return what was done, "" for nothing."""
+    shares = (KILLED_SHARE, STOPPED_SHARE, FULL_DISK_SHARE)
+    [fate] = chance.choices((KILLED, STOPPED, FULL_DISK, ""), (*shares, 1 - sum(shares)))
+    if not fate:
+        return fate
     with suppress(subprocess.TimeoutExpired):
-        process.wait(chance.uniform(0.5, LONGEST_STOP_S))
-    _signal(process, signal.SIGCONT)
-    return False
+        process.wait(chance.uniform(0.5, LONGEST_KILL_S))
+        return ""
+    if fate == KILLED:
+        _signal(process, signal.SIGKILL)
+    elif fate == FULL_DISK:
+        return FULL_DISK if fill_disk(process.pid) else ""
+    else:
+        _signal(process, signal.SIGSTOP)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.5, LONGEST_STOP_S))
+        _signal(process, signal.SIGCONT)
+    return fate
+
+
+def fill_disk(pid: int) -> bool:
+    """Let every further write of a process to a file fail, as on a full disk; return whether the system can do so.
+
+    No place is taken from the disk of this machine, and no rights are needed. Python ignores the signal that comes with
+    the error, for itself and the processes that it starts.
+    """
+    if not hasattr(resource, "prlimit"):  # systems other than Linux
+        return False
+    with suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]))
+    return True
 
 
 def _signal(process: subprocess.Popen[str], number: int) -> None:

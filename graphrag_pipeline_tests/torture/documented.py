@@ -14,6 +14,7 @@ from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
 PAGE = DOCS / "guides" / "operations.md"
 HEADING = "## Errors during faults and simultaneous work"
 ANY_TIME, DAMAGED_FILE, STORE_FAULT, DAMAGED_OBJECT = "any time", "damaged file", "fault of the store", "damaged object"
+FULL_DISK = "full disk"
 CUT_FILE = "a file was cut while the command ran"
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import random
 import re
+import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import fsspec
 import pytest
 
 from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.torture.commands import fill_disk
 from graphrag_pipeline_tests.torture.corpus import MIN_DOCUMENTS, Corpus
 from graphrag_pipeline_tests.torture.damage import KINDS, damage_file
 from graphrag_pipeline_tests.torture.documented import (
@@ -19,6 +23,7 @@ from graphrag_pipeline_tests.torture.documented import (
     CUT_FILE,
     DAMAGED_FILE,
     DAMAGED_OBJECT,
+    FULL_DISK,
     STORE_FAULT,
     read_documented_errors,
 )
@@ -28,6 +33,7 @@ from graphrag_pipeline_tests.torture.stores import open_store
 
 QUERY = ("query", "--json", "--method", "basic", "Who?")
 DAMAGED = "error: snapshot x: y is missing or not whole"
+FULL = "error: `x` cannot be written (No space left on device); free disk space"
 BATCH = ("batch", "questions.txt")
 FAILED = json.dumps({"question": "Who?", "error": DAMAGED})
 MADE_UP = "a quotation that no document contained: 'made up'"
@@ -53,6 +59,8 @@ def answer(*quotes: str, snapshot: str = "a", text: str = "") -> str:
         (Ran(("index",), 1, "", DAMAGED, causes=DURING_DAMAGE), None),
         (Ran(("index",), 1, "", "error: oh", causes=DURING_DAMAGE), "an error without a cause"),
         (Ran(("index",), 1, "", "x", causes=DURING_DAMAGE), "exit status 1 without a line that starts with 'error: '"),
+        (Ran(("index",), 1, "", FULL, causes=frozenset({FULL_DISK})), None),
+        (Ran(("index",), 1, "", FULL, causes=DURING_DAMAGE), "an error without a cause"),
         (Ran(("index",), -11, "", "", causes=DURING_DAMAGE), "ended by signal 11"),
         (Ran(("query",), -7, "", "", causes=DURING_DAMAGE), "ended by signal 7"),
         (Ran(("query",), -7, "", "", causes=frozenset({CUT_FILE})), None),
@@ -86,7 +94,9 @@ def test_each_documented_error_is_a_message_of_the_product() -> None:
     errors = read_documented_errors()
     assert len(errors) > 10
     assert [error.part for error in errors if error.part not in said] == []
-    assert set().union(*(error.causes for error in errors)) == {ANY_TIME, DAMAGED_FILE, DAMAGED_OBJECT, STORE_FAULT}
+    assert set().union(*(error.causes for error in errors)) == {
+        ANY_TIME, DAMAGED_FILE, DAMAGED_OBJECT, FULL_DISK, STORE_FAULT
+    }  # fmt: skip
 
 
 def test_a_corpus_remembers_what_it_said_before_edits(tmp_path: Path) -> None:
@@ -156,3 +166,13 @@ def test_a_store_knows_when_it_failed(tmp_path: Path, kind: str) -> None:
         assert bool(store.begin_fault(60)) == store.failed_since(began) == (kind != "local")
         store.end_fault(is_now=True)
         assert not store.failed_since(time.monotonic())
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit another process")
+def test_a_process_whose_disk_is_full_gets_an_error_and_no_signal(tmp_path: Path) -> None:
+    program = "import pathlib, sys; print(flush=True); sys.stdin.readline(); pathlib.Path(sys.argv[1]).write_text('x')"
+    command, pipe = [sys.executable, "-c", program, str(tmp_path / "x")], subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert process.stdout and process.stdout.readline() and fill_disk(process.pid)
+    _, err = process.communicate("go\n")
+    assert process.returncode == 1 and "File too large" in err
