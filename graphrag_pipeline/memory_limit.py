@@ -1,6 +1,6 @@
 """A limit of the memory that this process may take, for work whose need is not known before it is done.
 
-The limit holds for all threads of the process, on Linux. Elsewhere there is none. Keep out: limits of time, and what a
+The limit holds for all threads of the process, on Linux alone. Keep out: limits of time, and what a
 process does that gets no memory.
 """
 

@@ -160,7 +160,7 @@ class SnapshotStore:
 
     def pin(self, snapshot_id: str) -> None:
         """Allow nothing but this snapshot to be published from now on."""
-        files.replace(self.folder / "pinned.json", _pointer_to(snapshot_id))
+        files.replace_durably(self.folder / "pinned.json", _pointer_to(snapshot_id))
 
     def unpin(self) -> None:
         """Allow new candidates to be published again."""

@@ -61,8 +61,11 @@ class NumberedStates:
         """
         self.remove_before(state.number - _N_KEPT)  # first, so that its error publishes nothing
         name, data = state_name(state.number), state.to_bytes()
+        self._objects.flush()  # after a power cut, a state that is there names only objects that are there
         # A request that the client repeated finds the object of its first attempt.
-        return self._objects.create(name, data) or self._objects.read(name) == data
+        is_published = self._objects.create(name, data) or self._objects.read(name) == data
+        self._objects.flush()
+        return is_published
 
     def remove_before(self, number: int) -> None:
         """Remove the states of lower numbers, since they may name forgotten documents."""

@@ -60,6 +60,9 @@ class ObjectStore(Protocol):
     def remove(self, names: Collection[str]) -> None:
         """Remove objects; names that do not exist are ignored."""
 
+    def flush(self) -> None:
+        """Let all objects that were written survive a power cut; stores of objects do so by themselves."""
+
     def for_thread(self) -> ObjectStore:
         """Return the same objects for use by another thread at the same time."""
 
@@ -99,7 +102,7 @@ class FolderObjectStore:
         try:
             with translate_errors(self.url, FileExistsError):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                temporary.write_bytes(data)
+                _write_durably(temporary, data)
                 os.link(temporary, path)  # the one step that fails if the object exists
             return True
         except FileExistsError:
@@ -131,6 +134,11 @@ class FolderObjectStore:
         with translate_errors(self.url):
             for name in names:
                 (self._folder / name).unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        with translate_errors(self.url):
+            if self._folder.is_dir():
+                files.flush_to_disk(self._folder)
 
     def for_thread(self) -> ObjectStore:
         return self
@@ -255,6 +263,9 @@ class RemoteObjectStore:
         except FileNotFoundError:
             pass
 
+    def flush(self) -> None:
+        pass
+
     def for_thread(self) -> ObjectStore:
         return self if self._store.async_impl else RemoteObjectStore(self.url, is_cached=False)
 
@@ -266,6 +277,13 @@ class RemoteObjectStore:
         if not self._store.async_impl:
             for folder in sorted({path.rpartition("/")[0] for path in paths}):
                 self._store.makedirs(folder, exist_ok=True)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _made(folder: Path) -> Path:

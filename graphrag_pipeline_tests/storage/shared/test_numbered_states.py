@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import SnapshotMarks, StoreState
@@ -37,6 +41,21 @@ def test_the_highest_number_counts_and_older_ones_go(url: str) -> None:
     assert objects.names(STATES) == [*map(state_name, (10, 11, 12)), f"{STATES}/notes.txt"]
     states.remove_before(12)
     assert objects.names(STATES) == [state_name(12), f"{STATES}/notes.txt"]
+
+
+def test_a_state_reaches_the_disk_after_its_objects_and_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = open_object_store(f"file://{tmp_path}/store")
+    objects.write("tables/one", b"1")
+    flushed = []
+    monkeypatch.setattr(files, "flush_to_disk", lambda folder: flushed.append((folder, objects.names(""))))
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    assert NumberedStates(objects).publish(state(1))
+    before, after = ["tables/one"], [state_name(1), "tables/one"]
+    assert flushed == [(tmp_path / "store", before), (tmp_path / "store", after)]
+    assert synced == [len(state(1).to_bytes())]
 
 
 def test_a_damaged_one_is_named(url: str) -> None:
