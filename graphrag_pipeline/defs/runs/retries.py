@@ -5,6 +5,7 @@ replies are stored, so a retry requests only the missing ones. Dagster's own ret
 runs that the user terminates.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -48,6 +49,7 @@ def retrying(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: 
         except (PipelineError, OSError) as error:
             if context.retry_number >= policy.max_retries:
                 raise
-            request = dg.RetryRequested(policy.max_retries, policy.calculate_delay(context.retry_number + 1))
+            wait_s = math.ceil(policy.calculate_delay(context.retry_number + 1))
+            request = dg.RetryRequested(policy.max_retries, wait_s)
             request.args = (str(error),)
             raise request from error
