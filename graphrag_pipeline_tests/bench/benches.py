@@ -7,7 +7,6 @@ figures of the same run.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,6 @@ from pathlib import Path
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.bench.measuring import (
-    CommandFailedError,
     Figure,
     ProcessUsage,
     figures_of,
@@ -146,22 +144,10 @@ def demo(workspace: Workspace) -> list[Figure]:
 
 
 def ui(workspace: Workspace) -> list[Figure]:
-    """Index the sample from an empty root by clicks in Dagster's asset graph, in headless Chromium."""
-    from graphrag_pipeline_tests.support.dagster.live_browser import materialize_all, running_chromium
-    from graphrag_pipeline_tests.support.dagster.live_dagster import running_dagster, wait_for_backfill
+    """Index the sample from an empty root by clicks in Dagster's asset graph, in headless Chromium: see `ui.py`."""
+    from graphrag_pipeline_tests.bench.ui import run
 
-    root = Root(workspace.copy_sample())
-    with running_dagster(root) as server, running_chromium() as browser:
-        start = time.perf_counter()
-        n_clicks = materialize_all(browser, server)
-        status = wait_for_backfill(server)
-        wall_s = time.perf_counter() - start
-    if status != "COMPLETED_SUCCESS" or root.snapshots.current() is None:
-        raise CommandFailedError(f"the backfill ended as {status}")
-    return [
-        Figure("clicks in the asset graph that index the sample", n_clicks, "clicks", 3),
-        Figure("from opening the asset graph to the published snapshot, sample", wall_s, "s", 45),
-    ]
+    return run(Root(workspace.copy_sample()))
 
 
 def retrieval(workspace: Workspace) -> list[Figure]:

@@ -5,16 +5,18 @@ settings and prompts. Keep out: the command that people type (`commands/dagster_
 """
 
 import argparse
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
 from graphrag_pipeline.defs.dev.reloading import watch_in_background
 from graphrag_pipeline.defs.runs.private_api import DAEMON_MODULE, dev_commands
-from graphrag_pipeline.pipeline.root import find_root
 
 LOCATION = "graphrag_pipeline.definitions"
 """The module with the definitions, and the name that the UI gives it."""
+_ROOT_VARIABLE = "GRAPHRAG_ROOT"
 _OUR_DAEMON = "graphrag_pipeline.defs.dev.daemon"
 
 
@@ -33,7 +35,7 @@ def main() -> None:
 
     dev.open_ipc_subprocess = start_ours
     if chosen.reload:
-        watch_in_background(find_root(), chosen.host, chosen.port, LOCATION)
+        watch_in_background(Path(os.environ[_ROOT_VARIABLE]), chosen.host, chosen.port, LOCATION)
     dev.dev_command(["-m", LOCATION, "-h", chosen.host, "-p", chosen.port], prog_name="dagster dev")
 
 

@@ -1,9 +1,12 @@
 """A watch of settings and prompts: when they change, the UI loads its definitions again and shows what became stale.
 
 Dagster reads code versions only when it loads definitions. So without this, an edited prompt would show as fresh until
-a click on *Reload definitions*. The watch runs nothing and reads no documents. Keep out: documents, which the sensor
-watches (`automation/`).
+a click on *Reload definitions*. The watch runs nothing and reads no documents. Until the first change it imports
+nothing heavy, so that `dev` starts as fast as without it. Keep out: documents, which the sensor watches
+(`automation/`).
 """
+
+from __future__ import annotations
 
 import json
 import logging
@@ -13,16 +16,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from graphrag_pipeline.defs.assets.sources import known_versions
-from graphrag_pipeline.defs.assets.state_checks import report_found
-from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inspection.index_state import find_state
-from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
-from graphrag_pipeline.settings.settings import SETTINGS_FILE
 
+_SETTINGS, _PROMPTS = "settings.yaml", "prompts"
 _LOOK_S = 1.0
 _RELOAD_S = 120
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -38,22 +35,19 @@ Signature = dict[str, tuple[int, int]]
 class DefinitionsWatch:
     """Looks at the files that definitions are made from, and has them loaded again once they are different.
 
-    A file that was only touched, or a comment, changes nothing. Settings that cannot be used keep the definitions that
-    are loaded, until they are corrected.
+    After the first change, a file that was only touched, or a comment, changes nothing. Settings that cannot be used
+    keep the definitions that are loaded, until they are corrected.
 
     Args:
         path: the root.
         reload: loads the definitions again.
         say: shows one line to the user.
-
-    Raises:
-        PipelineError: the settings cannot be used now.
     """
 
     def __init__(self, path: Path, reload: Callable[[], None], say: Callable[[str], None]) -> None:
         self._path, self._reload, self._say = path, reload, say
         self._seen = self._handled = list_files(path)
-        self._loaded = version_of_definitions(path)
+        self._loaded = ""
 
     def look(self) -> None:
         """Reload if the files differ from the last reload and are the same as at the look before this one.
@@ -82,7 +76,7 @@ class DefinitionsWatch:
 def list_files(path: Path) -> Signature:
     """Return the files of a root that definitions are made from."""
     found = {}
-    for file in (path / SETTINGS_FILE, *sorted((path / PROMPTS_FOLDER).rglob("*.txt"))):
+    for file in (path / _SETTINGS, *sorted((path / _PROMPTS).rglob("*.txt"))):
         try:
             state = file.stat()
         except OSError:  # removed just now
@@ -97,6 +91,9 @@ def version_of_definitions(path: Path) -> str:
     Raises:
         PipelineError: the settings cannot be used.
     """
+    from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
+    from graphrag_pipeline.pipeline.root import Root
+
     root = Root(path)
     if problem := root.tables.find_layout_problem(root.settings.storage.n_buckets):
         raise PipelineError(problem)
@@ -131,11 +128,18 @@ def _messages(answer: object) -> Iterator[str]:
         yield from _messages(part)
 
 
-def report_known_state(root: Root) -> int:
+def report_known_state(path: Path) -> int:
     """Report the checks of the state under the present settings and prompts; returns how many changed.
 
     The input folder is not read: each bucket counts as it was observed last.
     """
+    from graphrag_pipeline.defs.assets.sources import known_versions
+    from graphrag_pipeline.defs.assets.state_checks import report_found
+    from graphrag_pipeline.defs.runs.instance import open_instance
+    from graphrag_pipeline.inspection.index_state import find_state
+    from graphrag_pipeline.pipeline.root import Root
+
+    root = Root(path)
     with open_instance(root) as instance:
         return report_found(instance, root, find_state(root, known_versions(instance, root)))
 
@@ -146,7 +150,7 @@ def watch_in_background(path: Path, host: str, port: str, location: str) -> None
 
     def reload() -> None:
         reload_definitions(host, port, location)
-        report_known_state(Root(path))
+        report_known_state(path)
 
     def run() -> None:
         watch = DefinitionsWatch(path, reload, say)
