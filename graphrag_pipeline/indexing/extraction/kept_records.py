@@ -74,8 +74,8 @@ class RecordFilter:
 
         Of a description that tells the example of other names, the other sentences and clauses stay.
         """
-        text = self._drop_swapped(record.description)
-        text = cut_copied_clauses(text, self._echoes.example_values, self._passage)
+        text = cut_copied_clauses(record.description, self._echoes.example_values, self._passage)
+        text = self._drop_swapped(text)
         is_echo = self._echoes.holds(text, self._text) and self._passage.share_of(text) < OWN_SHARE
         is_echo = is_echo or self._echoes.is_copied(text, self._text)
         is_echo = is_echo or self._echoes.finds_name(text, self._text)

@@ -50,7 +50,7 @@ def test_the_passage_of_the_example_itself_keeps_its_records() -> None:
 
 
 def test_a_description_that_mixes_the_passage_with_a_name_of_the_example_is_dropped() -> None:
-    reply = """("entity"<|>Quillon Robotics<|>ORGANIZATION<|>It was founded by Mara and later run by Omar Seck.)
+    reply = """("entity"<|>Quillon Robotics<|>ORGANIZATION<|>It was founded by Mara, a friend of Omar Seck.)
 ##
 ("relationship"<|>Mara Ellsworth<|>Quillon Robotics<|>She founded it above a tarn.<|>9)"""
     kept = RecordFilter(TEXT, ECHOES).keep(parse_graph_reply(reply))
@@ -87,6 +87,15 @@ def test_a_clause_of_the_example_inside_a_sentence_is_cut_and_counted() -> None:
     assert kept.entities[0].description == "It is in Tarnby. Mara founded it."
     assert kept.relationships[0].description == "Idris was her partner, an accountant."
     assert kept.problems == {"text of the prompt": 2}
+
+
+@pytest.mark.parametrize("head", ["the Mayor", "Omar Seck"])
+def test_a_sentence_that_is_like_an_example_but_for_a_true_part_keeps_that_part(head: str) -> None:
+    """As Qwen2.5 0.5B wrote it."""
+    office = "Nordwerk opened an office in Brantwick in 1987. Mayor Lund spoke at the opening."
+    described = "The Nordwerk office in Brantwick was opened in 1987 by Mayor Lund"
+    reply = parse_graph_reply(f'("entity"<|>Nordwerk<|>ORGANIZATION<|>{described} and later run by {head}.)')
+    assert RecordFilter(office, ECHOES).keep(reply).entities[0].description == f"{described}."
 
 
 def test_a_reply_needs_a_record_about_the_passage_unless_it_is_of_claims() -> None:
