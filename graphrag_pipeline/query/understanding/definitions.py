@@ -1,7 +1,9 @@
 """Sentences that say who a person is: "Nob, the parrot", "her brother, Ivo Lang", "Ivo Lang was a baker".
 
 Forms by strength: an apposition, a role beside the name or a copula with an article (3); "Ivo Lang, who ..." or a verb
-such as "owned" (2). English alone. Keep out: which of them an answer quotes.
+such as "owned" (2). A speech may relate the person whom it addresses ("your uncle"). English alone.
+
+Keep out: which of them an answer quotes.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from graphrag_pipeline.query.understanding.roles import find_role
 
 SAYS_WHO, SAYS_SOMETHING = 3.0, 2.0
 
+_ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )", r"[,.!?]")
+_YOUR_KIN = re.compile(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
 _WHO_IS = re.compile(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S.*?)\s*[?.!]*\s*\Z", re.IGNORECASE)
 _WORDS = r"(?:(?!(?:of|and|or|to|with|in|at|for|that|than|as|by|on|from)\b)[a-z][\w-]* ){0,3}?"
 _OWNER = r"(?:[Tt]he|[Aa]n?|[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Oo]ur|[\w.]+['\u2019]s?)"
@@ -74,6 +78,20 @@ def _rate_at(text: str, found: re.Match[str]) -> float:
     if beside and _is_role(beside["noun"]) and not behind.startswith(("'s", "\u2019s")):
         return SAYS_WHO
     return SAYS_SOMETHING if re.match(_WHO_DOES, behind) or re.match(_STATE, behind) else 0.0
+
+
+def is_addressed(text: str, name: re.Pattern[str]) -> bool:
+    """Return whether a sentence speaks to a person: "Will you let me in, Fred?"."""
+    before, behind = _ADDRESS
+    return any(
+        re.search(rf"{before}\Z", text[: found.start()]) and re.match(behind, text[found.end() :])
+        for found in name.finditer(text)
+    )
+
+
+def relates_addressee(text: str) -> bool:
+    """Return whether a speech says whose relative or servant its listener is: "Your uncle Scrooge"."""
+    return any(_is_role(found["noun"]) for found in _YOUR_KIN.finditer(text))
 
 
 def _is_role(noun: str) -> bool:

@@ -9,8 +9,10 @@ import pytest
 from graphrag_pipeline.query.understanding.definitions import (
     SAYS_SOMETHING,
     SAYS_WHO,
+    is_addressed,
     rate_definition,
     read_who_is,
+    relates_addressee,
 )
 
 NAME = re.compile(r"\bIvo Lang\b")
@@ -58,3 +60,24 @@ def test_a_sentence_that_only_names_a_person_says_nothing(text):
 )
 def test_the_name_of_a_question_is_read(question, name):
     assert read_who_is(question) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        ("Will you let me in, Ivo Lang?", True),
+        ("'Ivo Lang,' she said, 'come here.'", True),
+        ("My dear Ivo Lang!", True),
+        ("Ivo Lang, the baker, came in.", False),
+        ("She saw Ivo Lang.", False),
+    ],
+)
+def test_a_person_is_addressed(text, is_so):
+    assert is_addressed(text, NAME) is is_so
+
+
+def test_a_speech_relates_its_listener():
+    assert relates_addressee("It's I. Your uncle Scrooge. Will you let me in?")
+    assert relates_addressee("I am your new doctor.")
+    assert not relates_addressee("Give me your coat and your letter.")
+    assert not relates_addressee("My uncle is here.")

@@ -1,19 +1,25 @@
 """The sentence that says who a person is, for "Who is Nob?": "Nob, the parrot, laughed."
 
 The strongest form comes first (`understanding/definitions.py`), then the sentence that reads best alone. Before a
-sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it may say whose brother. Keep
-out: other passages about the person.
+sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it may say whose brother. If no
+sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge. Will you let me in, Fred?"
+Keep out: other passages about the person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
-from graphrag_pipeline.query.understanding.definitions import rate_definition, read_who_is
+from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, Sentence, sentences_of
+from graphrag_pipeline.query.understanding.definitions import (
+    is_addressed,
+    rate_definition,
+    read_who_is,
+    relates_addressee,
+)
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.text.sentence_forms import count_words, weigh_form
 
@@ -38,7 +44,37 @@ def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[T
             score = strength + 0.9 * weigh_form(sentence.folded) if strength else 0.0
             if score > best[0]:
                 best = (score, _with_context(sentences, i))
-    return best[1]
+    return best[1] or _find_address(name, units)
+
+
+def _find_address(name: re.Pattern[str], units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:
+    """Return the shortest run of sentences that addresses a person and says whose relative or servant; else empty."""
+    found = [
+        run
+        for unit in units
+        if name.search(unit.text)
+        for sentences in [sentences_of(unit)]
+        for i, sentence in enumerate(sentences)
+        if is_addressed(sentence.folded, name)
+        for run in _runs_that_end_at(sentences, i)
+        if relates_addressee(" ".join(one.folded for one in run))
+    ]
+    return min(found, key=_is_cut_and_long, default=())
+
+
+def _is_cut_and_long(run: Sequence[Sentence]) -> tuple[bool, int]:
+    """Sort runs that begin with a speech first, then short ones."""
+    return not run[0].folded.startswith(("'", '"', "\u2018", "\u201c")), sum(count_words(one.folded) for one in run)
+
+
+def _runs_that_end_at(sentences: Sequence[Sentence], i: int) -> Iterator[tuple[Sentence, ...]]:
+    """Yield the sentence, and it with those before it in the same paragraph that fit into one quotation."""
+    for start in range(i, max(i - MAX_PASSAGE_SENTENCES, -1), -1):
+        run = tuple(sentences[start : i + 1])
+        text = run[0].unit.text[run[0].start : run[-1].end]
+        if "\n\n" in text or sum(count_words(one.folded) for one in run) > MAX_WORDS:
+            return
+        yield run
 
 
 def _pattern_of(asked: str, analysis: QuestionAnalysis) -> re.Pattern[str]:
