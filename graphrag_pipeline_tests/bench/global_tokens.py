@@ -38,6 +38,7 @@ from graphrag_pipeline.evaluation.metered import MeteredIndex
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import rate_reports
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.bench.articles import TOPICS, iterate_topical_articles
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, print_table
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
@@ -154,6 +155,7 @@ def run(folder: Path | None = None) -> list[Figure]:
             Figure("the same, kept by dynamic selection", share_kept(index, gold).reports, "", least=MIN_KEPT),
             *_measure_tokens(index, gold),
             *_measure_levels(index, gold),
+            *_compare_answers(index, gold),
         ]
 
 
@@ -231,6 +233,38 @@ def _measure_levels(index: GraphIndex, gold: Gold) -> Iterator[Figure]:
             tokens, _ = _count_tokens(index, way.condition(selection, level), topics, rating=rating)
             name = f"communities of 3 entities and more, {selection}, level {level}: tokens of a question"
             yield Figure(name, tokens / len(topics) / 1000, "thousand")
+
+
+def _compare_answers(index: GraphIndex, gold: Gold) -> Iterator[Figure]:
+    """Yield what static and dynamic search answer to the questions on all topics, by the embedded engine.
+
+    A cited sentence that names the topic is a fact of it. The facts of both answers to a question are the reference,
+    since neither answer cites all that the articles say.
+    """
+    ways: dict[str, dict[str, Any]] = {
+        "static": {"selection": "static", "level": LEVEL},
+        "dynamic": {"selection": "dynamic", "max_level": LEVEL},
+    }
+    cited = {
+        name: [_cited_sentences(index.search(ask_about(topic), "global", **options)) for topic in gold]
+        for name, options in ways.items()
+    }
+    facts = {name: [_naming(topic, of) for topic, of in zip(gold, each, strict=True)] for name, each in cited.items()}
+    known = [first | second for first, second in zip(*facts.values(), strict=True)]
+    for name in ways:
+        on_topic = [len(found) / len(of) for found, of in zip(facts[name], cited[name], strict=True) if of]
+        recall = [len(found) / len(either) for found, either in zip(facts[name], known, strict=True) if either]
+        what = f"{name} answers at level {LEVEL}: share of cited sentences that name the topic"
+        yield Figure(what, float(np.mean(on_topic)), "")
+        yield Figure("the same: share of the facts that either answer cites", float(np.mean(recall)), "")
+
+
+def _cited_sentences(result: SearchResult) -> frozenset[str]:
+    return frozenset(citation.quote for citation in result.citations)
+
+
+def _naming(topic: str, sentences: frozenset[str]) -> frozenset[str]:
+    return frozenset(sentence for sentence in sentences if topic in sentence)
 
 
 def rate_carefully(request: ReceivedRequest) -> Any:
