@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 
 import dagster as dg
+import pyarrow as pa
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, Stage
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, Table
@@ -122,12 +123,19 @@ def column_name(stage: Stage, table: str, column: str) -> str:
     return column if is_alone and not table.endswith("_failures") else f"{table}.{column}"
 
 
+def short_type(column_type: pa.DataType) -> str:
+    """Return a type without the names inside it, which would leave no room for the description beside it."""
+    if pa.types.is_list(column_type) or pa.types.is_large_list(column_type) or pa.types.is_fixed_size_list(column_type):
+        return f"list of {short_type(column_type.value_type)}"
+    return "struct" if pa.types.is_struct(column_type) else str(column_type)
+
+
 def column_schema(stage: Stage) -> dg.TableSchema:
     """Return all columns of a stage's tables with their descriptions."""
     columns = [
         dg.TableColumn(
             column_name(stage, name, column.name),
-            str(column.type),
+            short_type(column.type),
             description=column.description,
             constraints=dg.TableColumnConstraints(nullable=column.is_nullable),
         )

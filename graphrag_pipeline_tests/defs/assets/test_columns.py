@@ -41,3 +41,9 @@ def test_a_column_of_several_tables_is_named_with_its_table() -> None:
 @pytest.mark.parametrize("stage", ALL_STAGES)
 def test_every_column_has_a_description(stage: str) -> None:
     assert all(column.description for column in column_schema(ALL_STAGES[stage]).columns)
+
+
+def test_types_are_short_enough_to_leave_room_for_descriptions() -> None:
+    types = {column.name: column.type for name in ALL_STAGES for column in column_schema(ALL_STAGES[name]).columns}
+    assert types["findings"] == "list of struct" and types["entities.types"] == "list of string"
+    assert max(map(len, types.values())) <= 20, types
