@@ -7,8 +7,11 @@ Only signatures of `TokenRules.algorithms` count, whatever the token says of its
 from __future__ import annotations
 
 import json
+import logging
+import math
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,14 @@ from graphrag_pipeline.access.access_file import TokenRules
 from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.errors import PipelineError
 
+_log = logging.getLogger(__name__)
 _REQUIRED = ("exp", "iss", "aud")
 _MIN_FETCH_S = 60.0
 """Seconds between two reads of the keys: a token with an unknown key must not make the server fetch at will."""
 _MAX_AGE_S = 3600.0
+"""Seconds after which the keys are read again."""
+_LAST_AGE_S = 24 * 3600.0
+"""Seconds for which known keys count if they cannot be read again, so that an issuer that is down locks no one out."""
 _TIMEOUT_S = 10.0
 _MAX_BYTES = 1_000_000
 
@@ -29,17 +36,23 @@ _MAX_BYTES = 1_000_000
 class SigningKeys:
     """The public keys of an issuer, from a file or URL; read again for an unknown key, and each hour.
 
+    They are read at most once a minute, whether that fails or not. While they cannot be read, known keys count for a
+    day. A token with a known key never waits while the keys are read for another one.
+
     Args:
         place: path or URL of a JWKS.
         folder: that a relative path starts from.
+        clock: returns seconds that never fall.
     """
 
-    def __init__(self, place: str, folder: Path) -> None:
+    def __init__(self, place: str, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._place = place
         self._path = None if "://" in place else folder / place
+        self._clock = clock
         self._lock = threading.Lock()
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._read_at = -_MAX_AGE_S
+        self._read_at = self._tried_at = -math.inf
+        self._problem = ""
 
     def find(self, key_id: str) -> jwt.PyJWK:
         """Return a key by its id; the only key if the token names none.
@@ -48,14 +61,30 @@ class SigningKeys:
             NotAuthenticatedError: there is no such key.
             PipelineError: the keys cannot be read.
         """
+        known = self._pick(key_id)
+        if known is not None and self._clock() - self._read_at < _MAX_AGE_S:
+            return known
         with self._lock:
-            age = time.monotonic() - self._read_at
-            if age >= _MAX_AGE_S or (self._pick(key_id) is None and age >= _MIN_FETCH_S):
-                self._keys, self._read_at = self._read(), time.monotonic()
-            found = self._pick(key_id)
+            is_old = self._clock() - self._read_at >= _MAX_AGE_S
+            if (is_old or self._pick(key_id) is None) and self._clock() - self._tried_at >= _MIN_FETCH_S:
+                self._refresh()
+            is_usable = self._clock() - self._read_at < _LAST_AGE_S
+            found, problem = self._pick(key_id) if is_usable else None, self._problem
+        if found is None and problem:
+            raise PipelineError(problem)
         if found is None:
             raise NotAuthenticatedError("the token was signed by a key that the issuer does not list")
         return found
+
+    def _refresh(self) -> None:
+        """Read the keys; if that fails, keep those that are known, and the reason."""
+        try:
+            self._keys, self._problem = self._read(), ""
+            self._read_at = self._clock()
+        except PipelineError as error:
+            self._problem = str(error)
+            _log.warning("%s", error)
+        self._tried_at = self._clock()  # after the read, which may take long
 
     def _pick(self, key_id: str) -> jwt.PyJWK | None:
         if not key_id and len(self._keys) == 1:
@@ -77,11 +106,13 @@ def _fetch(url: str) -> bytes:
     try:
         with httpx.stream("GET", url, timeout=_TIMEOUT_S) as answer:
             answer.raise_for_status()
-            content = b""
+            content, ends = b"", time.monotonic() + _TIMEOUT_S
             for piece in answer.iter_bytes():
                 content += piece
                 if len(content) > _MAX_BYTES:
                     raise OSError(f"more than {_MAX_BYTES:,} bytes")
+                if time.monotonic() > ends:
+                    raise OSError(f"no end within {_TIMEOUT_S:g} s")
     except httpx.HTTPError as error:
         raise OSError(str(error)) from None
     return content
