@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 from graphrag_pipeline.serve.api_route import ApiRoute, ServedApp
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.compression import Compression
+from graphrag_pipeline.serve.encoded_slashes import EncodedSlashes
 from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers, answer_error
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
@@ -107,6 +108,7 @@ def build_app(
                 Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
                 is_public=lambda path: is_page(path) or is_public(path), audit=audit,
             ),
+            Middleware(EncodedSlashes),
         ],
         exception_handlers={HTTPException: _answer_http_error},
         lifespan=lifespan,

@@ -25,6 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServedApp
+from graphrag_pipeline.serve.encoded_slashes import restore_slashes
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, describe_invalid, error_of
 from graphrag_pipeline.serve.limits import Admission, Place, timed_out
 from graphrag_pipeline.serve.readers import NOBODY, Reader
@@ -94,7 +95,8 @@ class RouteEndpoint:
         body = await _read_body(route, scope, receive) if route.body else None
         calls = CallScope()
         reader: Reader = scope["state"].get("reader", NOBODY)
-        call = ApiCall(self._app, reader, query, body, scope.get("path_params", {}), calls, base_url=_base_url(scope))
+        path = {name: restore_slashes(value) for name, value in scope.get("path_params", {}).items()}
+        call = ApiCall(self._app, reader, query, body, path, calls, base_url=_base_url(scope))
         if not route.reads_root:
             content = await asyncio.to_thread(lambda: _write(self._work(call)))
             return Response(content, media_type=route.media_type, headers=API_HEADERS)

@@ -32,6 +32,9 @@ LOOK_AT_STORE_S = 10.0
 MAX_EARLIER = 2
 """Earlier snapshots of a root that stay open beside the published one."""
 
+_ONLY_PUBLISHED = "Leave `snapshot` out: a key with filters reads the published snapshot only, and no earlier one."
+"""The same for every id that is not found, so that it tells nothing about the snapshots of the root."""
+
 FindView = Callable[[Path, tuple[str, ...]], Path]
 """Returns the root that a reader with these filters reads instead of a served root."""
 
@@ -181,7 +184,7 @@ class FollowedRoot:
                 current.n_leases += 1
                 return current
         if self._is_view:
-            raise _no_such_snapshot(snapshot)
+            raise _no_such_snapshot(snapshot, _ONLY_PUBLISHED)
         return self._take_earlier(snapshot, current.project)
 
     def _take_earlier(self, start: str, project: Root) -> _OpenedIndex:
@@ -325,8 +328,8 @@ class ServedRoots:
         return followed
 
 
-def _no_such_snapshot(start: str) -> NotFoundError:
-    return NotFoundError(f"There is no published snapshot `{start[:80]}` here.", "GET /snapshots lists all.")
+def _no_such_snapshot(start: str, what_to_do: str = "GET /snapshots lists all.") -> NotFoundError:
+    return NotFoundError(f"There is no published snapshot `{start[:80]}` here.", what_to_do)
 
 
 def no_such_root(name: str) -> NotFoundError:

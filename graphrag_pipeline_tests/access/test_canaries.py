@@ -154,6 +154,8 @@ def test_an_earlier_snapshot_of_a_view_and_roots_of_others_are_not_found(world):
             headers={"authorization": f"Bearer {world.restricted}"},
         )
         assert found.status_code == 404
+        if "snapshot" in params:
+            assert "Leave `snapshot` out" in found.json()["error"]["what_to_do"]
     whole = world.root.open_snapshot().id
     for snapshot, status in ((whole, 200), (whole[:8], 404)):
         found = world.server.client.post(
