@@ -11,7 +11,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from graphrag_pipeline.access.principals import NotAuthenticatedError
@@ -25,10 +25,22 @@ _RETRY_S = 60.0
 _NICE = 10
 
 
+Command = Callable[[FollowedRules, ServedRoots], list[str]]
+"""Returns the command line of a child that makes all views."""
+
+
+def access_build(rules: FollowedRules, served: ServedRoots) -> list[str]:
+    """Return the command line of `access build` for the served roots."""
+    roots = [option for name in served.names for option in ("--serve", f"{name}={served.root(name).path}")]
+    return [sys.executable, "-m", "graphrag_pipeline", "access", "build", "--access", str(rules.path), *roots]
+
+
 @asynccontextmanager
-async def building_views(rules: FollowedRules, served: ServedRoots) -> AsyncIterator[None]:
+async def building_views(
+    rules: FollowedRules, served: ServedRoots, command: Command = access_build
+) -> AsyncIterator[None]:
     """Keep the views of all principals up to date until the block ends; then stop a build under way."""
-    task = asyncio.create_task(_follow(rules, served))
+    task = asyncio.create_task(_follow(rules, served, command))
     try:
         yield
     finally:
@@ -37,7 +49,7 @@ async def building_views(rules: FollowedRules, served: ServedRoots) -> AsyncIter
             await task
 
 
-async def _follow(rules: FollowedRules, served: ServedRoots) -> None:
+async def _follow(rules: FollowedRules, served: ServedRoots, command: Command) -> None:
     done: object = None
     wait_s = 0.0
     while True:
@@ -46,7 +58,7 @@ async def _follow(rules: FollowedRules, served: ServedRoots) -> None:
         if not wanted or wanted == done:
             wait_s = 0.0
             continue
-        is_built = await _build(rules, served)
+        is_built = await _run(command(rules, served))
         done, wait_s = (wanted, 0.0) if is_built else (None, _RETRY_S)
 
 
@@ -61,10 +73,8 @@ def _find_wanted(rules: FollowedRules, served: ServedRoots) -> object:
     return (filters, access.views, snapshots) if any(snapshots.values()) and any(filters.values()) else None
 
 
-async def _build(rules: FollowedRules, served: ServedRoots) -> bool:
-    """Run `access build`; return whether it ended well."""
-    roots = [option for name in served.names for option in ("--serve", f"{name}={served.root(name).path}")]
-    command = [sys.executable, "-m", "graphrag_pipeline", "access", "build", "--access", str(rules.path), *roots]
+async def _run(command: list[str]) -> bool:
+    """Run the child; return whether it ended well."""
     # Not by the event loop: uvloop runs the hooks of a fork in the child, and LanceDB's starts a thread and warns.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     with contextlib.suppress(OSError):  # it may have ended

@@ -1,9 +1,15 @@
-"""The views of a running server follow its roots and its access rules."""
+"""The follower of a server starts a child that makes views: when, how often, and with which command.
+
+That such a child makes the view, and that the server then reads it, is tested in `access/test_views.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,39 +17,126 @@ from graphrag_pipeline.access.editing import add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.access.view_settings import find_view
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.serve import view_builder
 from graphrag_pipeline.serve.errors import error_of
 from graphrag_pipeline.serve.served_roots import ServedRoots
-from graphrag_pipeline.serve.view_builder import building_views
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline.serve.view_builder import access_build, building_views
 
-_WAIT_S = 300.0
-FILTERS = ("level=open",)
+OPEN, OTHER = ("path=one.txt",), ("path=two.md",)
+_WAIT_S = 60.0
+_NOTE = "import os, pathlib, sys; out = open(sys.argv[1], 'a'); out.write(f'{os.getpid()}\\n'); out.close()\n"
+_WAITING = "import time; time.sleep(600)"
 
 
-@pytest.mark.slow
-def test_a_principal_gets_his_view_while_the_server_runs(tmp_path):
-    texts = {"open": "Bob Cratchit met Ebenezer Scrooge.", "secret": "Bob Cratchit met Jacob Marley."}
-    rows = [{"id": level, "title": level, "level": level, "text": text} for level, text in texts.items()]
-    root = make_root(tmp_path / "r", {"rows.jsonl": "\n".join(map(json.dumps, rows))}, "storage: {n_buckets: 1}\n")
-    build_tables(root, tuple(ALL_STAGES))
-    add_key(tmp_path / "access.yaml", "reader", ["r"], FILTERS)
-    served = ServedRoots({"r": root.path}, find_view)
-    served.start()
-    with pytest.raises(ViewNotReadyError, match="not made yet") as refused, served.lease("r", FILTERS):
+class Child:
+    """A small program in place of `access build`; each start adds a line with its process id to a file."""
+
+    def __init__(self, folder: Path, then: str = "") -> None:
+        self._log, self._program = folder / "starts.txt", _NOTE + then
+
+    def command(self, rules: FollowedRules, served: ServedRoots) -> list[str]:
+        return [sys.executable, "-S", "-c", self._program, str(self._log)]
+
+    @property
+    def starts(self) -> list[int]:
+        return [int(line) for line in self._log.read_text().split()] if self._log.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_builder, "_LOOK_S", 0.01)
+    monkeypatch.setattr(view_builder, "_RETRY_S", 0.02)
+
+
+@pytest.fixture
+def served(served_root: Path) -> Iterator[ServedRoots]:
+    found = ServedRoots({"carol": served_root}, find_view)
+    found.start()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> FollowedRules:
+    add_key(tmp_path / "access.yaml", "reader", ["carol"], OPEN)
+    return FollowedRules(tmp_path / "access.yaml")
+
+
+@contextlib.asynccontextmanager
+async def following(rules: FollowedRules, served: ServedRoots, child: Child) -> AsyncIterator[None]:
+    async with asyncio.timeout(_WAIT_S), building_views(rules, served, child.command):
+        yield
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+def test_a_view_that_is_not_made_is_refused_with_the_time_it_may_take(served):
+    with pytest.raises(ViewNotReadyError, match="not made yet") as refused, served.lease("carol", OPEN):
         pass
     assert error_of(refused.value).headers["retry-after"] == "60"
-    try:
-        asyncio.run(_build(FollowedRules(tmp_path / "access.yaml"), served))
-        with served.lease("r", FILTERS) as lease:
-            assert lease.index.snapshot.table("documents")["title"].to_pylist() == ["open"]
-            assert not lease.is_whole
-    finally:
-        served.close()
 
 
-async def _build(rules: FollowedRules, served: ServedRoots) -> None:
-    pointer = find_view(served.root("r").path, FILTERS) / "snapshots" / "current.json"
-    async with building_views(rules, served), asyncio.timeout(_WAIT_S):
-        while not pointer.exists():
-            await asyncio.sleep(0.1)
+def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, served, rules):
+    child = Child(tmp_path)
+
+    async def follow() -> None:
+        async with following(rules, served, child):
+            await until(lambda: len(child.starts) == 1)
+            await asyncio.sleep(0.3)  # thirty looks
+            assert len(child.starts) == 1
+            add_key(rules.path, "other", ["carol"], OTHER)
+            await until(lambda: len(child.starts) == 2)
+
+    asyncio.run(follow())
+
+
+def test_a_build_that_fails_is_logged_and_tried_again(tmp_path, served, rules, caplog):
+    child = Child(tmp_path, "print('no room'); sys.exit(3)")
+
+    async def follow() -> None:
+        async with following(rules, served, child):
+            await until(lambda: len(child.starts) == 3)
+
+    asyncio.run(follow())
+    assert "views are not up to date: no room" in caplog.text
+
+
+def test_a_build_under_way_ends_with_the_server(tmp_path, served, rules):
+    child = Child(tmp_path, _WAITING)
+
+    async def follow() -> None:
+        async with following(rules, served, child):
+            await until(lambda: len(child.starts) == 1)
+
+    asyncio.run(follow())
+    assert not Path(f"/proc/{child.starts[0]}").exists()
+
+
+def test_no_child_is_started_without_a_principal_with_filters(tmp_path, served):
+    add_key(tmp_path / "access.yaml", "editor", ["carol"], is_whole=True)
+    child = Child(tmp_path)
+
+    async def follow() -> None:
+        async with following(FollowedRules(tmp_path / "access.yaml"), served, child):
+            await asyncio.sleep(0.3)
+
+    asyncio.run(follow())
+    assert child.starts == []
+
+
+def test_the_command_makes_the_views_of_the_served_roots(served, rules, monkeypatch):
+    import typer.testing
+
+    from graphrag_pipeline.access import views
+    from graphrag_pipeline.cli import app
+
+    made = []
+    monkeypatch.setattr(views, "take_down_view", lambda root, filters: False)
+    monkeypatch.setattr(views, "build_view", lambda name, root, filters, *_: made.append((name, root.path, filters)))
+    program, flag, module, *arguments = access_build(rules, served)
+    assert (program, flag, module) == (sys.executable, "-m", "graphrag_pipeline")
+    typer.testing.CliRunner().invoke(app, arguments)
+    assert made == [("carol", served.root("carol").path, OPEN)]
