@@ -62,7 +62,7 @@ def _find_address(name: re.Pattern[str], units: Sequence[TextUnitRecord]) -> tup
     return min(found, key=_is_cut_and_long, default=())
 
 
-def _is_cut_and_long(run: Sequence[Sentence]) -> tuple[bool, int]:
+def _is_cut_and_long(run: Sequence[Sentence]) -> tuple[bool, float]:
     """Sort runs that begin with a speech first, then short ones."""
     return not run[0].folded.startswith(("'", '"', "\u2018", "\u201c")), sum(count_words(one.folded) for one in run)
 
