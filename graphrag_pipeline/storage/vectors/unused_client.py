@@ -13,16 +13,17 @@ from typing import Any
 
 CLIENT = "lance_namespace_urllib3_client"
 """The package of the client. LanceDB itself needs only its value classes, which are in the subpackage `models`."""
+_IS_LOADED = "_is_loaded"
 
 
 class _WaitingPackage(ModuleType):
     """A package whose `__init__` runs when one of its own names is first asked for; its submodules import as usual."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or _IS_LOADED in self.__dict__:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType
         assert self.__spec__ is not None and self.__spec__.loader is not None
+        self.__dict__[_IS_LOADED] = True
         self.__spec__.loader.exec_module(self)
         return getattr(self, name)
 

@@ -27,8 +27,10 @@ MIN_PRONOUN_SHARE = 0.03
 _CODE_LINE = re.compile(r"^[ \t]*(?:>>>|\.\.\.|\$|import|from \S+ import|def|class|except)[ \t][^\n]*$", re.MULTILINE)
 _LINE_HYPHEN = re.compile(r"(?<=[a-z])[-\u2010\u00ad]\n\s*(?=[a-z])")
 _TOKEN = re.compile(
-    r"[\w.$@~/\\-]*[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
+    r"[\w.$@~/\\-]{0,200}[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
 )
+"""Code and paths, words, numbers, signs. Code has its first sign within 200 characters, so that a line of a million
+full stops takes linear time."""
 _SUFFIXES = ("ly", "'t", "’t", "'s", "’s", "'ll", "’ll", "self", "selves")
 _SMALL = frozenset(word.lower() for word in STOPWORDS | LONERS) | {"may"}
 _BEFORE_NOUN = frozenset(
