@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
@@ -110,10 +112,13 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True)
 class Value:
-    """A value to compare: as a number, as a span of time (start, end exclusive), and as folded text."""
+    """A value to compare: as a number, as a span of time (start, end exclusive), and as folded text.
+
+    The number is exact: as floats, ids of 17 or more digits would equal their neighbours.
+    """
 
     text: str
-    number: float | None = None
+    number: Decimal | None = None
     span: Span | None = None
 
     @property
@@ -123,10 +128,11 @@ class Value:
 
 def read_value(value: Any) -> Value:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return Value(str(value), number=float(value))
+        is_finite = isinstance(value, int) or math.isfinite(value)
+        return Value(str(value), number=Decimal(str(value)) if is_finite else None)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     stripped = text.strip()
-    number = float(stripped) if _NUMBER.fullmatch(stripped) else None
+    number = Decimal(stripped) if _NUMBER.fullmatch(stripped) else None
     return Value(unicodedata.normalize("NFKC", stripped).casefold(), number, read_span(stripped))
 
 
@@ -150,7 +156,7 @@ Comparison = Callable[[Value, Value], "bool | None"]
 
 
 def _compare(
-    numbers: Callable[[float, float], bool], spans: Callable[[Span, Span], bool], texts: Callable[[str, str], bool]
+    numbers: Callable[[Decimal, Decimal], bool], spans: Callable[[Span, Span], bool], texts: Callable[[str, str], bool]
 ) -> Comparison:
     def test(value: Value, wanted: Value) -> bool | None:
         if value.number is not None and wanted.number is not None:
@@ -192,12 +198,15 @@ def comparison_of(operator: str) -> Comparison:
 def passes(condition: Filter, columns: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether one document passes a filter; a document without a value in its field does not.
 
+    Blank text, such as an empty cell of a table, is not a value.
+
     Args:
         columns: values of `COLUMNS`; None or "" is missing.
         metadata: from `flatten_metadata`.
     """
     test, wanted = comparison_of(condition.operator), [read_value(value) for value in condition.values]
-    held = [read_value(value) for value in each_value(_find_value(condition.field, columns, metadata))]
+    read = map(read_value, each_value(_find_value(condition.field, columns, metadata)))
+    held = [value for value in read if value.text]
     is_found = any(test(value, other) is True for value in held for other in wanted)
     return bool(held) and is_found != (condition.operator == "!=")
 

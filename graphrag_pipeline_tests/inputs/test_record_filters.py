@@ -61,6 +61,12 @@ def test_notes_and_problems_of_a_file_go_with_its_hidden_rows(tmp_path):
     assert [record.problem is None for record in by_path] == [True, False, True, False]
 
 
+def test_a_row_with_an_empty_cell_passes_no_filter_on_its_column(tmp_path):
+    (tmp_path / "rows.csv").write_text("text,level\nThe harbour was deepened.,open\nThe vault is below the mill.,\n")
+    [found] = _read(tmp_path, "level!=secret")
+    assert found.text == OPEN["text"]
+
+
 @pytest.mark.parametrize("hidden_id", ["1", "2", "#1", "#2", ""])
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
 def test_a_hidden_row_hides_no_row_that_passes(tmp_path, suffix, hidden_id):
@@ -143,6 +149,7 @@ def test_filters_change_the_version_of_a_root_only_if_there_are_some():
         ("nothing!=secret", False), ("nothing=open", False), ("year>=2024", True), ("date<2024", False),
         ("tags=coal", True), ("tags!=coal", False), ("author.name~dick", True), ("metadata.title=inner", True),
         ("title=outer", True), ("stars>3", True), ("stars>many", False), ("record!=7", False), ("empty!=x", False),
+        ("blank!=x", False), ("blank=x,", False), ("cells!=x", False), ("partly!=x", True), ("partly!=y", False),
     ],
 )  # fmt: skip
 def test_a_missing_value_passes_nothing(text, is_passing):
@@ -154,6 +161,9 @@ def test_a_missing_value_passes_nothing(text, is_passing):
         "title": "inner",
         "stars": 4,
         "empty": [],
+        "blank": " ",
+        "cells": ["", None],
+        "partly": ["", "y"],
     }
     assert passes(parse_filter(text), columns, dict(flatten_metadata(values))) is is_passing
 

@@ -39,6 +39,22 @@ def names_that_pass(text: str, documents: dict[str, tuple[dict, str | None]] = N
 @pytest.mark.parametrize(
     ("text", "names"),
     [
+        ("tenant=1234567890123456789", "ab"),
+        ("tenant!=1234567890123456789", "cde"),
+        ("tenant>1234567890123456789", "ce"),
+        ("tenant<=1234567890123456789", "abd"),
+        ("tenant=0e123", "d"),
+        ("tenant=1e400", "e"),
+    ],
+)
+def test_numbers_are_compared_with_all_their_digits(text, names):
+    held = {"a": "1234567890123456789", "b": 1234567890123456789, "c": 1234567890123456790, "d": "0e999", "e": 10**400}
+    assert names_that_pass(text, {name: ({"tenant": value}, None) for name, value in held.items()}) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
         ("source=reuters", "ac"),
         (" Source == REUTERS ", "ac"),
         ("source!=reuters", "bd"),
