@@ -97,6 +97,13 @@ def test_a_refusal_is_an_error_that_a_model_can_read(
     assert result.is_error and words in result.content[0].text and "Traceback" not in result.content[0].text
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_server_without_sessions_keeps_no_stream_open(server: RunningServer, method: str) -> None:
+    answer = server.client.request(method, "/mcp", headers={"accept": "text/event-stream"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["error"]["code"] == "wrong_method"
+
+
 def test_replies_are_bounded(server: RunningServer) -> None:
     context = call(server, "context", question=QUESTION, method="basic", max_tokens=100_000)
     assert len(context.content[0].text) <= MAX_CHARS + 100

@@ -17,7 +17,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -64,7 +64,10 @@ class AgentServer:
             self._server.add_tool(function, annotations=_READ_ONLY)
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Return the routes of the protocol over HTTP; `lifespan` must run around them."""
+        """Return the routes of the protocol over HTTP; `lifespan` must run around them.
+
+        Without sessions, a stream of notifications (GET) would only be kept open, also when the server stops.
+        """
         checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks the host
         made = self._server.streamable_http_app(
             streamable_http_path=PATH,
@@ -73,7 +76,7 @@ class AgentServer:
             max_request_body_size=self._app.limits.max_body_bytes,
             transport_security=checked,
         )
-        return made.routes
+        return [Route(route.path, route.app, methods=["POST"]) for route in made.routes if isinstance(route, Route)]
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
         """Return the context that answers requests of `routes`."""
