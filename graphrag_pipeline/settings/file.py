@@ -78,11 +78,12 @@ def _refuse_repeated_keys(node: yaml.Node | None) -> None:
             waiting.append(value)
             line = key.start_mark.line + 1
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else (key.tag, str(id(key)))
-            if first.setdefault(name, line) != line:
+            if name in first:
                 raise yaml.MarkedYAMLError(
                     f"line {line}: {key.value!r} is there already, in line {first[name]}; put both together under one "
                     f"{key.value!r}, or delete one"
                 )
+            first[name] = line
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
             "line 5: 'text_units' is there already, in line 1",
         ),
         ("text_units:\n  size: 600\n  size: 700\n", {}, "line 3: 'size' is there already, in line 2"),
+        ("text_units: {size: 600, size: 700}\n", {}, "line 1: 'size' is there already, in line 1"),
         (
             "resolution:\n  rules: [alia]\n",
             {},
