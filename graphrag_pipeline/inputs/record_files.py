@@ -26,6 +26,9 @@ from graphrag_pipeline.tables import CHUNKS
 READER_VERSION = "5"
 """Raise it when a reader returns another result for the same bytes; cached records are then not used."""
 
+FILTERS_VERSION = "2"
+"""Raise it when another row passes `input.filters`; cached records of files with rows are then not used."""
+
 RECORDS_FOLDER = "documents"
 """Folder of the records in the cache."""
 
@@ -81,7 +84,8 @@ def entry_name(path: str, digest: str, settings: InputSettings) -> str:
         converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
     except importlib.metadata.PackageNotFoundError:
         converter = "missing"
-    return f"{stable_hash(READER_VERSION, path, digest, columns, converter)}.parquet"
+    versions = (READER_VERSION, FILTERS_VERSION) if has_rows else (READER_VERSION,)
+    return f"{stable_hash(*versions, path, digest, columns, converter)}.parquet"
 
 
 def dump_records(records: list[SourceRecord]) -> memoryview:
