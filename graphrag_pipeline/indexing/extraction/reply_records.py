@@ -181,7 +181,7 @@ def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) ->
         body = text[start.fields : len(text) if is_last else starts[number + 1].start]
         inside = _cut_at_end(body, start, is_last)
         if inside is None:
-            problems["cut off"] += 1
+            problems["record cut off"] += 1
             continue
         fields = inside.split("<|>")
         kind = start.kind or _guess_kind(fields)
@@ -190,7 +190,7 @@ def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) ->
         else:
             problems["unknown record"] += 1
     if starts and _OPENED.search(text[-80:]):
-        problems["cut off"] += 1
+        problems["record cut off"] += 1
 
 
 def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:

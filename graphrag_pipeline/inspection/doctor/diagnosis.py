@@ -148,8 +148,10 @@ def _owner(sections: Sequence[str]) -> str:
 
 def _forecast(root: Root, speeds: Mapping[str, Speed]) -> tuple[tuple[StageForecast, ...] | None, str]:
     try:
-        stale = find_stale(root, detect_input(root))
-        estimates = estimate_index(root, stale)
+        manifests = detect_input(root)
+        if not any(manifest.num_rows for manifest in manifests.values()):
+            return None, f"no document is in {root.settings.input.folder}; put documents there, then run doctor again"
+        estimates = estimate_index(root, find_stale(root, manifests))
     except PipelineError as error:
         return None, str(error)
     found = []

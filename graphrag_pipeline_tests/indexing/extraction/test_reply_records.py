@@ -125,7 +125,7 @@ def test_a_missing_closing_bracket_costs_nothing_before_the_next_record():
 def test_a_last_record_that_is_cut_off_is_dropped_and_counted(tail):
     parsed = parse_graph_reply(REPLY.replace("<|COMPLETE|>", "##\n" + tail))
     assert (parsed.entities, parsed.relationships) == ((SCROOGE, MARLEY), (PARTNERS,))
-    assert parsed.problems == {"cut off": 1}
+    assert parsed.problems == {"record cut off": 1}
     assert not parsed.is_complete
 
 

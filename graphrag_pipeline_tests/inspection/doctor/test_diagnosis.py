@@ -50,6 +50,17 @@ def test_a_healthy_endpoint_needs_nothing_and_gets_a_forecast(tmp_path: Path) ->
     assert any(line.startswith("Next index run: about ") for line in lines)
 
 
+def test_a_root_without_documents_gets_no_forecast_of_zero_calls(tmp_path: Path) -> None:
+    with running_model_server(dimensions=48) as server:
+        root = make_root(tmp_path / "root", server.base_url)
+        for document in (root.path / "input").iterdir():
+            document.unlink()
+        diagnosis = diagnose(root)
+    assert diagnosis.forecast is None
+    reason = "no document is in input; put documents there, then run doctor again"
+    assert list(render_diagnosis(diagnosis))[-1] == f"Next index run: no forecast ({reason})"
+
+
 def test_no_server_is_one_failed_check(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", "http://127.0.0.1:9/v1")
     diagnosis = diagnose(root)
