@@ -91,9 +91,7 @@ class ViewGuard:
         return read_record(find_view(self._root, filters))
 
     def _seconds_left(self, own: ViewRecord) -> float:
-        if own.seconds:
-            return own.seconds_left(time.time())
-        return max((record.seconds for record in list_records(self._root)), default=0.0) or _FIRST_S
+        return own.seconds_left(time.time()) if own.seconds else _FIRST_S  # that of other views would tell their size
 
     def resolve(self, filters: tuple[str, ...], asked: str, current: str | None) -> str:
         """Return the snapshot of a reader's own index that a snapshot of the root or of another view means.

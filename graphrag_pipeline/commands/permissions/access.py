@@ -57,8 +57,8 @@ def add(
             for line in advise(opened, filters or ()):
                 echo(f"warning: {line}", err=True, style="warning")
     key = add_key(path, name, served, filters or (), is_whole, expires)
-    permitted = f"may now read {', '.join(served)}; it" if served else ""
-    echo(f"{name} {permitted} has this new key, which is stored nowhere:", err=True)
+    permitted = f" may now read {', '.join(served)}; it" if served else ""
+    echo(f"{name}{permitted} has this new key, which is stored nowhere:", err=True)
     echo(key)
 
 

@@ -2,12 +2,12 @@
 // No function here makes HTML: markdown becomes a list of plain values that `parts/markdown.js` shows.
 
 // eslint-disable-next-line no-control-regex
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 
-/** Return a text of the same length in which no character is invisible or turns the direction of others. */
+/** Return a text of as many characters in which no control, tag or mark of direction hides. Hyphenation marks stay. */
 export function visible(text) {
   return String(text).replace(HIDDEN, (mark) => {
-    const code = mark.charCodeAt(0);
+    const code = mark.codePointAt(0);
     if (code < 32) return String.fromCharCode(0x2400 + code);
     return code === 127 ? "\u2421" : "\ufffd";
   });
@@ -87,7 +87,8 @@ function addTo(blocks, last, kind, line) {
   else blocks.push({ kind, lines: [line] });
 }
 
-const INLINE = /\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|`([^`]+)`|\[Data: ([^\]]+)\]|\[(\d+(?:,\s*\d+)*)\]|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
+// No bracket inside a label, and an end to each address: a line of 20,000 brackets takes no longer than other text.
+const INLINE = /\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|`([^`]+)`|\[Data: ([^[\]]+)\]|\[(\d+(?:,\s*\d+)*)\]|\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/g;
 
 /** Return the pieces of a line: {kind: text | strong | em | code | data | citation | link, ...}. */
 export function readInline(line) {
