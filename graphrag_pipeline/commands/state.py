@@ -132,14 +132,16 @@ def _render_open_work(values: Mapping[str, Any]) -> Iterator[Line | str]:
 
 
 def _render_failures(failures: list[dict[str, str]]) -> list[str]:
-    """Return one line per failure; `status --json` and the table `failures` of `sql` have all of them."""
+    """Return one line per failure and what comes next; `status --json` and the table `failures` of `sql` have all."""
     lines = []
     for failure in failures[:_MAX_FAILURES_SHOWN]:
         is_shown = "the reply starts" in failure["reason"] or not failure["reply"]
         reply = "" if is_shown else f"; the reply starts {failure['reply'][:80]!r}"
-        lines.append(f"failed {failure['stage']}: {failure['record']}: {failure['reason']}{reply}")
+        record = f"{failure['place']} ({failure['record'][:8]})" if failure["place"] else failure["record"]
+        lines.append(f"failed {failure['stage']}: {record}: {failure['reason']}{reply}")
     n_more = len(failures) - len(lines)
-    return [*lines, f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else lines
+    lines += [f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else []
+    return [*lines, "the next `index` asks for these records again"] if lines else []
 
 
 def render_lag(reports: dict[str, Any]) -> list[str]:

@@ -5,8 +5,11 @@ Only heads and files of the root are read. Keep out: what is stale (`staleness.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
@@ -42,14 +45,38 @@ def measure_lag(root: Root) -> ReportLag:
 
 
 def list_failures(root: Root) -> list[dict[str, str]]:
-    """Return the records without a usable model reply: stage, partition and the columns of its failures table."""
+    """Return the records without a usable model reply: stage, partition and the columns of its failures table.
+
+    `place` is where a text unit stands, such as "stave_1.txt, characters 0 to 5,120"; empty for other records.
+    """
     failures = []
     for name in MODEL_STAGES:
         for partition in STAGES[name].partitions(root.settings):
             head = root.tables.head(f"{name}_failures", partition)
             rows = root.tables.read_head(head).to_pylist() if head and head.n_rows else []
-            failures += [{"stage": name, "partition": partition, **row} for row in rows]
+            places = _find_places(root, partition, {row["record"] for row in rows}) if rows else {}
+            failures += [
+                {"stage": name, "partition": partition, "place": places.get(row["record"], ""), **row} for row in rows
+            ]
     return failures
+
+
+def _find_places(root: Root, partition: str, records: Collection[str]) -> dict[str, str]:
+    """Return text unit id -> its document and offsets, for the records of a partition that are text units."""
+    heads = [root.tables.head(table, partition) for table in ("text_units", "documents")]
+    if partition == WHOLE or None in heads:
+        return {}
+    text_units, documents = (
+        root.tables.dataset([head]).to_table(columns=columns)
+        for head, columns in zip(heads, (["id", "document_id", "start", "end"], ["id", "path", "record"]), strict=True)
+        if head
+    )
+    paths = {row["id"]: f"{row['path']} {row['record']}".rstrip() for row in documents.to_pylist()}
+    wanted = text_units.filter(pc.is_in(text_units["id"], pa.array(sorted(records))))
+    return {
+        row["id"]: f"{paths.get(row['document_id'], row['document_id'])}, characters {row['start']:,} to {row['end']:,}"
+        for row in wanted.to_pylist()
+    }
 
 
 def count_failures(root: Root) -> dict[str, int]:

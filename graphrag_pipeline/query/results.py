@@ -230,16 +230,18 @@ class Unread:
     Attributes:
         parts: what they are, such as "batches of reports".
         reasons: each once.
+        missed: what could not be done with them.
     """
 
     parts: str
     n_failed: int
     n_parts: int
     reasons: tuple[str, ...]
+    missed: str = "read"
 
     def describe(self) -> str:
         """Return a sentence such as "1 of 4 batches of reports could not be read (no answer in 6 attempts)"."""
-        return f"{self.n_failed} of {self.n_parts} {self.parts} could not be read ({'; '.join(self.reasons)})"
+        return f"{self.n_failed} of {self.n_parts} {self.parts} could not be {self.missed} ({'; '.join(self.reasons)})"
 
 
 @dataclass(frozen=True)

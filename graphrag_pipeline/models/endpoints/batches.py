@@ -118,7 +118,7 @@ class BatchLimit:
 
     def refuse(self, n_texts: int, n_taken: int, reason: str) -> None:
         """Note that a batch was refused for its size: all its texts were taken in parts of at most `n_taken` texts."""
-        self._warn(n_texts, reason)
+        self._warn(n_texts, n_taken, reason)
         self._is_tried = True
         self._least_refused = min(self._least_refused, n_texts)
         if self.n_texts > n_taken:
@@ -131,13 +131,13 @@ class BatchLimit:
         if self._keep is not None:
             self._keep(n_texts)
 
-    def _warn(self, n_texts: int, reason: str) -> None:
+    def _warn(self, n_texts: int, n_taken: int, reason: str) -> None:
         if not self._is_warned:
             self._is_warned = True
             _LOG.warning(
                 "%s refuses %d texts in one request (%s): batches are made smaller. The size that works is kept for "
-                "later commands; `batch_size` of the model saves the attempts",
-                self._name, n_texts, reason,
+                "later commands; `batch_size: %d` in its section of settings.yaml saves the attempts",
+                self._name, n_texts, reason, n_taken,
             )  # fmt: skip
 
     def _end_trial(self) -> None:

@@ -94,7 +94,9 @@ class ModelAnswerer:
         """Answer from the answers of the steps."""
         points, looked = points_of(drift.steps), f"looked at {drift.describe()}"
         failed = [step for step in drift.steps if step.failure]
-        unread = Unread("questions", len(failed), len(drift.steps), tuple(drift.failures)) if failed else None
+        unread = None
+        if failed:
+            unread = Unread("questions", len(failed), len(drift.steps), tuple(drift.failures), "answered")
         if not points and not unread:
             return _not_in_index(looked)
 

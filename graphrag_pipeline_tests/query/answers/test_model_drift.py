@@ -143,7 +143,7 @@ def test_a_refused_follow_up_question_is_told_and_never_counts_as_nothing_found(
     assert "Not in the index" not in result.answer and "Marley haunted Scrooge." in result.answer
     unread = result.answering["unread"]
     assert (unread["parts"], unread["n_failed"], unread["n_parts"]) == ("questions", 1, 2) and unread["reasons"]
-    assert "(1 of 2 questions could not be read (" in result.answer and "".join(map(str, pieces)) == result.answer
+    assert "(1 of 2 questions could not be answered (" in result.answer and "".join(map(str, pieces)) == result.answer
 
 
 @pytest.mark.parametrize("final", ["NOT IN THE INDEX\nIt is open.", "Nobody came there."])
@@ -154,4 +154,4 @@ def test_an_answer_from_the_other_steps_tells_what_was_not_read(small: GraphInde
         *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION, method="drift", depth=1)
     assert isinstance(result, SearchResult)
     assert "Not in the index" not in result.answer and result.answering["unread"]["n_failed"] == 1
-    assert "(1 of 2 questions could not be read (" in result.answer and "".join(map(str, pieces)) == result.answer
+    assert "(1 of 2 questions could not be answered (" in result.answer and "".join(map(str, pieces)) == result.answer
