@@ -16,6 +16,7 @@ from graphrag_pipeline.interchange.imported_rows import RepairNotes, Row, distin
 
 UNKNOWN = "UNKNOWN"
 _UNNAMED = "UNNAMED"
+_PLAIN_WEIGHT = 1.0
 
 
 @dataclass
@@ -197,7 +198,7 @@ def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: R
             "source_id": graph.id_of_title[source],
             "target_id": graph.id_of_title[target],
             "description": description,
-            "weight": sum(1.0 if row["weight"] is None else row["weight"] for row in group),
+            "weight": sum(_weight(row) for row in group),
             "text_unit_ids": set().union(*(row["text_unit_ids"] for row in group)),
             "n_mentions": sum(max(len(row["text_unit_ids"]), 1) for row in group),
         }
@@ -208,7 +209,15 @@ def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: R
     n_folded = len(relationships) - len(groups)
     notes.add(n_folded, "relationship", "that repeat an unordered pair {was} folded into one")
     n_weightless = sum(row["weight"] is None for row in relationships)
-    notes.add(n_weightless, "relationship", "without a weight {was} given the weight 1")
+    notes.add(n_weightless, "relationship", f"without a weight {{was}} given the weight {_PLAIN_WEIGHT:g}")
+    n_negative = sum((row["weight"] or 0) < 0 for row in relationships)
+    notes.add(n_negative, "relationship", f"with a weight below 0 {{was}} given the weight {_PLAIN_WEIGHT:g}")
+
+
+def _weight(relationship: Row) -> float:
+    """Return the weight; walks over the graph and communities know no negative ones."""
+    weight = relationship["weight"]
+    return _PLAIN_WEIGHT if weight is None or weight < 0 else weight
 
 
 def _count_degrees(graph: ImportedGraph, rows: list[Row], notes: RepairNotes) -> None:

@@ -96,6 +96,20 @@ def test_relationships_of_an_unordered_pair_are_folded_and_degrees_counted():
     ), "the number of the folded row is never used again"
 
 
+def test_a_weight_that_is_missing_or_below_0_becomes_1():
+    repaired = repair(
+        entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}, {"id": "c", "title": "C"}],
+        relationships=[
+            {"id": "r", "source": "A", "target": "B", "weight": -3.0},
+            {"id": "s", "source": "A", "target": "C", "weight": None},
+            {"id": "t", "source": "B", "target": "C", "weight": 0.0},
+        ],
+    )
+    assert sorted(rows_of(repaired, "relationships", "id", "weight")) == [("r", 1.0), ("s", 1.0), ("t", 0.0)]
+    assert "1 relationship with a weight below 0 was given the weight 1" in repaired.notes
+    assert "1 relationship without a weight was given the weight 1" in repaired.notes
+
+
 def test_an_endpoint_without_a_row_is_placed_where_its_relationships_are_listed():
     repaired = repair(
         entities=[{"id": "a", "title": "A"}, {"id": "b", "title": "B"}],
@@ -279,7 +293,7 @@ _BROKEN = st.fixed_dictionaries(
         ),
         "relationships": _table(
             _RELATIONSHIPS, source=st.sampled_from([*_TITLES, "Ghost"]), target=st.sampled_from([*_TITLES, "Spirit"]),
-            description=_description, text_unit_ids=_some(_UNITS), weight=st.sampled_from([1.0, 2.0, None]),
+            description=_description, text_unit_ids=_some(_UNITS), weight=st.sampled_from([1.0, 2.0, -3.0, None]),
         ),
         "communities": _table(
             ["c0", "c1", "c2"], community=st.integers(-1, 4), level=st.integers(0, 2),

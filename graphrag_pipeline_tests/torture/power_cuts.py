@@ -1,6 +1,6 @@
 """Power cuts at random moments of `index`, on a real file system that writes as late as it may.
 
-    python -m graphrag_pipeline_tests.torture.power_cuts [N_CUTS] [SEED]
+    python -m graphrag_pipeline_tests.torture.power_cuts --cuts 12 --seed 7
 
 The root lies on ext4 in an image file, mounted with late, unordered writes. At each cut the processes are stopped and
 the image is copied: the copy has what reached the "disk", and no more. Then the copy is mounted as after a restart.
