@@ -102,6 +102,16 @@ def test_init_keeps_existing_files(tmp_path: Path, call: Call) -> None:
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
+def test_init_takes_the_directory_once_as_argument_or_as_root(tmp_path: Path, call: Call) -> None:
+    for number, words in enumerate((("--root", "{}", "init"), ("init", "--root", "{}"))):
+        path = tmp_path / str(number)
+        assert call(*(word.format(path) for word in words)).status == 0 and (path / "settings.yaml").is_file()
+    for words in (("init",), ("--root", tmp_path / "a", "init", tmp_path / "b")):
+        refused = call(*words)
+        assert refused.status == 2 and "name the directory once" in refused.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
 def test_init_of_a_path_that_is_not_a_folder_is_an_error(tmp_path: Path, call: Call) -> None:
     (tmp_path / "file").write_text("")
     assert_one_line_error(call("init", tmp_path / "file"), "is not a directory; pass a directory to `init`")

@@ -14,6 +14,7 @@ from graphrag_pipeline.commands.terminal import (
     echo,
     logging_costs,
     open_root,
+    prefer_own_root,
     print_json,
 )
 
@@ -31,7 +32,9 @@ def add_setup_commands(app: typer.Typer) -> None:
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Directory that becomes the root.")],
+    directory: Annotated[
+        Path | None, typer.Argument(help="Directory that becomes the root; `--root` may name it instead.")
+    ] = None,
     engine: Annotated[
         Engine,
         typer.Option(
@@ -57,10 +60,16 @@ def init(
     api_key_env: Annotated[
         str | None, typer.Option(help="With a model: environment variable that holds the key.")
     ] = None,
+    root: Annotated[
+        Path | None, typer.Option("--root", callback=prefer_own_root, help="The directory, if no argument names it.")
+    ] = None,
 ) -> None:
     """Make a root: documented settings, prompts and an empty input folder."""
     from graphrag_pipeline.pipeline.root import init_root
 
+    path = directory or root
+    if path is None or (directory and root):
+        raise typer.BadParameter("name the directory once, as argument or by `--root`", param_hint="directory")
     options = (embedding_model, preset, base_url, embedding_base_url, api_key_env)
     if engine == "embedded" and (chat_model or any(options)):
         raise typer.BadParameter("options of a model need `--engine model` or `mixed`", param_hint="--engine")
@@ -69,12 +78,12 @@ def init(
     if embedding_base_url and not embedding_model:
         raise typer.BadParameter("`--embedding-base-url` needs an embedding model", param_hint="--embedding-model")
     settings = _settings_of(engine, chat_model, *options) if chat_model else None
-    created = init_root(directory, settings)
-    for path in created:
-        echo(f"created {path}")
+    created = init_root(path, settings)
+    for name in created:
+        echo(f"created {name}")
     if settings:
-        echo(f"Check the models: graphrag-pipeline --root {directory} doctor")
-    echo(f"Put documents into {directory / 'input'}, then run: graphrag-pipeline --root {directory} index")
+        echo(f"Check the models: graphrag-pipeline --root {path} doctor")
+    echo(f"Put documents into {path / 'input'}, then run: graphrag-pipeline --root {path} index")
 
 
 def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:

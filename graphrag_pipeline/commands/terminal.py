@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
 
 
-def _prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
+def prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
     """Return `--root` of the command itself, else the `--root` given before the command."""
     return root or context.find_root().params.get("root")
 
@@ -39,7 +39,7 @@ RootOption = Annotated[
     Path | None,
     typer.Option(
         "--root",
-        callback=_prefer_own_root,
+        callback=prefer_own_root,
         help="Root directory; default: $GRAPHRAG_ROOT, the current directory or ./data.",
     ),
 ]
