@@ -62,7 +62,7 @@ ROOMS = (
     *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs.dev", "defs"),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
-    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.readers"),
+    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.request_body", "serve.readers"),
     *("serve.served_roots", "serve.metrics"),
     *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openai_api", "serve.mcp"),
     *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),

@@ -15,9 +15,10 @@ from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.endpoint import answer_error
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
-from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits, too_large
+from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess, Reader
+from graphrag_pipeline.serve.request_body import drain, limited, too_large
 
 PUBLIC = frozenset({"/health", "/ready", "/openapi.json"})
 """Paths that need no key: they show nothing of an index."""
@@ -82,13 +83,16 @@ class Gate:
                 self._audit.write(watch, status or 499, seconds)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _check_head(scope, self._limits)
+        headers = _check_head(scope)
         self._check_host(headers.get(b"host", ""))
+        if int(headers.get(b"content-length", "0")) > self._limits.max_body_bytes:
+            await drain(receive)
+            raise too_large(self._limits.max_body_bytes)
         # A server without lifespan state gives no such dictionary; a server with it gives one for each request.
         state = scope.setdefault("state", {})
         if not self._is_public(scope["path"]):
             state["reader"] = await self._find_reader(headers.get(b"authorization"))
-        await self._app(scope, _limited(receive, self._limits.max_body_bytes), send)
+        await self._app(scope, limited(receive, self._limits.max_body_bytes, self._limits.max_body_s), send)
 
     async def _find_reader(self, authorization: str | None) -> Reader:
         if isinstance(self._authenticator, OpenAccess):
@@ -102,11 +106,11 @@ class Gate:
             raise ApiError(421, "wrong_host", "This server has another name.", "Ask it by the address it listens on.")
 
 
-def _check_head(scope: Scope, limits: ServerLimits) -> dict[bytes, str]:
+def _check_head(scope: Scope) -> dict[bytes, str]:
     """Return the headers that the gate reads.
 
     Raises:
-        ApiError: the target, the headers or the announced body are too large, or a header is doubled.
+        ApiError: the target or the headers are too large, or a header is doubled.
     """
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_TARGET_BYTES:
         raise ApiError(414, "too_long", f"The address has more than {MAX_TARGET_BYTES:,} bytes.", "Use a shorter one.")
@@ -117,21 +121,4 @@ def _check_head(scope: Scope, limits: ServerLimits) -> dict[bytes, str]:
     if len(names) != len(set(names)):  # a proxy in front may have read the other one
         raise InvalidRequestError("A header that names the host, the length or the key is sent twice.", "Send it once.")
     found = {name: value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
-    if int(found.get(b"content-length", "0")) > limits.max_body_bytes:
-        raise too_large(limits.max_body_bytes)
     return found
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    """Return `receive` that refuses a body over the limit, also one that announced no length."""
-    n_bytes = 0
-
-    async def limited() -> Message:
-        nonlocal n_bytes
-        message = await receive()
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > most:
-            raise too_large(most)
-        return message
-
-    return limited

@@ -24,6 +24,7 @@ class ServerLimits:
 
     Attributes:
         max_body_bytes: of a request.
+        max_body_s: until the body of a request has arrived.
         timeout_s: from the start of the work to its answer.
         max_running: requests that compute at the same time.
         max_waiting: requests that wait for one of these places; a further one gets 429.
@@ -32,6 +33,7 @@ class ServerLimits:
     """
 
     max_body_bytes: int = 1_000_000
+    max_body_s: float = 30.0
     timeout_s: float = 120.0
     max_running: int = 32
     max_waiting: int = 256
@@ -102,11 +104,6 @@ class Place:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.give_back()
-
-
-def too_large(limit: int) -> ApiError:
-    """Return the error of a body over the limit."""
-    return ApiError(413, "too_large", f"The body has more than {limit:,} bytes.", "Send a smaller body.")
 
 
 def timed_out(limit_s: float) -> ApiError:

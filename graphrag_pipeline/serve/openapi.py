@@ -24,6 +24,7 @@ _ERRORS = {
     401: "No valid key or token.",
     404: "There is no such root, snapshot or record for this client.",
     405: "The path has no such method.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
     414: "The address is too long.",
     415: "The body is not JSON.",
