@@ -29,6 +29,7 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.identity import bucket_keys
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
@@ -91,7 +92,8 @@ def build_view(
         if _has_withdrawn(published, view, filters):
             view = _start_over(view)
         tags = {_TAG: view.path.name}
-        run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=_has_lost(view), allow_removal=True)
+        with paid_run("access build", ", ".join(sorted(filters))):
+            run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=_has_lost(view), allow_removal=True)
         prune(view, n_kept=1, before=math.inf)
         made, seconds = view.snapshots.current() or "", time.monotonic() - started
         note_end(view.path, published.id, made, None if made == before else seconds)

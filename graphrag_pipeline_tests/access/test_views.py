@@ -161,3 +161,19 @@ def test_a_filter_on_a_field_that_no_document_has_makes_no_view(tmp_path):
     assert advise(root, ("level=opne",))[-1].startswith("none of the 3 documents passes level=opne")
     assert advise(root, ("level~op", "title!=Ghost"))[0].startswith("no document has 'Ghost' in 'title'")
     assert advise(root, ("creation_date>=2020",))[0].startswith("3 documents have no 'creation_date'")
+
+
+@pytest.mark.slow
+def test_a_view_pays_a_model_only_if_permitted_and_for_no_document_again(model_index):
+    filters = ("path!=article_00000.txt",)
+    build_view("r", model_index.root, filters, ViewRules())
+    assert model_index.server.count() == 0, "extraction is cached, the rest is made without a model"
+    paying = ViewRules(engine="model", embeddings="model")
+    build_view("r", model_index.root, filters, paying)
+    n_paid = model_index.server.count()
+    assert 0 < model_index.server.count("report") <= n_paid
+    assert model_index.server.count("extract") == 0
+    rows = model_index.root.models.spending.read_ledger()
+    booked = [row for row in rows if row["command"] == "access build"]
+    assert sum(row["n_calls"] for row in booked) == n_paid
+    assert {row["about"] for row in booked} == set(filters)
