@@ -130,10 +130,10 @@ class FollowedRules:
         """
         state = _state_of(self.path)
         with self._lock:
-            if state != self._state or state is None:
+            if state != self._state:
                 self._state = state
                 self._rules = self._load()
-            rules = self._rules
+            rules = self._rules if state else None
         if rules is None:
             raise NotAuthenticatedError("the access rules cannot be read now")
         return rules
