@@ -21,6 +21,7 @@ _UNSETTLED_NS = 50_000_000
 """Age below which a file may change again without a new time; clocks of file systems tick every 1 to 10 ms."""
 _MAX_KNOWN = 100_000
 _BLOCK = 1 << 20
+_MIN_BYTES_FOR_THREADS = 4 << 20  # they take 2 to 8 ms to hash
 _known: dict[tuple[int, int, int, int], str] = {}
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +42,7 @@ def hash_file(path: Path, is_fresh: bool = False) -> str:
         if not is_fresh and key in _known:
             return _known[key]
         is_settled = time.time_ns() - found.st_ctime_ns > _UNSETTLED_NS
-        digest = _digest(file.readinto)
+        digest = _digest(file.readinto, min(_BLOCK, found.st_size + 1))
     if len(_known) > _MAX_KNOWN:
         _known.clear()
     if is_settled:
@@ -51,17 +52,21 @@ def hash_file(path: Path, is_fresh: bool = False) -> str:
     return digest
 
 
-def _digest(read_into: Callable[[memoryview], int | None]) -> str:
-    digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
+def _digest(read_into: Callable[[memoryview], int | None], block_size: int) -> str:
+    digest, block = hashlib.sha256(), memoryview(bytearray(block_size))
     while n_bytes := read_into(block):
         digest.update(block[:n_bytes])
     return digest.hexdigest()
 
 
-def each_in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return `work(item)` of each item, in order; hashing leaves the interpreter free, so threads use all cores."""
+def each_in_threads(work: Callable[[T], R], items: Iterable[T], n_bytes: int) -> list[R]:
+    """Return `work(item)` of each item, in order; hashing leaves the interpreter free, so threads use all cores.
+
+    Args:
+        n_bytes: size of all files together; a few small files are hashed faster than threads start.
+    """
     listed = list(items)
-    if len(listed) < 2:
+    if len(listed) < 2 or n_bytes < _MIN_BYTES_FOR_THREADS:
         return [work(item) for item in listed]
     with ThreadPoolExecutor(N_THREADS) as threads:
         return list(threads.map(work, listed))

@@ -30,7 +30,7 @@ class ListedFile:
 def write_file_list(folder: Path) -> None:
     """Write the list of a complete folder: its files by relative path."""
     sizes = dict(sorted((name, size) for name, size in _sizes(folder) if name != LIST_FILE))
-    hashes = each_in_threads(hash_file, (folder / name for name in sizes))
+    hashes = each_in_threads(hash_file, (folder / name for name in sizes), sum(sizes.values()))
     listed = {
         name: asdict(ListedFile(size, sha256)) for (name, size), sha256 in zip(sizes.items(), hashes, strict=True)
     }
@@ -89,8 +89,10 @@ def find_changed_files(folder: Path, is_fresh: bool = False) -> list[Path]:
     """
     if damaged := find_damaged_files(folder):
         return damaged
-    listed = {folder / name: file.sha256 for name, file in read_file_list(folder).items() if file.sha256}
-    is_same = each_in_threads(lambda path: has_hash(path, listed[path], is_fresh), listed)
+    hashed = {folder / name: file for name, file in read_file_list(folder).items() if file.sha256}
+    listed = {path: file.sha256 for path, file in hashed.items()}
+    n_bytes = sum(file.n_bytes for file in hashed.values())
+    is_same = each_in_threads(lambda path: has_hash(path, listed[path], is_fresh), listed, n_bytes)
     return [path for path, same in zip(listed, is_same, strict=True) if not same]
 
 

@@ -5,6 +5,7 @@ Keep out: the options themselves (`settings.py`).
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,15 +28,24 @@ ENVIRONMENT_PREFIX = "GRAPHRAG__"
 def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings of a root from `settings.yaml`, overridden by `GRAPHRAG__SECTION__KEY` variables.
 
+    Every stage and check reads them. Equal texts and variables give the same frozen object, without parsing again.
+
     Raises:
         SettingsError: the file is missing or not YAML, a key is unknown (the nearest valid one is named), or a value
             does not validate.
     """
     path = root / SETTINGS_FILE
-    values = _read_yaml(path)
+    found = os.environ if environment is None else environment
+    variables = sorted((name, value) for name, value in found.items() if name.startswith(ENVIRONMENT_PREFIX))
+    return _validate(path, _read_text(path), tuple(variables))
+
+
+@functools.lru_cache(maxsize=64)
+def _validate(path: Path, text: str, environment: tuple[tuple[str, str], ...]) -> Settings:
+    values = _parse_sections(path, text)
     storage = values.get("storage")
     is_ignored = isinstance(storage, dict) and storage.get("ignore_environment") is True
-    variables = {} if is_ignored else _apply_environment(values, os.environ if environment is None else environment)
+    variables = {} if is_ignored else _apply_environment(values, dict(environment))
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -86,17 +96,20 @@ def _refuse_repeated_keys(node: yaml.Node | None) -> None:
             first[name] = line
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml
-
+def _read_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(
             f"`{path}` not found; make a root with `graphrag-pipeline init {path.parent}`, or pass one with `--root`"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"`{path}` cannot be read as UTF-8 text ({error}); repair or replace the file") from None
+
+
+def _parse_sections(path: Path, text: str) -> dict[str, Any]:
+    import yaml
+
     try:
         values = parse_yaml(text)
     except yaml.YAMLError as error:
@@ -115,8 +128,6 @@ def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -
 
     variables: dict[tuple[str, ...], str] = {}
     for name in sorted(environment):
-        if not name.startswith(ENVIRONMENT_PREFIX):
-            continue
         parts = name[len(ENVIRONMENT_PREFIX) :].lower().split("__")
         if len(parts) != 2 or not all(parts):
             raise SettingsError(

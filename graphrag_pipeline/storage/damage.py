@@ -112,18 +112,20 @@ def find_changed_parts(
         max_bytes: check only the smallest parts, up to this size together; None: all.
         is_fresh: read files whose hash this process knows, too.
     """
-    chosen = list(parts) if max_bytes is None else list(_smallest(parts, max_bytes))
-    changed = each_in_threads(lambda part: part.changed(is_fresh), chosen)
+    sized = [(part.n_bytes(), part) for part in parts]
+    sized = sized if max_bytes is None else list(_smallest(sized, max_bytes))
+    chosen = [part for _, part in sized]
+    changed = each_in_threads(lambda part: part.changed(is_fresh), chosen, sum(n_bytes for n_bytes, _ in sized))
     return [(part, paths) for part, paths in zip(chosen, changed, strict=True) if paths]
 
 
-def _smallest(parts: Iterable[StoredPart], max_bytes: int) -> Iterator[StoredPart]:
+def _smallest(parts: Iterable[tuple[int, StoredPart]], max_bytes: int) -> Iterator[tuple[int, StoredPart]]:
     left = max_bytes
-    for n_bytes, part in sorted(((part.n_bytes(), part) for part in parts), key=lambda pair: (pair[0], pair[1].path)):
+    for n_bytes, part in sorted(parts, key=lambda pair: (pair[0], pair[1].path)):
         left -= n_bytes
         if left < 0:
             return
-        yield part
+        yield n_bytes, part
 
 
 def is_whole_parquet(path: Path, n_rows: int) -> bool:

@@ -46,6 +46,16 @@ def test_environment_overrides_the_file(tmp_path: Path) -> None:
     assert settings.text_units.size == 600
 
 
+def test_equal_texts_are_parsed_once_and_every_change_is_seen(tmp_path: Path) -> None:
+    first = load_settings(write(tmp_path, "text_units:\n  size: 800\n"), {})
+    assert load_settings(tmp_path, {"PATH": "/bin"}) is first
+    assert load_settings(tmp_path, {"GRAPHRAG__TEXT_UNITS__SIZE": "600"}).text_units.size == 600
+    assert load_settings(write(tmp_path, "text_units:\n  size: 900\n"), {}).text_units.size == 900
+    with pytest.raises(SettingsError):
+        load_settings(write(tmp_path, "text_units:\n  size: many\n"), {})
+    assert load_settings(write(tmp_path, "text_units:\n  size: 800\n"), {}).text_units.size == 800
+
+
 @pytest.mark.parametrize(
     ("text", "environment", "expected"),
     [

@@ -2,8 +2,8 @@
 
 - The executor (`InProcessExecutor`, `RetryMode`, configuration, arguments): the public `in_process_executor`
   has no place for the lock that a run holds while it works, by which a run whose process died is known.
-- `SqliteEventLogStorage`, `SqliteRunStorage` and `InstanceRef`: Dagster's storages open a connection for every event,
-  and the public ways to an instance take no other storage than that of its `dagster.yaml`.
+- `SqliteEventLogStorage`, `SqliteRunStorage`, `SqliteScheduleStorage` and `InstanceRef`: Dagster's storages open a
+  connection for every event, and the public ways to an instance take no other storage than that of its `dagster.yaml`.
 - `AssetCheckEvaluationTargetMaterializationData`: without it, Dagster compares times of whole seconds. It shows a
   check as not evaluated that was reported within the second of its materialization.
 - `SerializableErrorInfo`, `UnresolvedAssetJobDefinition`: types of values that public functions return.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dagster._core.instance.ref import InstanceRef
     from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
     from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
+    from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
     from dagster._daemon.daemon import BackfillDaemon, DaemonIterator
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "SerializableErrorInfo",
     "SqliteEventLogStorage",
     "SqliteRunStorage",
+    "SqliteScheduleStorage",
     "UnresolvedAssetJobDefinition",
     "create_daemons",
     "daemon_commands",
@@ -70,6 +72,7 @@ _LATE = {
     "InstanceRef": "dagster._core.instance.ref",
     "SqliteEventLogStorage": "dagster._core.storage.event_log.sqlite.sqlite_event_log",
     "SqliteRunStorage": "dagster._core.storage.runs.sqlite.sqlite_run_storage",
+    "SqliteScheduleStorage": "dagster._core.storage.schedules.sqlite.sqlite_schedule_storage",
 }
 """Imported at first use: they bring Alembic or the daemon, which definitions do not need."""
 
