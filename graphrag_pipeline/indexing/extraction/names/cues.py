@@ -95,7 +95,8 @@ MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king p
 HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
-archbishop cardinal rev reverend cllr pcso father brother sister uncle cousin captain capt colonel col general gen major
+archbishop cardinal rev revd reverend cllr pc pcso
+father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
 mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
@@ -106,7 +107,7 @@ presidente
 
 # Honorifics that also describe ("General Public License").
 DESCRIBING_HONORIFICS = words("""
-general major master cardinal justice premier chief director engineer clerk coach striker treasurer
+general major master cardinal justice premier chief director engineer clerk coach striker treasurer pc
 """)
 
 # One-letter honorifics by language; an initial in other languages ("M. Dupont", "D. Juan Pérez").
@@ -208,8 +209,9 @@ airlines airways motors legion band choir highways
 records pictures studios entertainment industries partners capital ventures technologies systems networks software
 labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
-securities mutual library reserve brothers bros sons alliance coalition consortium infirmary hospice inspectorate
-directorate secretariat shipping refrigeration haulage shipyard shipyards partnership cooperative consultancy
+securities mutual library reserve brothers bros sons alliance coalition consortium forum infirmary hospice inspectorate
+directorate secretariat ombudsman ambulance shipping refrigeration haulage shipyard shipyards partnership consultancy
+cooperative cooperatives co-operative co-operatives co-op coop
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")
@@ -218,7 +220,7 @@ JOINED_TAILS = words("administration executive inspectorate")
 ORGANIZATION_HEADS = words("""
 agency authority university bank ministry department bureau institute institution college academy association
 federation house board court church council committee society league union confederation organisation organization
-school order knights chamber diocese
+school order knights chamber diocese regulator
 archdiocese friends universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
@@ -239,6 +241,12 @@ rai rbi rca rfe rim rko rnc rspca rte sap sas sbs sec sga sia snp sony spd ssa s
 tvn twa ubs ucla uefa uk ukip un unaids undp unep unesco unfccc unhcr unicef unido universal unodc unsc upi ups us
 usaf usaid usc usda usgs usmc usn usps va vw wada wbo wef wfp who wipo wmo wnba wto wwe wwf ymca zdf
 """)
+# Well-known acronyms of things.
+TERMS_IN_CAPITALS = words("""
+agm api atm cctv cd ceo cfo cio cpu css csv cto cv dba dbs dns dvd ecg eeg egm ev faq gdp gdpr gp gps gpu hgv html http
+hvac iban id ip isa it kpi lan led mfa mot mri nda okr paye pcr pdf pin ppe pr qa qr ram raid rfc rpi sdk seo sla slo
+sms smtp sql ssd ssh ssl sso suv svg tb tls tv uat ui url usb ux vat vm voip vpn wan wifi xml yaml
+""")
 LEGAL_SUFFIXES = words(
     "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"
 )
@@ -249,7 +257,7 @@ islands isle isles river lake sea ocean bay gulf strait channel mountain mountai
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
-plains highway heights
+plains highway heights allotments
 """)
 PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").
@@ -257,7 +265,7 @@ BUILDINGS = words("house manor cottage lodge tower hall chapel")
 # Alone with a capital, a person who holds the office ("the Chair agreed").
 OFFICES = words("""
 chair vice-chair chairman chairwoman chairperson treasurer secretary clerk warden headteacher headmaster headmistress
-principal bursar convener rector dean
+principal bursar convener rector dean vice-chancellor chancellor provost registrar convenor
 """)
 
 EVENT_TAILS = words("""

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.affiliations import ends_person
+from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
     is_common_word,
@@ -69,6 +70,7 @@ _HELD_WORDS = KIN | HOLDINGS
 _AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
+_GROUPS = words("women men children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
@@ -89,6 +91,7 @@ _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _SAINTS = frozenset({"ST", "SAINT"})
+_ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
@@ -218,7 +221,7 @@ def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]
     last = following[-1].key
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
     is_saint = run[0].key in _SAINTS
-    is_kept = (is_saint or len(run) == 1) and last in _AFTER_POSSESSIVE
+    is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
     return is_office or is_kept or (is_saint and last in BUILDINGS)
 
 
@@ -274,13 +277,16 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         return False  # "25/01834/HOU"
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False
-    if evidence.is_common(word) or evidence.is_adjective(word.key):
+    is_brand = is_well_known(word.key) and not word.text.islower()
+    if not is_brand and (evidence.is_common(word) or evidence.is_adjective(word.key)):
         return False
     is_label = _INITIALS.fullmatch(word.text) and word.text not in load_places()  # "S.I. 2011/1124"
     if is_label and _NUMBER.match(text, phrase.start + word.end):
         return False
     if is_place(word.key):
         return True
+    if word.start == 0 and _is_item_label(word, phrase, text):
+        return False
     is_written_small = evidence.lower[word.key.lower()] > 0
     is_small = is_written_small or is_also_a_word(word.key)
     if phrase.is_heading and word.key not in GIVEN_NAMES and not evidence.alone[word.key] and is_small:
@@ -293,9 +299,18 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         )
         is_verbal = word.key.endswith(OPENER_SUFFIXES) and word.key not in evidence.family_names  # "Dredging of"
         is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not (is_written_small or is_verbal))
-        is_known = is_acronym or is_name or _is_person(word, phrase, evidence, text)
+        is_known = is_brand or is_acronym or is_name or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
+
+
+def _is_item_label(word: PhrasePiece, phrase: Phrase, text: str) -> bool:
+    """Whether a word is all that stands between the number of an item and a full stop: "7 Lettings."."""
+    place = phrase.start + word.end
+    return (
+        text[place : place + 2] in (". ", ".\n", ": ")
+        and _ITEM_NUMBER.search(text[max(phrase.start - 12, 0) : phrase.start]) is not None
+    )
 
 
 def _is_placeholder(key: str) -> bool:

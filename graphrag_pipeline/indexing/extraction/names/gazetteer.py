@@ -29,7 +29,7 @@ _COMMON_NAMES = (
     "Allemagne", "Espagne", "Italie", "Angleterre", "Londres", "Bruxelles", "Genève", "Moscou", "Rhône", "España",
     "Francia", "Alemania", "Inglaterra", "Sevilla", "Italia", "Roma", "Firenze", "Milano", "Napoli", "Torino",
     "Venezia", "Genova", "Sicilia", "Toscana", "Parigi", "Londra", "Germania", "Spagna", "Himalayas", "Antarctica",
-    "Arctic", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
+    "Arctic", "Frankfurt", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
 )  # fmt: skip
 # Names of cities that are more often words or family names.
 _NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})

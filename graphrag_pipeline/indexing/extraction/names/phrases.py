@@ -35,9 +35,15 @@ _SHOUTED_SHARE = 0.7  # of the words of a sentence
 _ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
 _TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
 _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+_OWNED = (
+    "Yard|Union|Association|Club|Hall|Market|Park|Arms|Federation|Guild|Society|Council|Institute|Trust|Company|Home"
+    "|Hospital|Lane|Street|Close|Court"
+)
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
     r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+    r"|(?<=\bCo)[-\u2010\u2011]op(?:erat(?:ives?|ion))?\b"
+    rf"|(?<=s)['’](?=[ ](?:{_OWNED})\b)|(?<=S)['’](?=[ ](?:{_OWNED.upper()})\b)"  # Tanners' Yard
     r"|&\p{Lu}[\p{L}]*+|[-\u2010\u2011](?:\d++\p{Greek}?+|\p{Greek}[\p{L}\p{Nd}]*+))*+"  # IL-1β, NF-κB
 )
 _WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"
@@ -63,11 +69,17 @@ _PHRASE = regex.compile(
 )
 _ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
 _NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"
+_LETTERED = frozenset({"BLOCK", "FLAT", "WARD", "UNIT", "ROOM", "GATE", "WING", "HALL", "LOT", "PLOT", "TEAM", "GROUP"})
 _OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
 _LIST_LETTER = regex.compile(
     r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
 )
 _ATTENDANCE = regex.compile(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
+_ROLL_CALL = regex.compile(
+    r"(?:Apologies|Present|Also present|In attendance|Absent|Attendees|Members present|Remote|Regrets)"
+    r"[\p{L} ]{0,25}:\s\p{Lu}"
+)
+_LIST_HEAD = regex.compile(r"(?:\s\([^()\n]*\))?(?:,|,?\s(?:and|or))\s\p{Lu}")
 _UNDERLINE = regex.compile(r"\s*\n[ \t]*([-=~])\1{2,}\s*$")
 _SMALL = r"of|the|a|an|and|or|for|to|in|on|with|from|by|at"
 _TITLE_CASE = regex.compile(  # "4. Conveying Verbatim Copies."
@@ -110,7 +122,7 @@ class PhrasePiece:
 def is_heading(text: str, start: int, end: int) -> bool:
     """Whether a sentence is a heading or a fragment: short without final punctuation, or written in capitals."""
     sentence = text[start:end].strip()
-    if not sentence or len(sentence) > MAX_HEADING or _ATTENDANCE.match(sentence):
+    if not sentence or len(sentence) > MAX_HEADING or _ATTENDANCE.match(sentence) or _ROLL_CALL.match(sentence):
         return not sentence
     if sentence.isupper() and " " in sentence:
         return True
@@ -143,7 +155,7 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
                 first = letter.end()
-            weak = is_listed or heading or _is_weak(text, first, start)
+            weak = is_listed or heading or (_is_weak(text, first, start) and not _heads_list(text, first, last))
             words = text[first:last]
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
             yield Phrase(_pieces(words), first, last, number, weak, heading, verb)
@@ -190,9 +202,16 @@ def ends_sentence(run: list[PhrasePiece], following: tuple[PhrasePiece, ...]) ->
     last = run[-1]
     if len(run) < 2 or not last.text.endswith(".") or not following or following[0].is_connector:
         return False
+    if run[-2].key in _LETTERED and len(last.key) == 1:  # "the roof of Block B. Leonora reported"
+        return True
     if last.key in {"I", "V", "X"}:
         return run[-2].key in EVENT_TAILS or following[0].key == run[0].key
     return last.key in LEGAL_SUFFIXES and following[0].key not in ORGANIZATION_TAILS
+
+
+def _heads_list(text: str, start: int, end: int) -> bool:
+    """Whether a phrase is the first of a list after a colon: "three firms: Acme, Brambex and Plimco"."""
+    return text[max(start - 2, 0) : start] == ": " and _LIST_HEAD.match(text, end) is not None
 
 
 def _is_weak(text: str, place: int, sentence_start: int) -> bool:

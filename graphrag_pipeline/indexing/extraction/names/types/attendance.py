@@ -12,19 +12,58 @@ from collections.abc import Iterable, Iterator, Set
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, HONORIFICS, OFFICES
-from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BUILDINGS,
+    DAYS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    MONTHS,
+    OFFICES,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PLACE_TAILS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
 
+_ROLL = (
+    r"(?:also |those |members |people )?(?:present|there|here|not there|attend(?:ing|ees|ance)|in attendance"
+    r"|(?:with )?apologies(?: for absence| received from| from)?|absent|absen(?:t with apologies|ces)|participants?"
+    r"|facilitators?|moderators?|note[- ]?takers?|notes|scribes?|minutes by|minute[- ]takers?|guests?|invited"
+    r"|chaired by|chair|recorders?|observers?|in the (?:room|chair)|remote(?:ly)?|online|dialled in"
+    r"|on (?:leave|holiday|the call|call)|off sick|away|out|regrets|members|governors|trustees|directors|councillors"
+    r"|delegates|officers|staff|team|speakers?|proposer|seconder|signed)"
+)
 _LABEL = regex.compile(
-    r"^[\s*_#>|-]*(?:also |those |members )?(?:present|there|not there|attend(?:ing|ees|ance)|in attendance|apologies"
-    r"(?: for absence| from)?|absent|participants?|facilitators?|moderators?|note[- ]?takers?|notes|scribes?|minutes by"
-    r"|minute[- ]takers?|guests?|invited|chaired by|recorders?)[*_]*\s*:[*_ \t]*",
+    rf"(?:^[\s*_#>|\d./-]*|(?<=\p{{L}}[.;)]) ){_ROLL}[*_]*\s*:[*_ \t]*|^[*_# \t]*{_ROLL}[*_ \t]*$"
+    r"|\bapologies\s(?:for absence\s)?(?:(?:were|had been)\s)?(?:received\s)?from\s",
     regex.IGNORECASE | regex.MULTILINE,
 )
+_NEXT_LABEL = regex.compile(rf"[.;)]\s+{_ROLL}\s*:", regex.IGNORECASE)
 _ASIDE = regex.compile(r"\(([^()\n]*)\)")
 _ITEM = regex.compile(r"\s*(?:[-*•]\s+)?(?:and\s+\p{Lu}|\d+\s\p{L}|\p{Lu})")
 _NAME = regex.compile(r"(?:\p{Lu}[\p{L}'’-]*\.?)(?:\s+\p{Lu}[\p{L}'’-]*\.?)*")
+_AND = regex.compile(r"\s+and\s+(?=\p{Lu})")
+_SENTENCE_END = regex.compile(r"(?<=\p{Ll}{2})\.(?=\s|$)")
 _MAX_WORDS = 8  # of an item, without asides
+_MAX_ABBREVIATION = 3  # characters of "Jr."
+_MAX_EVERYDAY_RANK = 9_000
+_MIN_NAMED_ITEMS = 0.6
+_BODY_WORDS = (
+    (
+        ORGANIZATION_TAILS
+        | ORGANIZATION_HEADS
+        | BUILDINGS
+        | PLACE_TAILS
+        | MONTHS
+        | DAYS
+        | words("flat item minutes agenda")
+    )
+    - GIVEN_NAMES
+    - words("sons bros brothers kg sa se ag nv bv press senate park hill lake street lane field court church")
+)
 
 
 def find_attendees(text: str) -> frozenset[str]:
@@ -33,7 +72,7 @@ def find_attendees(text: str) -> frozenset[str]:
     for listed in _find_lists(text):
         for aside in _ASIDE.findall(listed):
             found |= {aside} if _NAME.fullmatch(aside) and title_of(aside) not in HONORIFICS | OFFICES else set()
-        for item in regex.split(r"[,;\n]", _ASIDE.sub("", listed)):
+        for item in _split_items(listed):
             found |= _read_item(item)
     return frozenset(found)
 
@@ -48,14 +87,33 @@ def _without_honorifics(parts: list[str]) -> list[str]:
     return parts[n:]
 
 
+def _split_items(listed: str) -> list[str]:
+    """Return the items of a list. A comma in one of several lines, or between semicolons, leads to a role."""
+    bare = _ASIDE.sub("", listed)
+    rows = [row for row in regex.split(r"[;\n]", bare) if row.strip()]
+    if len(rows) > 1 and all(row.count(",") <= 1 for row in rows):
+        return [row.split(",")[0] for row in rows]
+    return [part for row in rows for item in row.split(",") for part in _AND.split(item) if part.strip()]
+
+
 def _read_item(item: str) -> set[str]:
     """Return the name at the start of an item, and its first name."""
-    name = _NAME.search(item)
+    name = _NAME.search(_SENTENCE_END.split(item)[0])
     parts = _without_honorifics(name.group().split() if name else [])
-    if all(is_also_a_word(part) and title_of(part) not in GIVEN_NAMES for part in parts):
+    if parts and len(parts[-1]) > _MAX_ABBREVIATION:
+        parts[-1] = parts[-1].rstrip(".")
+    if all(map(_is_everyday, parts)):
         return set()
+    if {title_of(part) for part in parts} & _BODY_WORDS or (parts[0].isupper() and len(parts[0].rstrip(".")) > 1):
+        return set()  # "CDS Co-operatives"
     has_first = len(parts[0].rstrip(".")) > 1 and (len(parts) > 1 or title_of(parts[0]) not in OFFICES)
     return {" ".join(parts), parts[0]} if has_first else {" ".join(parts)}
+
+
+def _is_everyday(word: str) -> bool:
+    """Whether a word is no rare one: "Head" and "Platform", not "Bao" and "Tran"."""
+    rank = english_rank(word.lower())
+    return is_common_noun(word) and rank is not None and rank < _MAX_EVERYDAY_RANK
 
 
 def _find_lists(text: str) -> Iterator[str]:
@@ -64,6 +122,8 @@ def _find_lists(text: str) -> Iterator[str]:
         start = label.end()
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
+        following = _NEXT_LABEL.search(text, start, end)
+        end = following.start() if following else end
         if not text[start:end].strip():  # the list is below
             end = text.find("\n\n", end + 1)
             end = len(text) if end < 0 else end
@@ -72,5 +132,11 @@ def _find_lists(text: str) -> Iterator[str]:
 
 
 def _is_list(text: str) -> bool:
+    """Whether a text is a list of short items with capitals; one in four may be another ("the Hill family")."""
     items = [item for item in regex.split(r"[,;\n]", _ASIDE.sub("", text)) if item.strip()]
-    return bool(items) and all(_ITEM.match(item) and len(item.split()) <= _MAX_WORDS for item in items)
+    n_named = sum(_ITEM.match(item) is not None for item in items)
+    return n_named > 0 and n_named >= _MIN_NAMED_ITEMS * len(items) and all(map(_is_short, items))
+
+
+def _is_short(item: str) -> bool:
+    return len(_SENTENCE_END.split(item)[0].split()) <= _MAX_WORDS

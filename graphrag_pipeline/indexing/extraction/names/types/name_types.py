@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
     BODIES,
@@ -26,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OFFICES,
     ORGANIZATIONS_IN_CAPITALS,
     PLACE_HEADS,
+    TERMS_IN_CAPITALS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -46,6 +48,9 @@ from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     read_agent_cues,
 )
 from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
+from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
+from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -60,7 +65,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     type_by_words,
 )
 
-_TOGETHER = regex.compile(r",\s|,?\s(?:and|or|und|et|y|e)\s")
+_TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
+_MAX_BETWEEN = 14  # characters between two names that are listed together
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 _MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
@@ -92,9 +98,15 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
             cues[form].update(read_agent_cues(text, name))
+            if is_english:
+                cues[form].update(read_trade_cues(text, name))
+    if is_english:
+        for form, cue in find_kinds(names, text):
+            cues[form][cue] += 1
     attendees = choose_attendees(by_words, find_attendees(text))
     for form in attendees:
         cues[form]["person role"] += counts[form]
+        by_words[form] = PERSON if by_words[form] == GEO else by_words[form]  # "Ann Hill"
     acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
     types = {
         form: found or _type_by_cues(form, counts[form], cues[form])
@@ -103,13 +115,18 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     }
     others = {form: kind for form, kind in types.items() if form not in attendees}
     is_story = _named_share(others, counts, acronyms) >= _MIN_NAMED_SHARE
-    types |= {form: _type_acronym(form, counts[form], cues[form], is_story or not is_english) for form in acronyms}
+    is_news = (is_story and not attendees) or not is_english
+    if not attendees:  # what acts in a manual may be a program
+        cues.update((form, Counter({cue: n for cue, n in cues[form].items() if cue != ACTOR})) for form in acronyms)
+    types |= {form: _type_acronym(form, counts[form], cues[form], is_news) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     types |= _type_by_last_words(types, cues)
     types |= _type_by_family(types, counts, cues)
     types |= _type_among_persons(types, counts, cues, attendees)
+    if is_english:
+        types |= type_in_passing(types, cues, attendees)
     return types | _type_by_company(names, types, text)
 
 
@@ -137,13 +154,16 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
             counts[form] += 1
             uses[form].update(read_term_uses(text, name))
     lower = find_lower_words(text) if counts else set()
+    titled = {form for form in counts if form.istitle() and form.upper() in OFFICES | BODIES}
     terms = {
-        form for form, n in counts.items() if is_code(form) or (not is_story and is_term(form, n, uses[form], lower))
+        form
+        for form, n in counts.items()
+        if form not in titled and (is_code(form) or (not is_story and is_term(form, n, uses[form], lower)))
     }
     n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in others)
     is_technical = n_terms >= _MIN_TERM_SHARE * len(others)
     typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
-    bodies = {form: ORGANIZATION for form in counts if form.istitle() and form.upper() in BODIES}
+    bodies = {form: ORGANIZATION for form in types if form.istitle() and form.upper() in BODIES}
     return typed | bodies | {form: PERSON for form in counts if form.istitle() and form.upper() in OFFICES}
 
 
@@ -247,7 +267,11 @@ def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dic
     """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
-        if types[a.form] == types[b.form] or UNKNOWN not in (types[a.form], types[b.form]) or b.start - a.end > 8:
+        if (
+            types[a.form] == types[b.form]
+            or UNKNOWN not in (types[a.form], types[b.form])
+            or b.start - a.end > _MAX_BETWEEN
+        ):
             continue
         if any(letter.isdecimal() for letter in a.form + b.form):
             continue
@@ -303,21 +327,24 @@ def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: 
     return sum(counts[form] for form, kind in types.items() if kind in _NAMED) / n_names if n_names else 0.0
 
 
-def _type_acronym(form: str, n_names: int, cues: Counter[str], is_story: bool) -> str:
+def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> str:
     """Return the type of an acronym without a long form.
 
     Args:
-        is_story: whether the document is about persons, organizations and places, as news are.
+        is_news: whether the document is about persons, organizations and places. Minutes are, but have other acronyms.
     """
     title = title_of(form)
     if title in load_places() and (len(title) > _MAX_ACRONYM or title in ACRONYMS or "." in form):  # not "ROM"
         return GEO
-    n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON]
+    n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON] + cues[AGENT] + cues[ACTOR]
+    if title in TERMS_IN_CAPITALS and not n_acts:
+        return CONCEPT
     if title not in ORGANIZATIONS_IN_CAPITALS and cues["describes"] > n_acts:  # "the KSM daemon"
         return CONCEPT
-    if title in ORGANIZATIONS_IN_CAPITALS or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
+    is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
+    if is_known or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
         return ORGANIZATION
-    return ORGANIZATION if is_story and not cues["describes"] else CONCEPT
+    return ORGANIZATION if is_news and not cues["describes"] else CONCEPT
 
 
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:

@@ -41,3 +41,35 @@ def test_first_names_roads_farms_and_teams_of_minutes_have_types() -> None:
     assert found["WEI"] == "PERSON"
     assert (found["B3217"], found["HENSWORTH FARM"], found["TEAM OSPREY"]) == ("GEO", "GEO", "ORGANIZATION")
     assert "HOU" not in found  # the end of a reference
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "In the room: Wei, Marisol. Remote: Piotrek, Deepa. Off sick: Lennart",
+            {"Wei", "Marisol", "Piotrek", "Deepa"},
+        ),
+        (
+            "Members\nDr Meenakshi Iyer, Medical Director\nTomasz Zielinski, Chair\n\nNext",
+            {"Meenakshi Iyer", "Meenakshi"},
+        ),
+        ("Also present: Leonora Baptiste, CDS Co-operatives (agent); PC Alan Trimble", {"Leonora Baptiste", "Alan"}),
+        ("Apologies: Gwilym Rees, the Adeyemi family, Bao Tran", {"Gwilym Rees", "Bao Tran"}),
+        ("25/61 Apologies: Cllr T. Garside (holiday)", {"T. Garside"}),
+        ("Apologies were received from Edith Lowell and Samuel Okoro.", {"Edith Lowell", "Samuel Okoro"}),
+    ],
+)
+def test_more_forms_of_attendance_lists(text: str, expected: set[str]) -> None:
+    found = find_attendees(text)
+    assert expected <= found
+    assert not {"CDS Co-operatives", "CDS", "Medical Director", "Medical"} & found
+
+
+def test_a_labelled_list_alone_is_no_heading() -> None:
+    found = [
+        one.title
+        for sentence in read_document("note", "Apologies: Ann Hill, Bo Trevik")[0]
+        for one in sentence.occurrences
+    ]
+    assert found == ["ANN HILL", "BO TREVIK"]

@@ -1,0 +1,75 @@
+"""Lists that say what kind their names are of: "Suppliers: A, B", "three firms had tendered: A, B", "tools such as A".
+
+Keep out: persons in attendance lists (`attendance.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.types.trade_cues import FIRM, PRODUCT
+
+PLACE = "place role"
+_KINDS = (
+    (
+        FIRM,
+        r"(?:suppliers|contractors|sponsors|insurers|partners|funders|bidders|vendors|clients|customers|firms|companies"
+        r"|builders|banks|charities|shops|stores|lenders|brokers|unions|tenders|quot(?:e|ation)s|competitors|agencies"
+        r"|employers|landlords|publishers|airlines|organi[sz]ations|bodies|societies|clubs|providers|merchants|universities)",
+    ),
+    (
+        PRODUCT,
+        r"(?:tools|programs|software|stack|apps|applications|services\sused|packages|products|platforms|databases|languages"
+        r"|frameworks|libraries|browsers|licen[cs]es|subscriptions|systems)",
+    ),
+    (
+        PLACE,
+        r"(?:places|venues|sites|locations|routes|stops|towns|villages|streets|cities|countries|parishes|stations)",
+    ),
+)
+_OPENERS = tuple(
+    (
+        kind,
+        regex.compile(
+            rf"(?:^[\s*_#>•-]*|\b)(?i:{nouns})\b(?:[^.,;:\n(]{{0,50}}(?:\([^()\n]*\))?:[*_]*|,?\s(?:such\sas|like|including|namely))\s+(?=\p{{Lu}})",
+            regex.MULTILINE,
+        ),
+        regex.compile(rf",?\s+(?:and|or)\s+other\s+(?:\p{{Ll}}+\s+)?{nouns}\b"),
+    )
+    for kind, nouns in _KINDS
+)
+_END = regex.compile(r"[.!?](?=\s|$)|\n|;")
+_SEPARATOR = regex.compile(
+    r"(?:\p{Lu}[\p{L}'’-]*\s?){0,4}(?:\([^()\n]*\)|[£$€\d,.%\s])*(?:,|;)?\s*(?:(?:and|or|&)\s+)?(?:the\s+)?"
+)
+
+
+def find_kinds(names: Iterable[Name], text: str) -> Iterator[tuple[str, str]]:
+    """Yield the forms in lists of one kind, with the cue of that kind: `FIRM`, `PRODUCT` or `PLACE`.
+
+    Args:
+        names: every occurrence of a name, in the order of the text.
+    """
+    ordered = sorted(names, key=lambda name: (name.start, -name.end))
+    for kind, before, after in _OPENERS:
+        for opener in before.finditer(text):
+            yield from ((form, kind) for form in _read_list(ordered, text, opener.end()))
+        for name in ordered:
+            if text.startswith((" and ", " or ", ", and ", ", or "), name.end) and after.match(text, name.end):
+                yield name.form, kind
+
+
+def _read_list(names: list[Name], text: str, start: int) -> Iterator[str]:
+    """Yield the forms from `start` on that only commas, "and", sums of money and asides separate."""
+    end = _END.search(text, start)
+    limit = end.start() if end else len(text)
+    place = start
+    for name in names:
+        if place <= name.start < limit:
+            if not _SEPARATOR.fullmatch(text, place, name.start):
+                return
+            yield name.form
+            place = name.end
