@@ -21,6 +21,7 @@ from graphrag_pipeline.commands.terminal import (
 )
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.settings.search_names import list_conditions
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.evaluation.measurement import Wanted
@@ -154,7 +155,7 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
         return
     for line in found.render():
         echo(line)
-    subject = f"{len(questions):,} questions of {path.name}, snapshot {index.snapshot.id}"
+    subject = f"{counted(len(questions), 'questions')} of {path.name}, snapshot {index.snapshot.id}"
     echo(INTERVALS)
     echo(f"{subject}, compared with {found.against}" if against else subject)
     for line in found.unknown_evidence[:_MAX_UNKNOWN]:
@@ -199,7 +200,7 @@ def _generate(index: GraphIndex, path: Path, n: int, kind: str) -> None:
     found = generate_questions(index, n, KINDS if kind == "both" else (kind,))
     write_questions(path, found)
     fewer = f", {n - len(found):,} fewer than requested" if len(found) < n else ""
-    echo(f"wrote {len(found):,} questions to {path}{fewer}")
+    echo(f"wrote {counted(len(found), 'questions')} to {path}{fewer}")
 
 
 def _compare(root: Root, index: GraphIndex, path: Path, names: tuple[str, str], as_json: bool) -> None:

@@ -23,6 +23,7 @@ from graphrag_pipeline.commands.terminal import (
 )
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
@@ -81,8 +82,8 @@ def index(
     account = CallStats()
     try:
         with _reporting_failed(project, account), IndexProgress() as progress:
-            counted = project.counted_in(account)
-            report = run_index(counted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
+            accounted = project.counted_in(account)
+            report = run_index(accounted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
     except KeyboardInterrupt:
         echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None
@@ -101,8 +102,8 @@ def index(
         values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed, "replies": left_out}
         print_json({**asdict(report), **values, "paid": account.as_metadata()})
         return
-    rows = ", ".join(f"{n_rows:,} {name.replace('_', ' ')}" for name, n_rows in counts.items())
-    echo(f"{report.n_documents:,} documents: {rows if report.ran else 'nothing changed'}")
+    rows = ", ".join(counted(n_rows, name.replace("_", " ")) for name, n_rows in counts.items())
+    echo(f"{counted(report.n_documents, 'documents')}: {rows if report.ran else 'nothing changed'}")
     echo(f"published snapshot {report.snapshot}")
     if failed:
         shown = ", ".join(f"{n:,} of {stage}" for stage, n in failed.items())
@@ -138,7 +139,7 @@ def _paid_lines(project: Root, account: CallStats) -> list[str]:
     if account.n_unpriced:
         costs.append(f"no price set for {', '.join(find_unpriced(project))}")
     tokens = account.prompt_tokens + account.completion_tokens
-    paid = f"paid by this run: {account.n_calls:,} calls, {tokens:,} tokens, {'; '.join(costs)}"
+    paid = f"paid by this run: {counted(account.n_calls, 'calls')}, {tokens:,} tokens, {'; '.join(costs)}"
     return [paid, *_unanswered(account), describe_spending(project.models.spending)]
 
 
@@ -207,8 +208,8 @@ def merges(
 
     project = open_root(root)
     project.pull()
-    with logging_costs(project, "merges", "resolution") as counted:
-        report = preview_merges(counted) if dry_run else list_merges(counted)
+    with logging_costs(project, "merges", "resolution") as accounted:
+        report = preview_merges(accounted) if dry_run else list_merges(accounted)
     if as_json:
         print_json(asdict(report))
         return

@@ -16,6 +16,7 @@ from graphrag_pipeline.reading.pages import (
     PlacedText,
     ReportPage,
 )
+from graphrag_pipeline.text.counted import counted
 
 Lines = Iterator[Line]
 
@@ -105,7 +106,8 @@ def render_document(page: DocumentPage, width: int) -> Lines:
     yield from _facts(width, facts | {name: str(value) for name, value in page.metadata.items()})
     yield from _entities("Entities", page.entities, page.n_entities, width)
     units = [
-        f"text unit {one.number}: {_span(one.start, one.end)}, {one.n_tokens:,} tokens, {_n_entities(one.n_entities)}"
+        f"text unit {one.number}: {_span(one.start, one.end)}, {one.n_tokens:,} tokens, "
+        f"{counted(one.n_entities, 'entities')}"
         for one in page.text_units
     ]
     yield from _list("Text units", [(unit, "") for unit in units], page.n_text_units, width)
@@ -122,7 +124,7 @@ def render_community(page: CommunityPage, width: int) -> Lines:
             "level": f"{page.level}{' (coarsest)' if page.parent is None and not page.level else ''}",
             "size": ", ".join(
                 [
-                    _n_entities(page.size),
+                    counted(page.size, "entities"),
                     count(page.n_relationships, "relationship"),
                     count(page.n_text_units, "text unit"),
                 ]
@@ -183,7 +185,7 @@ def _communities(title: str, links: Iterable[CommunityLink], width: int) -> Line
 
 def _community(link: CommunityLink) -> str:
     title = f"{link.title}  " if link.title else ""
-    return f"{title}(community {link.number}, level {link.level}, {_n_entities(link.size)})"
+    return f"{title}(community {link.number}, level {link.level}, {counted(link.size, 'entities')})"
 
 
 def _entities(title: str, links: Sequence[EntityLink], n_all: int, width: int) -> Lines:
@@ -193,10 +195,6 @@ def _entities(title: str, links: Sequence[EntityLink], n_all: int, width: int) -
         head = f"{one.title}  (entity {one.number}, {one.type}, {count(one.degree, 'relationship')}{counted})"
         items.append((head, "" if counted else one.description))
     yield from _list(title, items, n_all, width)
-
-
-def _n_entities(n: int) -> str:
-    return "1 entity" if n == 1 else f"{n:,} entities"
 
 
 def count(n: int, noun: str) -> str:

@@ -17,6 +17,7 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.history import SnapshotFacts
@@ -97,7 +98,7 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     if facts.refusal:
         echo(f"refused by the golden questions: {facts.refusal}")
     for name, n_rows in facts.rows.items():
-        echo(f"{name}: {n_rows:,} rows")
+        echo(f"{name}: {counted(n_rows, 'rows')}")
     for note in facts.notes:
         echo(f"repaired: {note}")
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
@@ -117,7 +118,7 @@ def _render_facts(values: Mapping[str, Any]) -> Iterator[Line | str]:
     yield f"snapshot {values['snapshot'] or 'none published'}{origin}"
     yield from render_pin(values["pinned"], values["waiting"])
     yield from (Line(values[name], "error") for name in ("layout_problem", "prompt_problem") if values[name])
-    yield f"{values['documents']:,} documents, {len(values['problems'])} not readable"
+    yield f"{counted(values['documents'], 'documents')}, {len(values['problems'])} not readable"
     for problem in values["problems"]:
         yield Line(f"  {problem['path']}: {problem['problem']}", "warning")
     for note in values["notes"]:

@@ -25,6 +25,7 @@ from graphrag_pipeline.commands.terminal import (
 )
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.settings.tuning import SampleMethod
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.stage_estimates import StageEstimate
@@ -120,7 +121,8 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
         return
     for tuned in found:
         mark = "  adopted" if tuned.name == adopted else ""
-        echo(f"{tuned.name}  {len(tuned.sample)} text units, {len(tuned.examples)} examples: {tuned.domain}{mark}")
+        made_of = f"{counted(len(tuned.sample), 'text units')}, {counted(len(tuned.examples), 'examples')}"
+        echo(f"{tuned.name}  {made_of}: {tuned.domain}{mark}")
     if not found:
         echo(f"no tuned sets; run `{command_with_root(root)} tune` to write one")
 

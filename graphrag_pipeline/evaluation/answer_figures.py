@@ -28,6 +28,7 @@ from graphrag_pipeline.evaluation.metered import Meter, MeteredIndex
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.text_overlap import measure_overlap
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -162,7 +163,7 @@ def _measure(
 ) -> AnswerFigures:
     metered, judging = MeteredIndex(index), MeteredIndex(index)
     given = [answer_question(condition, metered, question.question) for question in questions]
-    on_progress(f"{condition.name}: answered {len(given):,} questions")
+    on_progress(f"{condition.name}: answered {counted(len(given), 'questions')}")
     declined = [declines(answer.text) for answer in given]
     judged = [Judgement()] * len(given)
     if judge:

@@ -16,6 +16,7 @@ from graphrag_pipeline.evaluation.conditions import Condition, answer_question
 from graphrag_pipeline.evaluation.judging import CriterionFigures, judge_pairs
 from graphrag_pipeline.evaluation.metered import SECOND_ANSWER, MeteredIndex
 from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -80,7 +81,7 @@ def compare_conditions(
     texts_again, _ = _answer_all(index, questions, first, SECOND_ANSWER, on_progress)
     judge = MeteredIndex(index)
     texts = [question.question for question in questions]
-    on_progress(f"judging {len(texts):,} questions")
+    on_progress(f"judging {counted(len(texts), 'questions')}")
     verdicts = judge_pairs(judge, list(zip(texts, texts_a, texts_b, strict=True)))
     control = judge_pairs(judge, list(zip(texts, texts_a, texts_again, strict=True)))
     return Comparison(
@@ -113,7 +114,7 @@ def _figures_of(name: str, index: MeteredIndex, seconds: float, n_failed: int) -
 def render_comparison(comparison: Comparison) -> list[str]:
     """Return lines of text: the verdicts, the control, and the usage of both conditions."""
     a, b = comparison.conditions
-    lines = [f"A = {a.name}, B = {b.name}, {comparison.n_questions:,} questions, each judged in both orders"]
+    lines = [f"A = {a.name}, B = {b.name}, {counted(comparison.n_questions, 'questions')}, each judged in both orders"]
     lines += _table("A against B", comparison.verdicts)
     lines += _table("A against A (control)", comparison.control)
     width = max(len("condition"), len(a.name), len(b.name))

@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.aggregation_report import (
 )
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.text.counted import counted
 
 
 def read_embedding_figures(root: Root) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[s
     if aggregation:
         sent = "" if has_model else " (with a model; the bundled embeddings need none)"
         lines.append(
-            f"chunks: {aggregation['chunks']:,} chunks of {aggregation['documents']:,} documents are "
+            f"chunks: {aggregation['chunks']:,} chunks of {counted(aggregation['documents'], 'documents')} are "
             f"{aggregation['text_units']:,} text units ({_describe_saving(aggregation['text_units_saved_percent'])})"
         )
         lines.append(

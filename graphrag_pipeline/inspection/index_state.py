@@ -21,6 +21,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale_versions, group_stale
 from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.tables import MODEL_STAGES
+from graphrag_pipeline.text.counted import counted
 
 UP_TO_DATE, READABLE, FAILURES, COVERAGE = "up_to_date", "documents_readable", "failures", "coverage"
 _MANIFEST = "corpus_manifest"
@@ -170,7 +171,8 @@ def _judge_failures(root: Root, stage: Stage) -> AssetState:
         rows.group_by("reason").aggregate([("record", "count")]).to_pylist(), key=lambda r: -r["record_count"]
     )
     shown = [(row["record_count"], row["reason"]) for row in counts[:_MAX_LISTED]]
-    line = f"the model failed at {n_failed:,} records, most often: {shown[0][1]}. `reindex_stale` tries them again."
+    failed = counted(n_failed, "records")
+    line = f"the model failed at {failed}, most often: {shown[0][1]}. `reindex_stale` tries them again."
     return AssetState(
         stage.name, FAILURES, False, line, numbers, {"failures by reason": (("records", "reason"), shown)}
     )

@@ -38,6 +38,7 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted, rewrite_whole
 from graphrag_pipeline.storage.vectors.registry import LANCEDB
 from graphrag_pipeline.storage.vectors.stores import collection_of
+from graphrag_pipeline.text.counted import counted
 
 _SPARED_STAGES = ("resolution",)
 """Stages whose replies stay: verdicts on whether two names are one quote descriptions, but no row names them."""
@@ -258,5 +259,6 @@ def render_forgotten(forgotten: Forgotten) -> list[str]:
     """Return what was removed, in lines; `retention.render_sweep` reports the sweep."""
     lines = [f"forgot {document}" for document in forgotten.documents]
     lines += [f"rewrote vectors {name}" for name in forgotten.rewritten]
-    lines.append(f"removed {forgotten.n_replies:,} replies and {forgotten.n_vectors:,} vectors of models")
+    replies, vectors = counted(forgotten.n_replies, "replies"), counted(forgotten.n_vectors, "vectors")
+    lines.append(f"removed {replies} and {vectors} of models")
     return lines

@@ -14,6 +14,7 @@ from graphrag_pipeline.inputs.files import list_unused_records
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.garbage import SweepReport, check_readable, find_old_snapshots, sweep
 from graphrag_pipeline.storage.locks import one_index_run, one_writer
+from graphrag_pipeline.text.counted import counted
 
 
 def prune(root: Root, n_kept: int, before: float, is_dry_run: bool = False) -> SweepReport:
@@ -63,5 +64,5 @@ def render_sweep(swept: SweepReport, is_dry_run: bool) -> list[str]:
     lines += [f"{verb} {path}" for path in swept.paths]
     lines += [f"{verb} vectors {name}" for name in swept.collections]
     lines += [f"{verb} {name} of the shared store" for name in swept.objects]
-    n_files = len(swept.paths) + len(swept.collections)
-    return [*lines, f"{verb} {len(swept.snapshots):,} snapshots and {n_files:,} files, {swept.n_bytes:,} bytes"]
+    snapshots, files = counted(len(swept.snapshots), "snapshots"), len(swept.paths) + len(swept.collections)
+    return [*lines, f"{verb} {snapshots} and {counted(files, 'files')}, {swept.n_bytes:,} bytes"]

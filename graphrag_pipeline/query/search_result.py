@@ -21,6 +21,7 @@ from graphrag_pipeline.query.rendering import (
 )
 from graphrag_pipeline.query.results import Citation, Context
 from graphrag_pipeline.query.usage import QueryUsage
+from graphrag_pipeline.text.counted import counted
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,12 @@ class SearchResult:
 
     def _remarks_on_answer(self) -> Iterator[str]:
         if n := self.selection.get("failed_ratings"):
-            ratings = "1 rating" if n == 1 else f"{n:,} ratings"
-            yield f"{ratings} of the model could not be read."
+            yield f"{counted(n, 'ratings')} of the model could not be read."
         if n := self.answering.get("left_out"):
             records = "1 record or point was" if n == 1 else f"{n:,} records or points were"
             yield f"{records} left out, because the window of the model does not hold more."
         if n := self.answering.get("invented_citations"):
-            cited = "1 citation" if n == 1 else f"{n:,} citations"
-            yield f"{cited} of the model named a record that it was not shown, and was removed."
+            yield f"{counted(n, 'citations')} of the model named a record that it was not shown, and was removed."
 
     def to_markdown(self) -> str:
         """Return the answer with its sources and remarks; if only the context was wanted, as a model reads it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.text.counted import counted
 
 EMBEDDINGS = "embeddings"
 """The section that calls to the embedding model count in."""
@@ -41,10 +42,11 @@ class ModelUsage:
 
     def __str__(self) -> str:
         cached = f", {self.cached} cached" if self.cached else ""
-        priced = f"${self.cost:.4f}" + (f" and {self.unpriced} calls of unknown price" if self.unpriced else "")
+        unpriced = f" and {counted(self.unpriced, 'calls')} of unknown price" if self.unpriced else ""
+        priced = f"${self.cost:.4f}{unpriced}"
         cost = priced if self.cost or not self.unpriced else "price unknown"
         tokens = self.input_tokens + self.output_tokens
-        calls = f"{self.calls} call{'s' * (self.calls != 1)}{cached}"
+        calls = f"{counted(self.calls, 'calls')}{cached}"
         return f"{calls}, {tokens:,} tokens, {cost}, {self.seconds:.1f} s"
 
 

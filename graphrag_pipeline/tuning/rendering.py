@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
+from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.tuning.comparison import PromptComparison, Side
 
 _MAX_UNITS_SHOWN = 20
@@ -19,7 +20,8 @@ _WIDTH = 120
 def render_set(tuned: TunedSet) -> Iterator[str]:
     """Render what the model wrote and what was refused."""
     languages = ", ".join(f"{n} {language or 'not detected'}" for language, n in tuned.languages.items())
-    yield f"{tuned.name}: {len(tuned.sample)} text units ({tuned.options['sample']}, seed {tuned.options['seed']})"
+    sample = counted(len(tuned.sample), "text units")
+    yield f"{tuned.name}: {sample} ({tuned.options['sample']}, seed {tuned.options['seed']})"
     yield f"  domain        {tuned.domain}"
     yield f"  language      {tuned.language or 'none'} (detected in text units: {languages})"
     yield f"  persona       {tuned.persona}"
@@ -28,7 +30,7 @@ def render_set(tuned: TunedSet) -> Iterator[str]:
         ends = "from 0 ({low}) to 10 ({high})".format(**tuned.rating)
         yield f"  rating        {tuned.rating['criterion']}, {ends}"
     for number, example in enumerate(tuned.examples, 1):
-        counts = f"{len(example.entities)} entities, {len(example.relationships)} relationships"
+        counts = f"{counted(len(example.entities), 'entities')}, {counted(len(example.relationships), 'relationships')}"
         covered = f"{example.coverage:.0%} of the names that rules find"
         yield f"  example {number}     {counts}, {covered}: {example.passage[:60]} ..."
     for reason, n in tuned.refused.items():
@@ -82,7 +84,7 @@ def _money(cost: float | None) -> str:
 def _render_units(found: PromptComparison) -> Iterator[str]:
     width = max(shutil.get_terminal_size((_WIDTH, 0)).columns, 60)
     for unit in found.units[:_MAX_UNITS_SHOWN]:
-        yield f"text unit {unit.id[:12]}: {unit.n_both} names in both"
+        yield f"text unit {unit.id[:12]}: {counted(unit.n_both, 'names')} in both"
         for sign, names, failure in (("-", unit.only_old, unit.old_failure), ("+", unit.only_new, unit.new_failure)):
             if failure:
                 yield f"  {sign} failed: {failure}"[:width]

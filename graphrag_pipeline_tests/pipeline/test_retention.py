@@ -43,4 +43,4 @@ def test_the_lines_name_every_snapshot_and_file(root: Root) -> None:
     lines = render_sweep(swept, is_dry_run=True)
     assert lines[0] == f"would remove snapshot {first}"
     assert all(f"would remove {path}" in lines for path in swept.paths)
-    assert lines[-1].startswith("would remove 1 snapshots and ")
+    assert lines[-1].startswith("would remove 1 snapshot and ")

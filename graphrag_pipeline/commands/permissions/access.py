@@ -13,6 +13,7 @@ import typer
 from graphrag_pipeline.commands.serving import find_access_file, open_roots
 from graphrag_pipeline.commands.terminal import QUESTION_GROUP, JsonOption, RootOption, echo, print_json
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.access.access_file import AccessFile, PrincipalEntry
@@ -177,4 +178,4 @@ def _render_view(report: ViewReport) -> str:
     if report.problems:
         return f"{head}: {'; '.join(report.problems)}"
     took = f", made in {report.seconds:.1f} s" if report.seconds else ""
-    return f"{head}: {report.n_documents:,} documents, {report.n_bytes:,} bytes{took}"
+    return f"{head}: {counted(report.n_documents, 'documents')}, {report.n_bytes:,} bytes{took}"

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.evaluation.index_quality.figures import MAX_EXAMPLES, QualityFigure, not_measured, share_of
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.text.counted import counted
 
 
 def measure_graph(snapshot: Snapshot, has_claims: bool) -> Iterator[QualityFigure]:
@@ -77,5 +78,5 @@ def _measure_claims(n_claims: int, n_text_units: int, has_claims: bool) -> Quali
     if not n_claims and not has_claims:
         return not_measured("claims_per_text_unit", "claims are not extracted (`extraction.has_claims`)")
     value = n_claims / n_text_units if n_text_units else None
-    note = f"{n_claims:,} claims in {n_text_units:,} text units"
+    note = f"{n_claims:,} claims in {counted(n_text_units, 'text units')}"
     return QualityFigure("claims_per_text_unit", value, n_text_units, "text units", note)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure
 from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality
 from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.text.counted import counted
 
 
 def render_quality(quality: IndexQuality, settings: QualitySettings, before: IndexQuality | None = None) -> list[str]:
@@ -30,9 +31,8 @@ def render_quality(quality: IndexQuality, settings: QualitySettings, before: Ind
     lines = _align([heading, *rows])
     for figure in quality.warnings(settings):
         lines += ["", *_explain(figure, settings)]
-    n_warnings = len(quality.warnings(settings))
-    counted = "1 warning" if n_warnings == 1 else f"{n_warnings} warnings"
-    lines += ["", f"snapshot {quality.snapshot}, entities extracted by {quality.extractor}: {counted}"]
+    warned = counted(len(quality.warnings(settings)), "warnings")
+    lines += ["", f"snapshot {quality.snapshot}, entities extracted by {quality.extractor}: {warned}"]
     return lines
 
 

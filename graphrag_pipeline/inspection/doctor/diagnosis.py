@@ -27,6 +27,7 @@ from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline.settings.presets import model_sections
 from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.text.counted import counted
 
 PROBE_TIMEOUT_S = 120.0
 EMBEDDING_SECTION = "embedding_model"
@@ -209,9 +210,9 @@ def _render_forecast(diagnosis: Diagnosis) -> Iterator[str]:
         return
     total = sum(one.seconds for one in diagnosis.forecast)
     n_calls = sum(one.n_calls for one in diagnosis.forecast)
-    yield f"Next index run: about {_duration(total)} for {n_calls:,} calls, at the speed measured"
+    yield f"Next index run: about {_duration(total)} for {counted(n_calls, 'calls')}, at the speed measured"
     for one in diagnosis.forecast:
-        yield f"  {one.stage}: {'~' * one.is_scaled}{one.n_calls:,} calls, {_duration(one.seconds)}"
+        yield f"  {one.stage}: {'~' * one.is_scaled}{counted(one.n_calls, 'calls')}, {_duration(one.seconds)}"
     if any(one.is_scaled for one in diagnosis.forecast):
         times = f"{LOW:g} to {HIGH:g} times as many"
         yield f"~ is an estimate from the present index or from rules on a sample of this corpus; {times} are likely"

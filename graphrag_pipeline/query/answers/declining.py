@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.citations import strip_citations
-from graphrag_pipeline.query.answers.layout import compose, count
+from graphrag_pipeline.query.answers.layout import compose
 from graphrag_pipeline.query.answers.quoting import IS_NEAREST, Floor, Quote, quote_passages
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_english, is_latin, stem
@@ -23,6 +23,7 @@ from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.understanding.covered_words import Coverage, measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
+from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.extractive import words_of
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ def decline_by_reports(
     coverage = read_coverage(index, question, units, texts)
     if coverage.is_covered:
         return None
-    looked = f"{describe_reports(selection)}, then {count(len(units), 'text unit')}"
+    looked = f"{describe_reports(selection)}, then {counted(len(units), 'text units')}"
     declined = decline(index, analyze_question(index, question, units), units, looked, coverage)
     return replace(declined, text_units=units)
 
 
 def describe_reports(selection: Selection) -> str:
-    return f"{count(len(selection.rated), 'community report')} looked at, {len(selection.kept)} of them read"
+    return f"{counted(len(selection.rated), 'community reports')} looked at, {len(selection.kept)} of them read"

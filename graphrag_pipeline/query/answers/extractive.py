@@ -31,7 +31,7 @@ from graphrag_pipeline.query.answers.declining import (
     read_coverage,
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
-from graphrag_pipeline.query.answers.layout import compose, count
+from graphrag_pipeline.query.answers.layout import compose
 from graphrag_pipeline.query.answers.naming.named_answers import (
     NamedAnswer,
     find_named_answer,
@@ -52,6 +52,7 @@ from graphrag_pipeline.query.understanding.chinese_definitions import (
 from graphrag_pipeline.query.understanding.covered_words import Coverage
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
+from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, words_of
 from graphrag_pipeline.text.sentence_forms import is_sentence
 from graphrag_pipeline.text.sentences import split_sentences
@@ -85,7 +86,7 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
     analysis = analyze_question(index, question, units)
     lead = _find_lead(index, question, units)
     coverage = Coverage() if lead.quotes else read_coverage(index, question, units)
-    looked = f"looked at {count(len(units), 'text unit')}"
+    looked = f"looked at {counted(len(units), 'text units')}"
     if not coverage.is_covered:
         return decline(index, analysis, units, looked, coverage)
     stated = state_graph(index, analysis, context)
@@ -167,7 +168,7 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
         texts = [text_of(passage) for passage in passages]
         prior = 1 + np.log1p([degrees[index.names.find(text)].sum() for text in texts])
         picked += [passages[i] for i in rank_sentences(texts, index.embed_passages(texts), 1, prior=prior)]
-    read = count(len(context.text_units), "text unit")
+    read = counted(len(context.text_units), "text units")
     introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
     return compose(introduction, quote_runs(picked))
 
@@ -237,12 +238,12 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
     lead = _find_lead(index, question, units)
     coverage = Coverage() if lead.quotes else read_coverage(index, question, units)
     if not coverage.is_covered:
-        looked = f"{looked}, then {count(len(units), 'text unit')}"
+        looked = f"{looked}, then {counted(len(units), 'text units')}"
         return replace(decline(index, analysis, units, looked, coverage), text_units=units)
     n = index.settings.answers.max_sentences - len(lead.quotes)
     quotes = [*lead.quotes, *_answer_from_units(index, analysis, units, n, lead.sentences)]
     texts_say = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
-    looked = f"{looked}, then {count(len(units), 'text unit')}"
+    looked = f"{looked}, then {counted(len(units), 'text units')}"
     answer = compose(lead.text or texts_say, quotes) if quotes else answer_with_nearest(index, analysis, units, looked)
     return replace(answer, text_units=units)
 
@@ -250,10 +251,10 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
 def _introduce(points: Sequence[Point], selection: Selection) -> str:
     n_used = len({point.report_row for point in points})
     if selection.is_overview:
-        read = count(len(selection.kept), "community report")
-        said = f"{count(len(points), 'finding')} of {n_used} of the {read} ranked highest"
+        read = counted(len(selection.kept), "community reports")
+        said = f"{counted(len(points), 'findings')} of {n_used} of the {read} ranked highest"
         return f"Extractive answer (no model): {said}, best first."
-    used = count(n_used, "community report")
+    used = counted(n_used, "community reports")
     if points[0].score < WEAK_SCORE:
         return f"Perhaps no answer (extractive, no model): the nearest findings of {used}."
     return f"Extractive answer (no model): findings of {used}, nearest to the question first."

@@ -22,7 +22,3 @@ def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
             document = citation.document_id
         lines.append(f"- {text} [{number}]")
     return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
-
-
-def count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

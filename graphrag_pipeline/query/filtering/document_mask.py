@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.arrays import Adjacency
@@ -60,7 +61,7 @@ class DocumentMask:
         alone = ", ".join(f"{text}: {n:,}" for text, n in zip(self.filters, self.alone, strict=True))
         each = f" Passing each alone: {alone}." if len(self.filters) > 1 else ""
         n_looked_at = len(self.masks["documents"])
-        return f"No document passes {' and '.join(self.filters)} ({n_looked_at:,} documents looked at).{each}"
+        return f"No document passes {' and '.join(self.filters)} ({counted(n_looked_at, 'documents')} looked at).{each}"
 
 
 def document_rows(snapshot: Snapshot) -> np.ndarray:

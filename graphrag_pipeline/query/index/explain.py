@@ -16,6 +16,7 @@ from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.counted import counted
 
 _COLUMNS = ("#", "text unit", "document", "tokens", "cumulative", "score", "informs")
 MAX_SHOWN = 60
@@ -110,7 +111,7 @@ def _render_table(strategy: str, picks: list[ExplainedPick]) -> str:
         )
         for pick in picks
     ]
-    heading = f"## {strategy}: {len(picks)} text units, {picks[-1].cumulative_tokens:,} tokens"
+    heading = f"## {strategy}: {counted(len(picks), 'text units')}, {picks[-1].cumulative_tokens:,} tokens"
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
     return "\n".join([heading, "", *lines])
 

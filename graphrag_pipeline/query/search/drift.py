@@ -33,6 +33,7 @@ from graphrag_pipeline.query.search.report_rating import (
     worth,
 )
 from graphrag_pipeline.settings.settings import DriftSearchSettings
+from graphrag_pipeline.text.counted import counted
 
 REPORTS_PER_PRIMER = 8
 """Reports found for each that is taken: many of the nearest are above or below the frontier."""
@@ -103,8 +104,7 @@ class Drift:
     def describe(self) -> str:
         """Return a summary such as "10 community reports and 6 follow-up questions"."""
         n_reports, n_asked = len(self.selection.kept), sum(step.depth > 0 for step in self.steps)
-        reports = "1 community report" if n_reports == 1 else f"{n_reports} community reports"
-        return f"{reports} and {n_asked} follow-up question{'s' * (n_asked != 1)}"
+        return f"{counted(n_reports, 'community reports')} and {counted(n_asked, 'follow-up questions')}"
 
     def account(self) -> dict[str, Any]:
         follow_ups = [step for step in self.steps if step.depth]

@@ -35,6 +35,7 @@ from graphrag_pipeline.query.search.relevance_tests import explore
 from graphrag_pipeline.query.search.report_rating import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater, UnitRater
 from graphrag_pipeline.settings.settings import LazySearchSettings
+from graphrag_pipeline.text.counted import counted
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class LazySelection:
 
     def describe(self) -> str:
         """Return a summary such as "100 text units tested, 12 of them relevant"."""
-        return f"{len(self.tested)} text units tested, {len(self.relevant)} of them relevant"
+        return f"{counted(len(self.tested), 'text units')} tested, {len(self.relevant)} of them relevant"
 
     def account(self) -> dict[str, Any]:
         return {
