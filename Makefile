@@ -73,6 +73,7 @@ bench: $(VENV)/installed-dev  ## the figures of the documentation
 	$(BIN)/python -m graphrag_pipeline_tests.bench
 
 torture: $(VENV)/installed-dev  ## random commands, kills, damage, faults of a store: SECONDS=120 SEED=1 of each kind
+	THOROUGH=1 $(BIN)/python -m pytest -n 2 --dist worksteal -k killed graphrag_pipeline_tests/test_killed_index.py graphrag_pipeline_tests/test_model_engine.py
 	$(BIN)/python -m graphrag_pipeline_tests.torture --seconds $(or $(SECONDS),120) --seed $(or $(SEED),1)
 
 clean:

@@ -26,14 +26,15 @@ from graphrag_pipeline.storage.vectors.purge import holds_deleted
 from graphrag_pipeline_tests.support.dagster.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 from graphrag_pipeline_tests.support.two_snapshots import files_of
 
 pytestmark = pytest.mark.slow
 
-N_KILLS = 20
-N_KILLS_PUBLISHING = 6
-N_KILLS_BY_MODEL = 4
-N_KILLS_FORGETTING = 8
+N_KILLS = repetitions(8, thorough=20)
+N_KILLS_PUBLISHING = repetitions(4, thorough=6)
+N_KILLS_BY_MODEL = repetitions(2, thorough=4)
+N_KILLS_FORGETTING = repetitions(4, thorough=8)
 MANIFEST = re.compile(r"/snapshots/[0-9a-f]{16}\.json$")
 QUESTION = "Who carried Tiny Tim home?"
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,10 +25,12 @@ from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
-from graphrag_pipeline_tests.support.command_line import environment, run
+from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, put
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 pytestmark = pytest.mark.slow
 
@@ -418,31 +415,12 @@ def test_calls_show_in_dagster_beside_the_bucket_that_needed_them(tmp_path: Path
 # ---------------------------------------------------------------------------------------------------- killed processes
 
 
-@contextmanager
-def indexing(root: Root) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `index` in a separate process; kill it at the end if it still runs."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "graphrag_pipeline", "--root", str(root.path), "index"],
-        env=environment(**{KEY_VARIABLE: KEY}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
 def kill_after_calls(root: Root, server: ModelServer, n_calls: int) -> None:
     """Kill an `index` as soon as the server has had this many calls more; it may end before."""
     wanted = server.count() + n_calls
-    with indexing(root) as process:
-        while process.poll() is None and server.count() < wanted:
+    with working_apart(root.path, {KEY_VARIABLE: KEY}) as process:
+        while process.is_alive() and server.count() < wanted:
             time.sleep(0.005)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
 
 
 def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
@@ -452,7 +430,7 @@ def test_killed_at_any_moment_the_next_run_gives_the_bytes_of_an_undisturbed_one
         n_undisturbed = server.count()
         server.reset()
         root = make_model_root(tmp_path / "root", server.base_url, chat_model={"max_concurrency": 4})
-        for n_calls in (1, 7, 3, 11, 2, 13, 5, 17, 4, 9):
+        for n_calls in (1, 7, 3, 11, 2, 13, 5, 17, 4, 9)[: repetitions(5, thorough=10)]:
             kill_after_calls(root, server, n_calls)
         index(root)
         assert contract_bytes(root) == contract_bytes(calm)
@@ -467,10 +445,13 @@ def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
             make_model_root(tmp_path / name, server.base_url, storage={"n_buckets": 2, "cache_url": location})
             for name in ("one", "two")
         ]
-        with indexing(roots[0]) as first, indexing(roots[1]) as second:
+        with (
+            working_apart(roots[0].path, {KEY_VARIABLE: KEY}) as first,
+            working_apart(roots[1].path, {KEY_VARIABLE: KEY}) as second,
+        ):
             for process in (first, second):
-                output, _ = process.communicate(timeout=240)
-                assert process.returncode == 0, output.decode()
+                process.join(240)
+                assert process.exitcode == 0
         assert contract_bytes(roots[0]) == contract_bytes(roots[1])
         server.reset()
         assert not index(roots[0]).ran and not server.calls

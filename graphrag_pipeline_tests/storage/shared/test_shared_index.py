@@ -20,6 +20,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
+from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
@@ -52,21 +53,21 @@ def published(path: Path, url: str) -> str:
 
 def kill_at(server: ObjectServer, root: Root, method: str, part: str, n: int) -> int:
     """Index in a process that is killed at its n-th such request, before its effect; return the exit status."""
-    process = start_index(root)
     seen = 0
 
     def kill(sent: str, path: str) -> int | None:
         nonlocal seen
         seen += sent == method and part in path
-        if seen < n or process.returncode is not None:
+        if seen < n:
             return None
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         return 503
 
-    server.fault = kill
-    process.communicate(timeout=TIMEOUT_S)
-    server.fault = None
-    return process.returncode
+    with working_apart(root.path, server.environment) as process:
+        server.fault = kill
+        process.join(TIMEOUT_S)
+        server.fault = None
+        return process.exitcode
 
 
 def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_completes(

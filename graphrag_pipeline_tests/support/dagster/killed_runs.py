@@ -17,12 +17,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from fsspec.config import conf, set_conf_env
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S
@@ -157,9 +159,24 @@ def kill_run(root: Path, moment: Moment, environment: Mapping[str, str] | None =
     return process.exitcode != 0
 
 
+@contextmanager
+def working_apart(root: Path, environment: Mapping[str, str] | None = None, work: Work = index) -> Iterator[Any]:
+    """Do the work on a root in a separate process; kill it at the end if it still runs.
+
+    Yields:
+        The process, with `kill()`, `is_alive()`, `join(seconds)` and `exitcode`.
+    """
+    process = _forking().Process(target=_prepare_and_work, args=(work, str(root), dict(environment or {})), daemon=True)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join(TIMEOUT_S)
+
+
 def _start(root: Path, moment: Moment | None, environment: Mapping[str, str], work: Work) -> tuple[Any, Connection]:
-    context = mp.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
+    context = _forking()
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(work, str(root), moment, sender, dict(environment)), daemon=True)
     process.start()
@@ -167,9 +184,27 @@ def _start(root: Path, moment: Moment | None, environment: Mapping[str, str], wo
     return process, receiver
 
 
-def _work(work: Work, root: str, moment: Moment | None, sender: Connection, environment: Mapping[str, str]) -> None:
-    os.environ.pop("DAGSTER_HOME", None)
+def _forking() -> Any:
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    return context
+
+
+def _prepare(environment: Mapping[str, str]) -> None:
+    """Take over the environment of a test; the process was forked from one that an earlier test started."""
+    for name in [name for name in os.environ if name.startswith("GRAPHRAG") or name == "DAGSTER_HOME"]:
+        del os.environ[name]
     os.environ.update(environment)
+    set_conf_env(conf)
+
+
+def _prepare_and_work(work: Work, root: str, environment: Mapping[str, str]) -> None:
+    _prepare(environment)
+    work(Root(Path(root)))
+
+
+def _work(work: Work, root: str, moment: Moment | None, sender: Connection, environment: Mapping[str, str]) -> None:
+    _prepare(environment)
     changes = _Changes(root, moment, sender)
     changes.watch()
     work(Root(Path(root)))

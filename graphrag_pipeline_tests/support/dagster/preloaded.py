@@ -18,6 +18,7 @@ for _name in (
     "duckdb",
     "lancedb",
     "openai",
+    "s3fs",
     "graphrag_pipeline.defs.build",
     "graphrag_pipeline.defs.runs.sqlite_storage",
     "graphrag_pipeline.evaluation.regression_gate",
