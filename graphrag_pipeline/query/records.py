@@ -1,12 +1,14 @@
 """Records of results, read from rows of a snapshot: the only module that knows the contract tables' columns.
 
-Every function takes rows in the order wanted and returns frozen records in that order.
+Every function takes rows in the order wanted and returns frozen records in that order. Columns are zipped in the order
+of the fields of a record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import starmap
 
 import numpy as np
 import pyarrow.compute as pc
@@ -27,31 +29,24 @@ def read_entities(
     index: IndexReader, rows: np.ndarray, scores: np.ndarray, matches: Sequence[str]
 ) -> tuple[EntityRecord, ...]:
     columns = ["id", "human_readable_id", "title", "type", "description", "degree", "n_tokens"]
-    return tuple(
-        EntityRecord(**_renamed(record, degree="rank"), score=float(score), match=match)
-        for record, score, match in zip(index.snapshot.take("entities", rows, columns), scores, matches, strict=True)
-    )
+    *values, n_tokens = index.snapshot.take_columns("entities", rows, columns)
+    return tuple(starmap(EntityRecord, zip(*values, _floats(scores), matches, n_tokens, strict=True)))
 
 
 def read_relationships(
     index: IndexReader, rows: np.ndarray, scores: np.ndarray, is_inside: np.ndarray
 ) -> tuple[RelationshipRecord, ...]:
     columns = ["id", "human_readable_id", "source", "target", "description", "weight", "combined_degree", "n_tokens"]
-    found = index.snapshot.take("relationships", rows, columns)
-    return tuple(
-        RelationshipRecord(**_renamed(record, combined_degree="rank"), score=float(score), is_in_network=inside)
-        for record, score, inside in zip(found, scores.tolist(), is_inside.tolist(), strict=True)
-    )
+    *values, n_tokens = index.snapshot.take_columns("relationships", rows, columns)
+    return tuple(starmap(RelationshipRecord, zip(*values, _floats(scores), is_inside.tolist(), n_tokens, strict=True)))
 
 
 def read_reports(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
     columns = [
         "id", "human_readable_id", "community", "level", "title", "summary", "full_content", "size", "rank", "n_tokens",
     ]  # fmt: skip
-    return tuple(
-        ReportRecord(**_renamed(record, full_content="content"), score=float(score))
-        for record, score in zip(index.snapshot.take("community_reports", rows, columns), scores, strict=True)
-    )
+    *values, n_tokens = index.snapshot.take_columns("community_reports", rows, columns)
+    return tuple(starmap(ReportRecord, zip(*values, _floats(scores), n_tokens, strict=True)))
 
 
 def read_summaries(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tuple[ReportRecord, ...]:
@@ -66,10 +61,8 @@ def read_claims(index: IndexReader, rows: np.ndarray, scores: np.ndarray) -> tup
         "id", "human_readable_id", "subject_id", "object_id", "type", "status", "start_date", "end_date", "description",
         "source_text", "text_unit_id", "n_tokens",
     ]  # fmt: skip
-    return tuple(
-        ClaimRecord(**_renamed(record, subject_id="subject", object_id="object"), score=float(score))
-        for record, score in zip(index.snapshot.take("covariates", rows, columns), scores, strict=True)
-    )
+    *values, n_tokens = index.snapshot.take_columns("covariates", rows, columns)
+    return tuple(starmap(ClaimRecord, zip(*values, _floats(scores), n_tokens, strict=True)))
 
 
 def read_text_units(
@@ -85,17 +78,16 @@ def read_text_units(
             **record,
             document_title=documents.get(record["document_id"], ("", ""))[0],
             document_path=documents.get(record["document_id"], ("", ""))[1],
-            score=float(score),
+            score=score,
             entities=informed,
         )
-        for record, score, informed in zip(found, scores, entities or [()] * len(found), strict=True)
+        for record, score, informed in zip(found, _floats(scores), entities or [()] * len(found), strict=True)
     )
 
 
-def _renamed(record: dict, **names: str) -> dict:
-    for old, new in names.items():
-        record[new] = record.pop(old)
-    return record
+def _floats(scores: np.ndarray) -> list[float]:
+    found: list[float] = np.asarray(scores, dtype=np.float64).tolist()
+    return found
 
 
 def root_mask(index: IndexReader) -> np.ndarray:

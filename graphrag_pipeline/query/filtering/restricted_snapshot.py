@@ -24,6 +24,7 @@ from graphrag_pipeline.query.filtering.document_mask import DocumentMask
 from graphrag_pipeline.query.filtering.partial_descriptions import describe_by_text_units
 from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Sentences, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
+from graphrag_pipeline.storage.sentence_means import SentenceMeans
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
@@ -46,7 +47,7 @@ class RestrictedSnapshot(Snapshot):
 
     def __init__(self, whole: Snapshot, document_mask: DocumentMask) -> None:
         super().__init__(whole.folder, whole.id, whole.manifest, whole._vector_settings)
-        self._tables, self._columns, self._batches = whole._tables, whole._columns, whole._batches
+        self._tables, self._columns, self._numbers = whole._tables, whole._columns, whole._numbers
         self._whole = whole
         self._descriptions: dict[tuple[str, int], str] = {}
         self.document_mask = document_mask
@@ -68,8 +69,12 @@ class RestrictedSnapshot(Snapshot):
     def sentences(self) -> Sentences:
         return self._whole.sentences
 
-    def take(self, name: str, rows: np.ndarray | list[int], columns: list[str] | None = None) -> list[dict[str, Any]]:
-        """Return the records of some rows, in that order.
+    @functools.cached_property
+    def sentence_means(self) -> SentenceMeans:
+        return self._whole.sentence_means
+
+    def take_columns(self, name: str, rows: np.ndarray | list[int], columns: list[str]) -> list[list[Any]]:
+        """Return the values of some rows; `take` reads by it, too.
 
         Raises:
             PipelineError: a row does not pass.
@@ -79,11 +84,14 @@ class RestrictedSnapshot(Snapshot):
         refused = wanted[~mask[wanted]] if mask is not None else wanted[:0]
         if len(refused):
             raise PipelineError(f"{name}: row {refused[0]} does not pass {' and '.join(self.document_mask.filters)}")
-        found = self._whole.take(name, rows, columns)
-        if name in self.document_mask.whole and (columns is None or "description" in columns):
-            for row, record in zip(wanted.tolist(), found, strict=True):
-                if not self.document_mask.whole[name][row]:
-                    record["description"] = self._describe(name, row, record["description"] or "")
+        found = self._whole.take_columns(name, wanted, columns)
+        if name in self.document_mask.whole and "description" in columns:
+            is_whole = self.document_mask.whole[name]
+            place = columns.index("description")
+            found[place] = [
+                text if is_whole[row] else self._describe(name, row, text or "")
+                for row, text in zip(wanted.tolist(), found[place], strict=True)
+            ]
         return found
 
     def _describe(self, name: str, row: int, stored: str) -> str:

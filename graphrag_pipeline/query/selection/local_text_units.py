@@ -30,7 +30,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import begin_ranking
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-from graphrag_pipeline.storage.arrays import distinct, expand_rows, nth_largest
+from graphrag_pipeline.storage.arrays import distinct, nth_largest
 
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
@@ -95,7 +95,8 @@ def gather_text_units(
     rows, candidates = join_offers(index, matches, offers, reached)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
-    candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: mean_vectors(index, rows[chosen]))
+    means = index.snapshot.sentence_means
+    candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: means.read(rows[chosen]))
     return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_RESERVED]))
 
 
@@ -160,24 +161,6 @@ def _most_stated(units: np.ndarray, counts: np.ndarray, n: int) -> Offer:
         kept = np.flatnonzero(worth >= nth_largest(worth, n))
         units, counts = units[kept], counts[kept]
     return units, counts
-
-
-def mean_vectors(index: IndexReader, rows: np.ndarray) -> np.ndarray:
-    """Return the mean vector of each text unit's sentences, weighted by their lengths in characters.
-
-    Returns:
-        Unit vectors, float32 (len(rows), dimensions); zeros for a text unit without known words.
-    """
-    sentences = index.snapshot.sentences
-    sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
-    positions, places = expand_rows(sentences.indptr, rows)
-    scales, vectors = sentences.scales[places], sentences.read_vectors(places).astype(np.float32)
-    bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
-    # A product per text unit is faster than one `reduceat` over all.
-    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
-        np.dot(scales[start:end], vectors[start:end], out=sums[place])
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    return sums / np.where(lengths > 0, lengths, 1)
 
 
 def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float = 0.0) -> list[Pick]:
