@@ -129,6 +129,8 @@ def test_a_description_that_other_documents_share_is_made_again_from_those_that_
     assert all(part.rstrip(".") in {s.rstrip(".") for s in sentences} for part in shown["description"].split(". "))
     [maas] = news.names.find("Piet Maas")  # only documents that pass speak of him
     assert view.snapshot.take("entities", [maas]) == news.snapshot.take("entities", [maas])
+    [titles, descriptions] = view.snapshot.take_columns("entities", [maas, keller], ["title", "description"])
+    assert titles == ["PIET MAAS", "ANNA KELLER"] and descriptions[1] == shown["description"]
 
 
 def test_what_does_not_pass_cannot_be_read_or_found(news: GraphIndex) -> None:
@@ -137,6 +139,8 @@ def test_what_does_not_pass_cannot_be_read_or_found(news: GraphIndex) -> None:
     assert view.names.find("Olga Brandt") == []
     with pytest.raises(PipelineError, match=r"entities: row .* does not pass year>=2024"):
         view.snapshot.take("entities", [brandt])
+    with pytest.raises(PipelineError, match=r"entities: row .* does not pass year>=2024"):
+        view.snapshot.take_columns("entities", [brandt], ["title"])
     for table in ("entities", "text_units", "community_reports", "relationships"):
         numbers = news.column(table, "human_readable_id").tolist()
         rows = view.rows_of_numbers(table, "human_readable_id", numbers)

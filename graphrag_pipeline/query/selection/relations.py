@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +30,12 @@ a name belongs to it."""
 MAX_CHARS = 160
 """Characters that are read on each side; four content words rarely take more."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
+"""A word; read backwards, a text has the same words."""
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
+_SENTENCE_START = re.compile(r"\s[.!?。！？]|\n")
+"""The end of the sentence before, read backwards."""
+
+_DECAYS = [DECAY**distance for distance in range(N_WORDS + 1)]
 
 Place = tuple[str, int, int]
 """A text, and the character offsets at which a name starts and ends in it."""
@@ -45,7 +50,13 @@ def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray
     scores = [0.0] * len(places)
     if not words or not places:
         return np.array(scores)
-    sides = [(i, far, side) for i, place in enumerate(places) for far, side in enumerate(_read_sides(*place)) if side]
+    backwards = {text: text[::-1] for text, _, _ in places}
+    sides = [
+        (i, far, side)
+        for i, (text, start, end) in enumerate(places)
+        for far, side in enumerate(_read_sides(text, backwards[text], start, end))
+        if side
+    ]
     vocabulary = sorted({word for _, _, side in sides for word in side})
     if not vocabulary:
         return np.array(scores)
@@ -53,18 +64,30 @@ def score_relations(words: Sequence[str], places: Sequence[Place]) -> np.ndarray
     nearest = np.clip((vectors[: len(words)] @ vectors[len(words) :].T).max(axis=0), 0.0, 1.0)
     near = dict(zip(vocabulary, nearest.tolist(), strict=True))
     for i, far, side in sides:
-        scores[i] = max(scores[i], *(near[word] * DECAY ** (far + gap) for gap, word in enumerate(side)))
+        scores[i] = max(scores[i], *[near[word] * _DECAYS[far + gap] for gap, word in enumerate(side)])
     return np.array(scores)
 
 
-def _read_sides(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
-    """Return the content words before a name and after it in its sentence, nearest first, without other names."""
-    before = _SENTENCE_END.split(text[max(0, start - MAX_CHARS) : start])[-1]
-    after = _SENTENCE_END.split(text[end : end + MAX_CHARS], maxsplit=1)[0]
-    return _first_words(reversed(_WORD.findall(before))), _first_words(_WORD.findall(after))
+def _read_sides(text: str, backwards: str, start: int, end: int) -> tuple[list[str], list[str]]:
+    """Return the content words before a name and after it in its sentence, nearest first, without other names.
+
+    The words before it are read from right to left, so that no more are read than are wanted.
+
+    Args:
+        backwards: the text from its last letter to its first.
+    """
+    before, after = len(text) - start, min(end + MAX_CHARS, len(text))
+    first = min(before + MAX_CHARS, len(text))
+    if sentence_start := _SENTENCE_START.search(backwards, before, first):
+        first = sentence_start.start()
+    if sentence_end := _SENTENCE_END.search(text, end, after):
+        after = sentence_end.start()
+    return _first_words(backwards, before, first, -1), _first_words(text, end, after, 1)
 
 
-def _first_words(words: Iterable[str]) -> list[str]:
+def _first_words(text: str, start: int, end: int, direction: int) -> list[str]:
+    """Return the first content words of a part of a text; its words read backwards where `direction` is -1."""
+    words = (match.group()[::direction] for match in _WORD.finditer(text, start, end))
     return list(itertools.islice(filter(_is_content_word, words), N_WORDS))
 
 

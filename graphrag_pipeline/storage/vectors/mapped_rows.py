@@ -83,16 +83,23 @@ class MappedRows:
 
     def ids(self, row_ids: np.ndarray) -> list[str]:
         """Return the ids of rows, in the order of `row_ids`."""
+        parts = [(which, segment.ids.take(pa.array(rows)).to_pylist()) for which, segment, rows in self._locate(row_ids)]
+        if len(parts) == 1:
+            ids: list[str] = parts[0][1]
+            return ids
         found = np.empty(len(row_ids), dtype=object)
-        for which, segment, rows in self._locate(row_ids):
-            found[which] = segment.ids.take(pa.array(rows)).to_pylist()
+        for which, part in parts:
+            found[which] = part
         return found.tolist()
 
     def vectors(self, row_ids: np.ndarray) -> np.ndarray:
         """Return the vectors of rows, in the order of `row_ids`: float32 (len(row_ids), dimensions)."""
+        parts = [(which, segment.vectors(rows)) for which, segment, rows in self._locate(row_ids)]
+        if len(parts) == 1:
+            return parts[0][1]
         found = np.zeros((len(row_ids), self._dimensions), dtype=np.float32)
-        for which, segment, rows in self._locate(row_ids):
-            found[which] = segment.vectors(rows)
+        for which, part in parts:
+            found[which] = part
         return found
 
     def read_all(self) -> tuple[list[str], np.ndarray]:

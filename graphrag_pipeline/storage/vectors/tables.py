@@ -48,9 +48,14 @@ def _begin(awaited: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
 async def _collect(query: Any, n_rows: int) -> pa.Table:
     """Return the rows of a query, at most `n_rows`; the end of its results is not waited for once it has so many.
 
-    Every wait is a change of threads, for which other requests hold Python's lock.
+    Every wait is a change of threads, for which other requests hold Python's lock. So two waits of LanceDB are left
+    out: a query with its table reads the schema first, to find blobs, which no table has here; and a query of a
+    subclass reads its results to the end.
     """
-    reader, batches, n_found = await query.to_batches(), [], 0
+    from lancedb.query import AsyncQueryBase
+
+    query._table = None
+    reader, batches, n_found = await AsyncQueryBase.to_batches(query), [], 0
     async for batch in reader:
         batches.append(batch)
         n_found += len(batch)
@@ -128,7 +133,7 @@ class VectorTable:
             return functools.partial(self._refine, _begin(_collect(query, n_rows)), self._rows, vector, k)
         if self._is_indexed:
             query = query.refine_factor(_N_REFINED)
-        return functools.partial(self._sort_near, _begin(query.limit(k).select(["id", "_distance"]).to_arrow()))
+        return functools.partial(self._sort_near, _begin(_collect(query.limit(k).select(["id", "_distance"]), k)))
 
     @_reporting_damage
     def _sort_near(self, wait: Callable[[], pa.Table]) -> Found:
@@ -147,8 +152,11 @@ class VectorTable:
         vectors = rows.vectors(row_ids)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
         is_near = lengths > 0
-        cosines = (vectors[is_near] @ vector) / lengths[is_near]
-        return _sorted(zip(rows.ids(row_ids[is_near]), cosines.tolist(), strict=True))[:k]
+        row_ids, cosines = row_ids[is_near], (vectors[is_near] @ vector) / lengths[is_near]
+        if len(cosines) > k:  # only the best and those tied with the last of them need an id
+            is_best = cosines >= np.partition(cosines, len(cosines) - k)[len(cosines) - k]
+            row_ids, cosines = row_ids[is_best], cosines[is_best]
+        return _sorted(zip(rows.ids(row_ids), cosines.tolist(), strict=True))[:k]
 
     def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> Found:
         """Return the k rows that match the words of `query` best by BM25, best first, ties by id."""
@@ -169,7 +177,7 @@ class VectorTable:
         search = search.select(["id", "_score"]) if self._rows is None else search.select(["_score"]).with_row_id()
 
         def begin(n_rows: int) -> Callable[[], pa.Table]:
-            return _begin(search.limit(n_rows).to_arrow())
+            return _begin(_collect(search.limit(n_rows), n_rows))
 
         n_rows = k + _N_SPARE
         return functools.partial(self._sort_texts, begin, begin(n_rows), n_rows, k)

@@ -1,5 +1,11 @@
-import numpy as np
+import itertools
+import re
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag_pipeline.query.selection import relations
 from graphrag_pipeline.query.selection.relations import score_relations
 
 CAST = "Blood Street is a film directed by Leo Fong, written by Ann Lee and starring Bob Ray and Richard Norton."
@@ -31,3 +37,15 @@ def test_without_words_or_places_the_score_is_zero():
     assert score(CAST, [], "Leo Fong").tolist() == [0.0]
     assert score_relations(["director"], []).tolist() == []
     assert score("Leo Fong", ["director"], "Leo Fong").tolist() == [0.0]
+
+
+@given(st.text("abC -'.!?\n\t9_。é", max_size=300), st.data())
+def test_the_sides_of_a_name_are_the_nearest_words_of_its_sentence(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    sentence_end, word = re.compile(r"[.!?。！？]\s|\n"), re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
+    before = sentence_end.split(text[max(0, start - relations.MAX_CHARS) : start])[-1]
+    after = sentence_end.split(text[end : end + relations.MAX_CHARS])[0]
+    sides = (reversed(word.findall(before)), word.findall(after))
+    expected = [[*itertools.islice(filter(relations._is_content_word, side), relations.N_WORDS)] for side in sides]
+    assert [*relations._read_sides(text, text[::-1], start, end)] == expected

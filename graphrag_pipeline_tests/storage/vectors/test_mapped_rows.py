@@ -106,3 +106,10 @@ def test_the_index_finds_the_nearest_in_order(tmp_path: Path, folders: tuple[Vec
     assert [record_id for record_id, _ in only] == ["id200", "id017"]
     assert np.array_equal(table.vectors(["id017", "id399", "id004"]), [matrix[17], np.zeros(16), matrix[4]])
     assert "id005" not in {record_id for record_id, _ in table.search(matrix[0], N_ROWS)}
+
+
+def test_rows_tied_with_the_last_one_are_cut_by_id(tmp_path: Path) -> None:
+    matrix = make_matrix()
+    matrix[20:32] = matrix[7]
+    table = VectorTable(tmp_path, build(tmp_path, matrix))
+    assert [record_id for record_id, _ in table.search(matrix[7], 5)] == ["id007", "id020", "id021", "id022", "id023"]
