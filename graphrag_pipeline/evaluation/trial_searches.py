@@ -50,9 +50,10 @@ def try_searches(root: Root, snapshot: Snapshot) -> None:
     """
     if not snapshot.n_rows("text_units"):
         return
+    index: GraphIndex | None = None
     for method in CHOOSABLE_METHODS:
         try:
-            index = GraphIndex(snapshot, _without_models(root.settings), _embedder_of(snapshot), root)
+            index = index or GraphIndex(snapshot, _without_models(root.settings), _embedder_of(snapshot), root)
             found = index.search(_question_for(snapshot), method)
         except Exception as error:  # whatever is wrong with a candidate, it is not published
             raise _refusal(snapshot, method, str(error)) from error

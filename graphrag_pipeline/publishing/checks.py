@@ -21,7 +21,7 @@ from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES, VECTOR_TABLES
 
-_NEEDED = ("files", "schemas")
+NEEDED = ("files", "schemas")
 """Checks that the others rely on."""
 
 
@@ -42,7 +42,7 @@ def check_snapshot(snapshot: Snapshot) -> list[CheckResult]:
     results: list[CheckResult] = []
     for name, check in CHECKS.items():
         results.append(CheckResult(name, check(snapshot)))
-        if name in _NEEDED and not results[-1].passed:
+        if name in NEEDED and not results[-1].passed:
             break
     return results
 

@@ -1,11 +1,13 @@
-"""Blocking asset checks on the candidate: one per check of `publishing/checks.py`.
+"""Blocking asset checks on the candidate: one per check of `publishing/checks.py`, all in one step.
 
-They run between `index_candidate` and `index_snapshot`; a failing check stops the publication. The share of failed
-records is checked at publication, where the run lists them.
+They run between `index_candidate` and `index_snapshot`; a failing check stops the publication. A step for each would
+take ten times as long as the checks of a small index. The share of failed records is checked at publication, where the
+run lists them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
 
@@ -18,13 +20,10 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
+from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS
 from graphrag_pipeline.publishing.removal import check_removal
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
-
-RunCheck = Callable[[str, Root, Snapshot], list[str]]
-"""Runs the check of a name; returns problems in words."""
 
 _MIXED_PROMPTS = "mixed_prompts"
 _REMOVED_DOCUMENTS = "removed_documents"
@@ -32,75 +31,85 @@ _MAX_LISTED = 20
 _MAX_IN_LINE = 3  # in the line beside the check in the UI
 
 
-def build_checks(root: Root) -> list[dg.AssetChecksDefinition]:
-    """Return the checks of a root."""
-    return [
-        *(_build_check(root, name, check.__doc__ or "", _run_check) for name, check in CHECKS.items()),
-        _build_check(root, _MIXED_PROMPTS, POLICY_CHECKS[_MIXED_PROMPTS].__doc__ or "", _run_policy_check),
-        _build_removal_check(root),
-    ]
+@dataclass(frozen=True)
+class _Judgement:
+    """The result of a check.
 
-
-def _run_check(name: str, _root: Root, snapshot: Snapshot) -> list[str]:
-    return CHECKS[name](snapshot)
-
-
-def _run_policy_check(name: str, root: Root, snapshot: Snapshot) -> list[str]:
-    return POLICY_CHECKS[name](snapshot, root.settings.publishing)
-
-
-def _describe(problems: list[str], snapshot: Snapshot) -> dict[str, Any]:
-    """Return the number of problems, which plots over time, and the first of them."""
-    shown = {"problems found": len(problems), "snapshot": snapshot.id}
-    return shown | of_lines("problems found, each", problems[:_MAX_LISTED])
-
-
-def _judge(name: str, is_good: bool, line: str, shown: Mapping[str, Any]) -> Iterator[dg.AssetCheckResult]:
-    """Yield the result of a check; then fail its step with the same words, which Dagster shows on the run's page.
-
-    Raises:
-        ExplainedError: the check failed.
+    Attributes:
+        line: what is wrong, or why it is allowed; "" if there is nothing to say.
+        problems: all of them.
     """
-    yield dg.AssetCheckResult(passed=is_good, description=neutralize_markdown(line) or None, metadata=shown)
-    if not is_good:
-        with in_words():
-            raise PipelineError(f"check {name} of the candidate failed: {line}. The published snapshot stays")
+
+    is_good: bool
+    line: str
+    problems: list[str]
 
 
-def _spec(of: Root, name: str, description: str) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(name, asset=asset_key(of, CANDIDATE.name), description=description, blocking=True)
+_Judge = Callable[[dg.AssetCheckExecutionContext, Root, Snapshot], _Judgement]
 
 
-def _step_name(of: Root, name: str) -> str:
-    return full_name(of, f"{CANDIDATE.name}_{name}")
+def build_checks(of: Root) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a root."""
+    index_root, judges, described = IndexRoot.of(of), _judges(), _descriptions()
+    key = asset_key(of, CANDIDATE.name)
+    specs = [dg.AssetCheckSpec(name, asset=key, description=described[name], blocking=True) for name in judges]
 
-
-def _build_check(of: Root, name: str, description: str, run: RunCheck) -> dg.AssetChecksDefinition:
-    index_root = IndexRoot.of(of)
-
-    @dg.multi_asset_check(name=_step_name(of, name), specs=[_spec(of, name, description)])
-    def check() -> Iterator[dg.AssetCheckResult]:
+    @dg.multi_asset_check(name=full_name(of, f"{CANDIDATE.name}_checks"), specs=specs, can_subset=True)
+    def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
-        problems = run(name, root, snapshot)
-        yield from _judge(name, not problems, "; ".join(problems[:_MAX_IN_LINE]), _describe(problems, snapshot))
+        chosen = {check.name for check in context.selected_asset_check_keys}
+        failed = []
+        for name in (name for name in judges if name in chosen):
+            found = judges[name](context, root, snapshot)
+            yield _result(name, found, snapshot)
+            if not found.is_good:
+                failed.append(f"check {name} of the candidate failed: {found.line}")
+                if name in NEEDED:
+                    break
+        if failed:  # the page of the run shows the same words
+            with in_words():
+                raise PipelineError(f"{'. '.join(failed)}. The published snapshot stays")
 
-    return check
+    return [checks]
 
 
-def _build_removal_check(of: Root) -> dg.AssetChecksDefinition:
-    index_root = IndexRoot.of(of)
+def _judges() -> dict[str, _Judge]:
+    return {
+        **{name: partial(_judge, name) for name in CHECKS},
+        _MIXED_PROMPTS: partial(_judge_policy, _MIXED_PROMPTS),
+        _REMOVED_DOCUMENTS: _judge_removal,
+    }
 
-    @dg.multi_asset_check(
-        name=_step_name(of, _REMOVED_DOCUMENTS), specs=[_spec(of, _REMOVED_DOCUMENTS, check_removal.__doc__ or "")]
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        root = index_root.open()
-        snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
-        problems = check_removal(open_published(root), snapshot, root.settings.publishing)
-        is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
-        way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
-        line = "; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else ""
-        yield from _judge(_REMOVED_DOCUMENTS, is_allowed or not problems, line, _describe(problems, snapshot))
 
-    return check
+def _descriptions() -> dict[str, str]:
+    by_name = {**CHECKS, _MIXED_PROMPTS: POLICY_CHECKS[_MIXED_PROMPTS], _REMOVED_DOCUMENTS: check_removal}
+    return {name: check.__doc__ or "" for name, check in by_name.items()}
+
+
+def _judge(name: str, _context: dg.AssetCheckExecutionContext, _root: Root, snapshot: Snapshot) -> _Judgement:
+    return _judge_problems(CHECKS[name](snapshot))
+
+
+def _judge_policy(name: str, _context: dg.AssetCheckExecutionContext, root: Root, snapshot: Snapshot) -> _Judgement:
+    return _judge_problems(POLICY_CHECKS[name](snapshot, root.settings.publishing))
+
+
+def _judge_problems(problems: list[str]) -> _Judgement:
+    return _Judgement(not problems, "; ".join(problems[:_MAX_IN_LINE]), problems)
+
+
+def _judge_removal(context: dg.AssetCheckExecutionContext, root: Root, snapshot: Snapshot) -> _Judgement:
+    problems = check_removal(open_published(root), snapshot, root.settings.publishing)
+    is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
+    way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
+    line = "; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else ""
+    return _Judgement(is_allowed or not problems, line, problems)
+
+
+def _result(name: str, found: _Judgement, snapshot: Snapshot) -> dg.AssetCheckResult:
+    """Return the result with the number of problems, which plots over time, and the first of them."""
+    each = of_lines("problems found, each", found.problems[:_MAX_LISTED])
+    shown = {"problems found": len(found.problems), "snapshot": snapshot.id, **each}
+    line = neutralize_markdown(found.line) or None
+    return dg.AssetCheckResult(check_name=name, passed=found.is_good, description=line, metadata=shown)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from graphrag_pipeline.defs.assets.checks import build_checks
+from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.publishing.checks import CHECKS
 
 pytestmark = pytest.mark.slow
 
@@ -69,3 +72,35 @@ def test_a_setting_lets_a_half_done_backfill_be_published(half_filled: Root) -> 
     result = run(root, CORPUS_JOB)
     assert result.success and evaluation(result, "mixed_prompts").passed
     assert root.snapshots.current() not in (None, published)
+
+
+def run_checks(root: Root, *names: str) -> dg.ExecuteInProcessResult:
+    """Run some checks of the candidate, or all, as "Execute" in the UI does."""
+    [checks] = build_checks(root)
+    keys = [key for key in checks.check_keys if not names or key.name in names]
+    return dg.materialize(
+        [*build_assets(root), checks],
+        instance=dg.DagsterInstance.ephemeral(),
+        selection=dg.AssetSelection.checks(*keys),
+        run_config=QUIET,
+        raise_on_error=False,
+    )
+
+
+def test_all_checks_are_one_step_and_one_of_them_can_run_alone(indexed_root: Root) -> None:
+    result = run_checks(indexed_root)
+    assert result.success and len([event for event in result.all_events if event.is_step_success]) == 1
+    expected = [*CHECKS, "mixed_prompts", "removed_documents"]
+    assert [check.check_name for check in result.get_asset_check_evaluations()] == expected
+    [alone] = run_checks(indexed_root, "heads").get_asset_check_evaluations()
+    assert alone.check_name == "heads" and alone.passed and alone.metadata["problems found"].value == 0
+
+
+def test_a_damaged_file_fails_its_check_and_those_that_read_it_are_left_out(indexed_root: Root) -> None:
+    file = indexed_root.snapshots.open().table_path("entities")
+    file.write_bytes(file.read_bytes()[:-9] + b"damaged!!")
+    result = run_checks(indexed_root)
+    [check] = result.get_asset_check_evaluations()
+    assert (check.check_name, check.passed) == ("files", False)
+    [failure] = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert failure and f"check files of the candidate failed: {file} is damaged" in failure.message
