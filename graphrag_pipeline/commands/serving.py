@@ -78,7 +78,9 @@ def serve(
         _check_address(host)
     check_port(host, port)
     most = max_running or running_by_default(any(map(_waits_for_models, roots.values())))
-    limits = ServerLimits(max_body, timeout, most, max_waiting, drain_s=drain)
+    limits = ServerLimits(
+        max_body_bytes=max_body, timeout_s=timeout, max_running=most, max_waiting=max_waiting, drain_s=drain
+    )
     served = ServedRoots({name: opened.path for name, opened in roots.items()}, find_view)
     options = _guard(rules, served, build) if rules else {"hosts": (*LOOPBACK, host)}
     lifespans = [_without_long_collections, *options.pop("lifespans", ())]

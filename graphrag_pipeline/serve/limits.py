@@ -18,7 +18,7 @@ MAX_HEADER_BYTES = 32_768
 """Bytes of all headers of a request."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServerLimits:
     """Limits on requests.
 

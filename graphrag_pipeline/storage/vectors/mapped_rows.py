@@ -83,13 +83,13 @@ class MappedRows:
 
     def ids(self, row_ids: np.ndarray) -> list[str]:
         """Return the ids of rows, in the order of `row_ids`."""
-        parts = [(which, segment.ids.take(pa.array(rows)).to_pylist()) for which, segment, rows in self._locate(row_ids)]
+        parts = [(which, segment.ids.take(pa.array(rows))) for which, segment, rows in self._locate(row_ids)]
         if len(parts) == 1:
-            ids: list[str] = parts[0][1]
+            ids: list[str] = parts[0][1].to_pylist()
             return ids
         found = np.empty(len(row_ids), dtype=object)
         for which, part in parts:
-            found[which] = part
+            found[which] = part.to_pylist()
         return found.tolist()
 
     def vectors(self, row_ids: np.ndarray) -> np.ndarray:
