@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 RUN = $(BIN)/graphrag-pipeline --root data
+# Tests start many commands: Python keeps what it compiled, whatever the calling shell says.
+export PYTHONDONTWRITEBYTECODE =
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
 .PHONY: demo test test-fast test-ui test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean

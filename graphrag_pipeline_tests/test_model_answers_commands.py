@@ -14,7 +14,7 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.model_server import ModelServer, ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.command_line import Call, run
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 pytestmark = pytest.mark.slow
@@ -43,20 +43,20 @@ def ask_model(root: Path, server: ModelServer) -> None:
     (root / "settings.yaml").write_text(yaml.safe_dump(settings))
 
 
-def test_a_query_prints_the_answer_its_sources_and_one_line_of_account(indexed: Path) -> None:
+def test_a_query_prints_the_answer_its_sources_and_one_line_of_account(indexed: Path, call: Call) -> None:
     with running_model_server([(is_answer, REPLY)]) as server:
         ask_model(indexed, server)
-        whole = run("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4")
-        streamed = run("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--stream")
-        as_json = run("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--json")
-    assert whole.returncode == streamed.returncode == as_json.returncode == 0, whole.stderr + streamed.stderr
-    answer, sources, *notes, account = whole.stdout.rstrip("\n").split("\n\n")
+        whole = call("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4")
+        streamed = call("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--stream")
+        as_json = call("query", QUESTION, "--root", indexed, "--option", "top_k_entities=4", "--json")
+    assert whole.status == streamed.status == as_json.status == 0, whole.err + streamed.err
+    answer, sources, *notes, account = whole.out.rstrip("\n").split("\n\n")
     assert notes == ["Note: 1 citation of the model named a record that it was not shown, and was removed."]
     assert answer == ANSWER and sources.startswith("[1] ")
     assert account.startswith("test-chat: 1 call, ") and account.endswith(" s") and "\n" not in account
-    assert [part.rstrip() for part in streamed.stdout.split("\n\n")][:2] == [answer, sources]
-    assert "test-chat: 0 calls, 1 cached" in streamed.stdout
-    output = json.loads(as_json.stdout)
+    assert [part.rstrip() for part in streamed.out.split("\n\n")][:2] == [answer, sources]
+    assert "test-chat: 0 calls, 1 cached" in streamed.out
+    output = json.loads(as_json.out)
     assert (output["answer"], output["answering"]["invented_citations"]) == (ANSWER, 1)
     assert output["usage"]["by_model"]["test-chat"]["cached"] == 1
     assert server.count() == 1

@@ -25,7 +25,7 @@ from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.server import ModelServer
-from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.command_line import Call, run
 from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
@@ -63,6 +63,13 @@ def index(root: Root) -> IndexReport:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+
+@pytest.fixture
+def call(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """`main` in this process, with the key that its environment lacks."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    return call
 
 
 def test_every_stage_uses_the_model_and_a_second_run_makes_no_call(tmp_path: Path) -> None:
@@ -127,7 +134,9 @@ def test_under_all_faults_the_index_is_published_and_the_next_run_retries_only_f
         assert not failures_of(root)
 
 
-def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed_share(tmp_path: Path) -> None:
+def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed_share(
+    tmp_path: Path, call: Call
+) -> None:
     def refuse_some(request: ReceivedRequest) -> str | None:
         return "Sorry, I cannot help." if "Ada Lovelace" in request.prompt and request.kind == "extraction" else None
 
@@ -139,7 +148,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         assert root.snapshots.current() is None
         [row] = failures_of(root)["extracted_graph"]
         assert row["reply"].startswith("Sorry") and "no record could be read" in row["reason"]
-        status = run("--root", root.path, "status").stdout
+        status = call("--root", root.path, "status").out
         assert "1 failures to try again" in status
         assert f"failed extracted_graph: ada.txt, characters 0 to {len(TEXT):,} ({row['record'][:8]}): " in status
         server.reset()
@@ -150,9 +159,9 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         assert root.snapshots.open().n_rows("failures") == 1
         checks = [call.kind for call in server.calls if call.kind != "extraction"]
         assert sorted(checks) == ["echo", "embedding"], "one tiny request to each model, before the paid calls"
-        shown = run("--root", root.path, "index")
-        assert "records without a usable reply: 1 of extracted_graph; `graphrag-pipeline status`" in shown.stderr
-        status = run("--root", root.path, "status").stdout
+        shown = call("--root", root.path, "index")
+        assert "records without a usable reply: 1 of extracted_graph; `graphrag-pipeline status`" in shown.err
+        status = call("--root", root.path, "status").out
         assert NOT_ASKED_AGAIN in status and "to try again" not in status and "everything is fresh" in status
 
 
@@ -231,12 +240,12 @@ def test_buckets_of_different_prompts_stop_a_run_of_later_stages_before_its_firs
         assert "materialize the other buckets" in message and "prompt extract_graph" in message
 
 
-def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_counts_the_calls_of_extraction_exactly_and_sends_nothing(tmp_path: Path, call: Call) -> None:
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, chat_model={"prompt_price": 1.0})
-        shown = run("--root", root.path, "index", "--dry-run", "--json", changes={KEY_VARIABLE: KEY})
-        assert shown.returncode == 0, shown.stderr
-        estimates = {row["stage"]: row for row in json.loads(shown.stdout)["estimates"]}
+        shown = call("--root", root.path, "index", "--dry-run", "--json")
+        assert shown.status == 0, shown.err
+        estimates = {row["stage"]: row for row in json.loads(shown.out)["estimates"]}
         assert not server.calls and not (root.path / "heads").exists()
         index(root)
         extraction = estimates["extracted_graph"]
@@ -263,7 +272,7 @@ def test_a_dry_run_after_a_changed_prompt_counts_its_own_calls_alone(tmp_path: P
         assert all(estimate.is_scaled for estimate in below)
 
 
-def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp_path: Path) -> None:
+def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp_path: Path, call: Call) -> None:
     def judge(request: ReceivedRequest) -> str | None:
         return '{"same": true, "reason": "One person."}' if "Entity A:" in request.prompt else None
 
@@ -276,17 +285,17 @@ def test_verdicts_of_the_model_merge_entities_and_a_dry_run_shows_them_first(tmp
         values["resolution"] |= {"engine": "model", "min_asked_similarity": 0.5, "max_asked": 5}
         settings.write_text(yaml.safe_dump(values), encoding="utf-8")
         before = server.count()
-        shown = run("--root", root.path, "merges", "--dry-run", "--json")
-        report = json.loads(shown.stdout)
-        assert shown.returncode == 0 and len(report["unasked"]) == 5 and not report["added"]
+        shown = call("--root", root.path, "merges", "--dry-run", "--json")
+        report = json.loads(shown.out)
+        assert shown.status == 0 and len(report["unasked"]) == 5 and not report["added"]
         assert server.count() - before == 0 or all(call.kind == "embedding" for call in server.calls[before:])
         index(root)
         assert root.snapshots.open().n_rows("entities") < n_entities
-        rules = [row["rule"] for row in json.loads(run("--root", root.path, "merges", "--json").stdout)["merges"]]
+        rules = [row["rule"] for row in json.loads(call("--root", root.path, "merges", "--json").out)["merges"]]
         assert "verdict" in rules
         values["resolution"]["engine"] = "embedded"
         settings.write_text(yaml.safe_dump(values), encoding="utf-8")
-        assert "- " in run("--root", root.path, "merges", "--dry-run").stdout
+        assert "- " in call("--root", root.path, "merges", "--dry-run").out
         index(root)
         assert root.snapshots.open().n_rows("entities") == n_entities
 
@@ -457,27 +466,27 @@ def test_two_processes_on_one_cache_keep_it_whole(tmp_path: Path) -> None:
         assert not index(roots[0]).ran and not server.calls
 
 
-def test_init_writes_settings_that_suit_a_server(tmp_path: Path) -> None:
-    made = run("init", tmp_path / "a", "--engine", "mixed", "--preset", "ollama", "--chat-model", "m")
-    assert made.returncode == 0 and "OLLAMA_CONTEXT_LENGTH" in made.stderr
+def test_init_writes_settings_that_suit_a_server(tmp_path: Path, call: Call) -> None:
+    made = call("init", tmp_path / "a", "--engine", "mixed", "--preset", "ollama", "--chat-model", "m")
+    assert made.status == 0 and "OLLAMA_CONTEXT_LENGTH" in made.err
     values = yaml.safe_load((tmp_path / "a" / "settings.yaml").read_text(encoding="utf-8"))
     assert values["answers"]["engine"] == "model"
     assert values["extraction"]["engine"] == values["rating"]["engine"] == "embedded"
     assert values["chat_model"]["base_url"] == "http://localhost:11434/v1"
     with running_model_server(dialect="llama.cpp", max_context_tokens=8192, models=("m",)) as server:
         local = ("--engine", "model", "--chat-model", "m", "--base-url", server.base_url)
-        told = run("init", tmp_path / "d", *local)
-        other = run("init", tmp_path / "e", *local[:3], "qwen", *local[4:])
-    assert "a window of 8,192 tokens" in told.stderr and "lists only" not in told.stderr
-    assert "a window of 8,192 tokens, so the server says; it lists only m\n" in other.stderr
+        told = call("init", tmp_path / "d", *local)
+        other = call("init", tmp_path / "e", *local[:3], "qwen", *local[4:])
+    assert "a window of 8,192 tokens" in told.err and "lists only" not in told.err
+    assert "a window of 8,192 tokens, so the server says; it lists only m\n" in other.err
     for name in ("d", "e"):
         values = yaml.safe_load((tmp_path / name / "settings.yaml").read_text(encoding="utf-8"))
         assert values["chat_model"]["context_window"] == 8192
     with running_model_server(dialect="llama.cpp", max_context_tokens=8192, models=("a", "b")) as server:
-        unknown = run("init", tmp_path / "f", *local[:4], "--base-url", server.base_url)
-    assert "does not tell the window of m; `doctor` says what to set" in unknown.stderr
+        unknown = call("init", tmp_path / "f", *local[:4], "--base-url", server.base_url)
+    assert "does not tell the window of m; `doctor` says what to set" in unknown.err
     apart = ("--embedding-model", "e", "--embedding-base-url", "http://127.0.0.1:81/v1")
-    assert run("init", tmp_path / "b", "--engine", "model", "--chat-model", "m", *apart).returncode == 0
+    assert call("init", tmp_path / "b", "--engine", "model", "--chat-model", "m", *apart).status == 0
     values = yaml.safe_load((tmp_path / "b" / "settings.yaml").read_text(encoding="utf-8"))
     assert values["embedding_model"]["base_url"] == "http://127.0.0.1:81/v1"
     for options, named in (
@@ -485,21 +494,22 @@ def test_init_writes_settings_that_suit_a_server(tmp_path: Path) -> None:
         (("--engine", "model", "--chat-model", "m", *apart[2:]), "--embedding-model"),
         (("--engine", "model", "--chat-model", "m", "--preset", "azure"), "--base-url"),
     ):
-        refused = run("init", tmp_path / "c", *options)
-        assert refused.returncode in (1, 2) and named in refused.stderr.replace("\n", " ")
+        refused = call("init", tmp_path / "c", *options)
+        assert refused.status in (1, 2) and named in refused.err.replace("\n", " ")
         assert not (tmp_path / "c").exists()
 
 
-def test_a_missing_setting_is_named(tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     root = tmp_path / "root"
-    result = run("init", root, "--engine", "model")
-    assert result.returncode == 2 and "--chat-model" in result.stderr
-    result = run("init", root, "--engine", "model", "--chat-model", "m", "--base-url", "http://127.0.0.1:1/v1")
-    assert result.returncode == 0
+    result = call("init", root, "--engine", "model")
+    assert result.status == 2 and "--chat-model" in result.err
+    result = call("init", root, "--engine", "model", "--chat-model", "m", "--base-url", "http://127.0.0.1:1/v1")
+    assert result.status == 0
     values = yaml.safe_load((root / "settings.yaml").read_text(encoding="utf-8"))
     assert values["extraction"]["engine"] == "model" and values["embeddings"]["engine"] == "embedded"
     assert (root / "prompts" / "extract_graph.txt").is_file()
-    again = run("init", root, "--engine", "model", "--chat-model", "other")
-    assert again.returncode == 1 and "not overwritten" in again.stderr
-    environment_only = run("--root", root, "status", changes={"GRAPHRAG__CHAT_MODEL__MODEL": "''"})
-    assert environment_only.returncode == 1 and "chat_model.model is empty" in environment_only.stderr
+    again = call("init", root, "--engine", "model", "--chat-model", "other")
+    assert again.status == 1 and "not overwritten" in again.err
+    monkeypatch.setenv("GRAPHRAG__CHAT_MODEL__MODEL", "''")
+    environment_only = call("--root", root, "status")
+    assert environment_only.status == 1 and "chat_model.model is empty" in environment_only.err

@@ -15,7 +15,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.vectors import embed
-from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import KEY_VARIABLE, ModelIndex, make_model_root
 
 FREE = {"prompt_price": 0, "completion_price": 0}
@@ -299,24 +299,24 @@ def test_a_reranker_with_a_wrong_path_or_a_wrong_order_is_found_out(tmp_path: Pa
     assert diagnosis.has_failed and status == "failed" and "the path is /order" in text
 
 
-def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_path: Path) -> None:
+def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_path: Path, call: Call) -> None:
     with running_model_server() as server:
         root = make_root(tmp_path / "root", server.base_url)
-        shown = run("--root", root.path, "doctor", "--json")
-        assert shown.returncode == 0, shown.stderr
-        values = json.loads(shown.stdout)
+        shown = call("--root", root.path, "doctor", "--json")
+        assert shown.status == 0, shown.err
+        values = json.loads(shown.out)
         assert [model["section"] for model in values["models"]] == ["chat_model", "embedding_model"]
         assert values["forecast"] and values["has_failed"] is False
         assert [line["command"] for line in read_costs(root)] == ["doctor"]
         server.push(("chat", Fault("401")), (lambda request: request.kind != "embedding", Fault("401")))
-        refused = run("--root", root.path, "doctor")
-    assert refused.returncode == 1 and "failed  reply: " in refused.stdout
+        refused = call("--root", root.path, "doctor")
+    assert refused.status == 1 and "failed  reply: " in refused.out
 
 
-def test_a_root_without_models_has_nothing_to_check(tmp_path: Path) -> None:
-    assert run("init", tmp_path / "root").returncode == 0
-    shown = run("--root", tmp_path / "root", "doctor")
-    assert shown.returncode == 0 and "nothing to check" in shown.stdout
+def test_a_root_without_models_has_nothing_to_check(tmp_path: Path, call: Call) -> None:
+    assert call("init", tmp_path / "root").status == 0
+    shown = call("--root", tmp_path / "root", "doctor")
+    assert shown.status == 0 and "nothing to check" in shown.out
 
 
 def test_another_embedding_model_behind_the_name_is_an_error_of_questions_and_of_doctor(
