@@ -48,7 +48,10 @@ def _draw(communities: pa.Table, entities: pa.Table, contents: StageContents, ti
     shown = _choose(communities, entities)
     if not shown:
         return ""
+    titles = pa.array([title for drawn, _ in shown for title in drawn.titles], pa.string())
     edges = contents.read("relationships", ("source", "target"))
+    is_shown = pc.and_(pc.is_in(edges["source"], value_set=titles), pc.is_in(edges["target"], value_set=titles))
+    edges = edges.filter(is_shown)  # a few hundred of hundreds of thousands
     pairs = list(zip(edges["source"].to_pylist(), edges["target"].to_pylist(), strict=True))
     picture = draw_communities([drawn for drawn, _ in shown], pairs)
     names = ("in the picture", "entities", "with the most relationships")
