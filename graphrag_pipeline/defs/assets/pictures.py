@@ -24,6 +24,7 @@ _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 _MAX_TITLE = 22  # characters
 _STEP = 0.95  # between entities of a community, in units of the picture
 _N_COLORS = 96
+_COMPRESS_LEVEL = 6  # of zlib; 9 makes a file 5 % smaller in ten times the time
 _SIDES = (
     ((8, 0), "left", "center"),
     ((-8, 0), "right", "center"),
@@ -80,9 +81,8 @@ def _as_png(figure: "Figure") -> bytes:
     size = figure.canvas.get_width_height()
     whole = Image.frombytes("RGBA", size, bytes(figure.canvas.buffer_rgba())).convert("RGB")  # type: ignore[attr-defined]
     file = io.BytesIO()
-    whole.quantize(_N_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-        file, format="png", optimize=True
-    )
+    few = whole.quantize(_N_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(file, format="png", compress_level=_COMPRESS_LEVEL)
     return file.getvalue()
 
 
