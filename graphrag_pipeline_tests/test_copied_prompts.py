@@ -12,7 +12,7 @@ from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.model_server.habits import echo_example, echo_passage
-from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 
 pytestmark = pytest.mark.slow
@@ -28,12 +28,13 @@ def copy_prompts(request: ReceivedRequest) -> str | None:
     return None
 
 
-def test_no_text_of_the_prompt_is_published(tmp_path: Path) -> None:
+def test_no_text_of_the_prompt_is_published(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
     with running_model_server(copy_prompts) as server:
         root = make_model_root(tmp_path / "root", server.base_url, 2, publishing=TOLERANT)
-        shown = run("--root", root.path, "index", changes={KEY_VARIABLE: KEY})
+        shown = call("--root", root.path, "index")
         sent = [json.dumps(call.body, sort_keys=True) for call in server.calls]
-    assert shown.returncode == 0, shown.stderr
+    assert shown.status == 0, shown.err
     snapshot = root.snapshots.open()
     titles = set(snapshot.table("entities")["title"].to_pylist())
     assert titles and titles.isdisjoint(EXAMPLE)
@@ -49,8 +50,8 @@ def test_no_text_of_the_prompt_is_published(tmp_path: Path) -> None:
     assert len(sent) == len(set(sent)), "no request is repeated unchanged"
     [logged] = read_costs(root)
     assert logged["stages"]["extracted_graph"]["problems"]["entity not named in the text"] > 0
-    status = run("--root", root.path, "status", "--no-estimate").stdout
-    for text in (status, shown.stderr):
+    status = call("--root", root.path, "status", "--no-estimate").out
+    for text in (status, shown.err):
         assert "left out or repaired in replies of extracted_graph:" in text and "not named in the text" in text
 
 

@@ -19,7 +19,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
-from graphrag_pipeline_tests.support.command_line import run
+from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
 from graphrag_pipeline_tests.support.roots import make_root
 
@@ -41,11 +41,11 @@ def filled(page: str, generators: ModuleType) -> str:
     return str(generators.fill((REFERENCE / f"{page}.md").read_text(encoding="utf-8")))
 
 
-def test_every_command_of_the_help_is_in_the_reference_with_its_options(generators: ModuleType) -> None:
+def test_every_command_of_the_help_is_in_the_reference_with_its_options(generators: ModuleType, call: Call) -> None:
     text = filled("commands", generators)
     for command in ("init", "index", "status", "query", "snapshots rollback"):
         assert f"\n## {command}\n" in text
-        shown = run(*command.split(), "--help").stdout
+        shown = call(*command.split(), "--help").out
         section = text.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
         options = set(re.findall(r"^│ +\*? *(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
         assert options and [option for option in sorted(options) if f"`{option}`" not in section] == []

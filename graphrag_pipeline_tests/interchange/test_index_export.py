@@ -12,7 +12,6 @@ from graphrag_pipeline.interchange.index_export import MARKER, export_snapshot
 from graphrag_pipeline.pipeline.root import init_root
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
-from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
@@ -163,10 +162,10 @@ def test_a_link_to_a_folder_stays_a_link(snapshot, tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "behind" / "graph.graphml").is_file()
 
 
-def test_the_command_exports_the_published_snapshot(root, snapshot, tmp_path):
-    finished = run("export", tmp_path / "out", "--format", "csv", "--root", root)
-    assert finished.returncode == 0, finished.stderr
-    assert "nodes/Entity.csv: 5" in finished.stdout and snapshot.id in finished.stdout
+def test_the_command_exports_the_published_snapshot(root, snapshot, tmp_path, call):
+    finished = call("export", tmp_path / "out", "--format", "csv", "--root", root)
+    assert finished.status == 0, finished.err
+    assert "nodes/Entity.csv: 5" in finished.out and snapshot.id in finished.out
     (tmp_path / "out" / "mine").write_text("")
-    refused = run("--root", root, "export", tmp_path / "out")
-    assert refused.returncode == 1 and "no export wrote" in refused.stderr
+    refused = call("--root", root, "export", tmp_path / "out")
+    assert refused.status == 1 and "no export wrote" in refused.err
