@@ -77,9 +77,14 @@ def serve(
     if rules is None:
         _check_address(host)
     check_port(host, port)
-    most = max_running or running_by_default(any(map(_waits_for_models, roots.values())))
+    waits = any(map(_waits_for_models, roots.values()))
     limits = ServerLimits(
-        max_body_bytes=max_body, timeout_s=timeout, max_running=most, max_waiting=max_waiting, drain_s=drain
+        max_body_bytes=max_body,
+        timeout_s=timeout,
+        max_running=max_running or running_by_default(waits),
+        max_waiting=max_waiting,
+        drain_s=drain,
+        takes_turns=not waits,
     )
     served = ServedRoots({name: opened.path for name, opened in roots.items()}, find_view)
     options = _guard(rules, served, build) if rules else {"hosts": (*LOOPBACK, host)}

@@ -39,6 +39,7 @@ from graphrag_pipeline.serve.routes.picture import ROUTES as PICTURE_ROUTES
 from graphrag_pipeline.serve.routes.search import ROUTES as SEARCH_ROUTES
 from graphrag_pipeline.serve.routes.server import ROUTES as SERVER_ROUTES
 from graphrag_pipeline.serve.served_roots import ServedRoots
+from graphrag_pipeline.turns import Turns
 
 API_ROUTES: tuple[ApiRoute, ...] = (
     *SERVER_ROUTES,
@@ -119,7 +120,8 @@ def build_app(
 
 def _make_parts(served: ServedRoots, limits: ServerLimits) -> tuple[ServedApp, Workers]:
     app = ServedApp(served, limits, Metrics(served))
-    workers = Workers(Admission(limits), ThreadPoolExecutor(limits.max_running, thread_name_prefix="serve"))
+    threads = ThreadPoolExecutor(limits.max_running, thread_name_prefix="serve")
+    workers = Workers(Admission(limits), threads, Turns() if limits.takes_turns else None)
     app.metrics.admission = workers.admission
     return app, workers
 

@@ -30,6 +30,7 @@ from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, descri
 from graphrag_pipeline.serve.limits import Admission, Place, timed_out
 from graphrag_pipeline.serve.readers import NOBODY, Reader
 from graphrag_pipeline.serve.served_roots import no_such_root
+from graphrag_pipeline.turns import Turns
 
 _log = logging.getLogger(__name__)
 _STREAM = "text/event-stream"
@@ -48,10 +49,15 @@ class ClientLeft(Exception):
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads of a server, and the admission to them."""
+    """The threads of a server, and the admission to them.
+
+    Attributes:
+        turns: of the threads; None if they mostly wait for models.
+    """
 
     admission: Admission
     pool: ThreadPoolExecutor
+    turns: Turns | None = None
 
     async def start(self, work: Callable[[], Any]) -> Future[Any]:
         """Start `work` in a thread once a place is free; its place is given back when it ends.
@@ -61,9 +67,15 @@ class Workers:
         """
         place: Place = await self.admission.take()
         loop = asyncio.get_running_loop()
-        future = self.pool.submit(copy_context().run, work)
+        future = self.pool.submit(copy_context().run, self._in_turn, work)
         future.add_done_callback(lambda _: _give_back(loop, place))
         return future
+
+    def _in_turn(self, work: Callable[[], Any]) -> Any:
+        if self.turns is None:
+            return work()
+        with self.turns.computing():
+            return work()
 
 
 def _give_back(loop: asyncio.AbstractEventLoop, place: Place) -> None:

@@ -30,6 +30,8 @@ class ServerLimits:
         max_waiting: requests that wait for one of these places; a further one gets 429.
         max_wait_s: for a place; afterwards a request gets 429.
         drain_s: for requests under way when the server is stopped.
+        takes_turns: whether the threads of requests compute one after the other (`turns.py`), which saves processor
+            time where they do not wait for models.
     """
 
     max_body_bytes: int = 1_000_000
@@ -39,6 +41,7 @@ class ServerLimits:
     max_waiting: int = 256
     max_wait_s: float = 30.0
     drain_s: float = 30.0
+    takes_turns: bool = False
 
 
 def running_by_default(waits_for_models: bool) -> int:

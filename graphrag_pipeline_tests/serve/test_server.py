@@ -94,6 +94,16 @@ def test_the_openapi_document_describes_every_route(server: RunningServer) -> No
     assert {"/search", "/search/stream", "/explain", "/roots"} <= set(document["paths"])
 
 
+def test_requests_that_take_turns_get_the_same_answers(server: RunningServer, served_root: Path) -> None:
+    asked = [f"Who is {name}?" for name in ("Belle", "Fred", "Jacob Marley", "Tiny Tim", "Scrooge", "Mr. Fezziwig")]
+    bodies = [{"question": question, "context_only": True} for question in asked]
+    expected = [server.client.post("/search?root=carol", json=body).json()["context"] for body in bodies]
+    limits = ServerLimits(max_running=4, takes_turns=True)
+    with running_server({"carol": served_root}, limits=limits) as other, ThreadPoolExecutor(6) as clients:
+        sent = [clients.submit(httpx.post, f"{other.url}/search", json=body, timeout=60) for body in bodies]
+        assert [one.result().json()["context"] for one in sent] == expected
+
+
 def test_a_full_queue_answers_429(served_root: Path) -> None:
     limits = ServerLimits(max_running=1, max_waiting=1)
     body = {"question": "Who is Belle?", "method": "drift"}

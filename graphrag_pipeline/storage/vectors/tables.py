@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 from graphrag_pipeline.storage.vectors.damaged_tables import reporting_damage
 from graphrag_pipeline.storage.vectors.folders import ANN_MIN_ROWS, SEARCHED, VectorFolder, connect, quote_ids
 from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
+from graphrag_pipeline.turns import waiting
 
 _N_REFINED = 4
 """Rows that the index finds for each wanted row: its 8-bit numbers are inexact, so exact cosines choose among more."""
@@ -42,7 +44,14 @@ def _begin(awaited: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
     """Start work in LanceDB's event loop, and return a function that waits for its result."""
     from lancedb.background_loop import LOOP
 
-    return asyncio.run_coroutine_threadsafe(awaited, LOOP.loop).result
+    return functools.partial(_wait_for, asyncio.run_coroutine_threadsafe(awaited, LOOP.loop))
+
+
+def _wait_for(future: Future[Any]) -> Any:
+    if future.done():
+        return future.result()
+    with waiting():
+        return future.result()
 
 
 async def _collect(query: Any, n_rows: int) -> pa.Table:
