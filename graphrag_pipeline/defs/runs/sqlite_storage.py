@@ -170,19 +170,24 @@ def _shared_engine() -> Engine:
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
 
-@functools.cache
 def _empty_index() -> bytes:
+    return _empty_logs()[0]
+
+
+def _empty_run() -> bytes:
+    return _empty_logs()[1]
+
+
+@functools.cache
+def _empty_logs() -> tuple[bytes, bytes]:
+    """Return empty databases of the index, with marks of what is built over all runs, and of a run, without them."""
     with tempfile.TemporaryDirectory() as folder:
         SqliteEventLogStorage(folder)
-        return _contents(Path(folder) / _INDEX)
-
-
-@functools.cache
-def _empty_run() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        with SqliteEventLogStorage(folder).run_connection("run"):
-            pass
-        return _contents(Path(folder) / "run.db")
+        with closing(sqlite3.connect(Path(folder) / _INDEX)) as database:
+            index = database.serialize()
+            database.execute("DELETE FROM secondary_indexes")
+            database.commit()
+            return index, database.serialize()
 
 
 @functools.cache

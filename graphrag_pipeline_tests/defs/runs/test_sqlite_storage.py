@@ -61,7 +61,8 @@ def test_the_files_are_those_that_dagster_makes(root: Root, tmp_path: Path) -> N
     for file in FILES[:2]:
         assert marks(home / file) == marks(tmp_path / "theirs" / file)
     runs = "history/runs/{}.db"
-    assert layout(home / runs.format(our_run)) == layout(tmp_path / "theirs" / runs.format(their_run))
+    ours_alone, theirs_alone = home / runs.format(our_run), tmp_path / "theirs" / runs.format(their_run)
+    assert layout(ours_alone) == layout(theirs_alone) and marks(ours_alone) == marks(theirs_alone) == []
 
 
 def test_dagster_reads_what_was_written_and_goes_on(root: Root) -> None:
