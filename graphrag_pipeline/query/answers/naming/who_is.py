@@ -1,9 +1,9 @@
 """The sentence that says who a person is, for "Who is Nob?": "Nob, the parrot, laughed."
 
-The strongest form comes first (`understanding/definitions.py`), then the sentence that reads best alone. Before a
-sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it may say whose brother. If no
-sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge. Will you let me in, Fred?"
-Keep out: other passages about the person.
+The strongest form comes first (`understanding/definitions.py`), then the sentence with the whole name, then the one
+that reads best alone. Before a sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it
+may say whose brother. If no sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge.
+Will you let me in, Fred?" Keep out: other passages about the person.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from graphrag_pipeline.text.sentence_forms import count_words, weigh_form
 
 MAX_WORDS = 60
 """Words of a sentence and the one before it, if both are quoted."""
+WHOLE_NAME = 0.9
+"""What a form with all words of the asked name adds: for "Who was Marley?", "Jacob Marley" and not "Jacob"."""
 _WHOSE = re.compile(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
 
 
@@ -41,10 +43,16 @@ def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[T
         sentences = sentences_of(unit)
         for i, sentence in enumerate(sentences):
             strength = rate_definition(sentence.folded, name)
-            score = strength + 0.9 * weigh_form(sentence.folded) if strength else 0.0
+            is_whole = _has_whole_name(sentence.folded, name, content_words(asked))
+            score = strength + 0.9 * weigh_form(sentence.folded) + WHOLE_NAME * is_whole if strength else 0.0
             if score > best[0]:
                 best = (score, _with_context(sentences, i))
     return best[1] or _find_address(name, units)
+
+
+def _has_whole_name(text: str, name: re.Pattern[str], asked: frozenset[str]) -> bool:
+    """Whether a form of the name in a sentence has all words that the question names: a part may name another."""
+    return any(asked <= content_words(found.group()) for found in name.finditer(text))
 
 
 def _find_address(name: re.Pattern[str], units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:

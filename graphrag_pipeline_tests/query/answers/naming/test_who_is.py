@@ -1,9 +1,13 @@
-"""The passage that says who a person is, if no sentence does: a speech to the person."""
+"""The sentence that says who a person is, or a speech to the person."""
 
+import re
 from pathlib import Path
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.answers.naming.who_is import find_definition
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 VISIT = (
@@ -20,3 +24,17 @@ def test_a_speech_that_relates_the_person_is_quoted_first(tmp_path: Path) -> Non
     with GraphIndex.open(root.path) as index:
         quotes = [line for line in index.search("Who is Oskar?").answer.splitlines() if line.startswith("- ")]
     assert quotes[0].startswith("- Your sister Ada. The road is gone. Will you open, Oskar?")
+
+
+OF_A_PART = "They could scarcely have any bearing on the death of Ezra, his old teacher, for that was long past."
+OF_THE_WHOLE = "'In life I was your teacher, Ezra Pollock.'"
+
+
+def test_a_sentence_with_the_whole_name_comes_before_one_with_a_part_of_it() -> None:
+    asked = frozenset({"pollock"})
+    forms = tuple((re.compile(rf"\b{form}\b"), asked) for form in (r"Ezra\s+Pollock", "Pollock", "Ezra"))
+    analysis = QuestionAnalysis("Who was Pollock?", asked, asked, forms, None, ())
+    text = f"{OF_A_PART}\n\n{OF_THE_WHOLE}"
+    unit = TextUnitRecord("u", 0, "d", "school", text, 0, len(text), 30, 1.0)
+    (found,) = find_definition("Who was Pollock?", analysis, [unit])
+    assert found.folded == OF_THE_WHOLE
