@@ -12,12 +12,18 @@ import importlib
 import io
 import re
 import zipfile
-import zlib
-from collections.abc import Iterator
-from itertools import islice
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from graphrag_pipeline.inputs.formats import CONVERTED, DamagedInput, check_ratio, decode_text, normalize_text
+from graphrag_pipeline.inputs.formats import (
+    CONVERTED,
+    DamagedInput,
+    check_ratio,
+    decode_text,
+    max_unzipped_bytes,
+    normalize_text,
+)
+from graphrag_pipeline.inputs.pdf_limits import DecodedBytes, decode_texts, limited_decoding
 from graphrag_pipeline.settings.settings import InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
@@ -29,12 +35,6 @@ _PAGES = {
     "xlsx": ("sheets", re.compile(r"xl/worksheets/sheet\d+\.xml")),
 }
 """Parts of an archive that are pages, by format."""
-_PDF_STREAM = re.compile(rb"(?<!end)stream\r?\n")
-_PDF_PICTURE = re.compile(rb"/Subtype\s*/Image\b")
-_MAX_PDF_KEYS = 2_000
-"""Bytes before a stream that are searched for what it is."""
-_PIECE = 1 << 24
-"""Bytes that are unzipped at once, to count them."""
 _MEGABYTE = 1_000_000
 
 
@@ -60,7 +60,8 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
-        result = converter.convert_stream(io.BytesIO(data), stream_info=info)
+        with _limited(data, settings) if format == "pdf" else nullcontext():
+            result = converter.convert_stream(io.BytesIO(data), stream_info=info)
     except markitdown.MarkItDownException as error:
         raise _conversion_problem(error, format) from None
     return result.title or "", normalize_text(result.markdown).replace("\x00", "")
@@ -85,9 +86,10 @@ def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
     """Refuse an archive that unzips to too much, and a file with too many pages."""
     if format == "html":
         return
-    if format == "pdf":  # first the size, since pages may be in a stream
-        _check_unzipped(_count_pdf_bytes(data, settings.max_unzipped_mb * _MEGABYTE), data, settings)
-        _check_pages(_count_pdf_pages(data, settings.max_pages), "pages", settings)
+    if format == "pdf":
+        with _limited(data, settings) as decoded:
+            n_pages = decode_texts(data, settings.max_pages, decoded)
+        _check_pages(n_pages, "pages", settings)
         return
     try:
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
@@ -116,44 +118,19 @@ def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
         )
 
 
-def _count_pdf_bytes(data: bytes, most: int) -> int:
-    """Return the size of the unzipped streams of a pdf without its pictures, which are not read; stop above `most`."""
-    n_bytes = 0
-    for match in _PDF_STREAM.finditer(data):
-        described = data[max(match.start() - _MAX_PDF_KEYS, 0) : match.start()].rpartition(b"obj")[2]
-        end = data.find(b"endstream", match.end())
-        if _PDF_PICTURE.search(described) or end < 0:
-            continue
-        for size in _unzip(data[match.end() : end]):
-            n_bytes += size
-            if n_bytes > most:
-                return n_bytes
-    return n_bytes
-
-
-def _unzip(packed: bytes) -> Iterator[int]:
-    """Yield the sizes of the pieces that some bytes unzip to; nothing if they are not zipped."""
-    reader = zlib.decompressobj()
-    try:
-        while packed and not reader.eof:
-            yield len(reader.decompress(packed, _PIECE))
-            packed = reader.unconsumed_tail
-    except zlib.error:  # locked, damaged, or packed in another way
-        return
-
-
-def _count_pdf_pages(data: bytes, max_pages: int) -> int:
-    """Return the number of pages, at most one more than `max_pages`; 0 if the converter has to say what is damaged."""
-    try:
-        pdf_pages = importlib.import_module("pdfminer.pdfpage")
-    except ImportError:
-        return 0
-    try:
-        return sum(1 for _ in islice(pdf_pages.PDFPage.get_pages(io.BytesIO(data)), max_pages + 1))
-    except MemoryError:
-        raise
-    except Exception:  # a damaged or locked file raises errors of many kinds, and the converter raises them again
-        return 0
+def _limited(data: bytes, settings: InputSettings) -> AbstractContextManager[DecodedBytes]:
+    """Return the context in which pdfminer decodes no more of a pdf than the settings permit."""
+    by_size, by_ratio = settings.max_unzipped_mb * _MEGABYTE, max_unzipped_bytes(len(data), settings.max_unzipped_ratio)
+    limit, value = (
+        ("max_unzipped_mb", settings.max_unzipped_mb)
+        if by_size <= by_ratio
+        else ("max_unzipped_ratio", settings.max_unzipped_ratio)
+    )
+    problem = (
+        f"unzips to more than {min(by_size, by_ratio) / _MEGABYTE:,.0f} MB, over input.{limit} = {value:,}; raise it "
+        "if you trust the file, or exclude the file"
+    )
+    return limited_decoding(min(by_size, by_ratio), problem)
 
 
 def _conversion_problem(error: Exception, format: str) -> Exception:

@@ -220,11 +220,16 @@ def check_ratio(n_bytes: int, n_packed: int, max_ratio: int) -> None:
     Raises:
         DamagedInput: the ratio is above `max_ratio`.
     """
-    if n_bytes > max(_MIN_BOMB_BYTES, max_ratio * n_packed):
+    if n_bytes > max_unzipped_bytes(n_packed, max_ratio):
         raise DamagedInput(
             f"unzips to {n_bytes / n_packed:,.0f} times its size ({n_bytes / 1e6:,.0f} MB), over "
             f"input.max_unzipped_ratio = {max_ratio:,}; raise it if you trust the file, or exclude the file"
         )
+
+
+def max_unzipped_bytes(n_packed: int, max_ratio: int) -> int:
+    """Return the bytes that a file of `n_packed` bytes may unzip to."""
+    return max(_MIN_BOMB_BYTES, max_ratio * n_packed)
 
 
 def _plain_size(column: pa.ChunkedArray) -> int:

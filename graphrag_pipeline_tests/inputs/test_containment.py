@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
 import signal
 import time
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,6 +110,58 @@ def test_whatever_a_reader_raises_is_the_problem_of_its_file(monkeypatch: pytest
     assert record.problem.startswith("cannot be read as txt (ZeroDivisionError: of a library); open it and save it")
 
 
+TEXT_OF_60_MB = b"BT /F1 12 Tf 72 720 Td (Marley was dead.) Tj ET\n" * 1_276_600
+
+
+def _zipped(data: bytes = TEXT_OF_60_MB) -> bytes:
+    return zlib.compress(data, 9)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        lambda: b"<</Filter/FlateDecode>>stream\n%s" % _zipped(),
+        lambda: b"<</Filter/FlateDecode>>stream\r%s" % _zipped(),
+        lambda: b"<</Filter/FlateDecode/Subtype/Image>>stream\n%s" % _zipped(),
+        lambda: b"<</Filter[/ASCII85Decode/FlateDecode]>>stream\n%s~>" % base64.a85encode(_zipped()),
+        lambda: b"<</Filter[/ASCIIHexDecode/FlateDecode]>>stream\n%s>" % _zipped().hex().encode(),
+        lambda: b"<</Filter[/FlateDecode/FlateDecode]>>stream\n%s" % _zipped(_zipped()),
+        lambda: b"<</Filter/FlateDecode>>stream\n%s" % _zipped()[:-1],
+        lambda: b"<</Filter/FlateDecode>>stream\n%s    " % _zipped()[:-4],
+        lambda: b"<</Filter[/FlateDecode/RunLengthDecode]>>stream\n%s" % _zipped(b"\x81 " * 500_000),
+        lambda: b"<</Filter[/FlateDecode/LZWDecode]>>stream\n%s" % _zipped(_lzw_of_blanks(10_500_000)),
+    ],
+    ids=["plain", "lone_cr", "picture", "base_85", "hex", "twice", "cut", "checksum", "run_lengths", "lzw"],
+)
+def test_no_filter_hides_how_much_a_pdf_unzips_to(page: Callable[[], bytes]) -> None:
+    pytest.importorskip("markitdown")
+    started = time.process_time()
+    (record,) = read_records("bomb.pdf", _pdf_of(page()), PLAIN)
+    assert record.problem and record.problem.startswith("unzips to more than ") and record.is_unknown
+    assert time.process_time() - started < 10
+
+
+def test_a_stream_that_a_page_shows_many_times_counts_each_time() -> None:
+    pytest.importorskip("markitdown")
+    zipped = _zipped(b"(Marley was dead.) Tj " * 1_000)
+    data = _pdf_of(b"<</Filter/FlateDecode>>stream\n%s" % zipped, b"[%s]" % (b"5 0 R " * 3_000))
+    (record,) = read_records("bomb.pdf", data, PLAIN)
+    assert record.problem and record.problem.startswith(
+        "unzips to more than 10 MB, over input.max_unzipped_ratio = 100"
+    )
+
+
+@pytest.mark.parametrize("pages", [b"2 0 R", b"3 0 R"], ids=["itself", "each_other"])
+def test_a_pdf_with_an_object_that_refers_to_itself_is_refused(pages: bytes) -> None:
+    """It was read until `input.max_read_s` was over."""
+    pytest.importorskip("markitdown")
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", pages, b"2 0 R"]
+    (record,) = read_records("loop.pdf", _pdf_of_objects(objects), PLAIN)
+    assert (
+        record.problem and record.problem.startswith("damaged: its object ") and " refers to itself; " in record.problem
+    )
+
+
 class TestLimits:
     """Limits of files that are read in a process of their own."""
 
@@ -127,7 +181,7 @@ class TestLimits:
         bomb = _pdf(b"BT /F1 12 Tf 72 720 Td (Marley was dead.) Tj ET\n" * 1_276_600)
         assert len(bomb) < 300_000
         (record,) = _read(tmp_path, {"bomb.pdf": bomb})
-        assert record.problem and " MB), over input.max_unzipped_ratio = 100; " in record.problem
+        assert record.problem and " MB, over input.max_unzipped_ratio = 100; " in record.problem
 
     def test_pictures_of_a_pdf_do_not_count(self, tmp_path: Path) -> None:
         pytest.importorskip("markitdown")
@@ -143,7 +197,7 @@ class TestLimits:
             ("a.docx", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
             ("a.docx", "max_file_mb", 1, "has 2 MB, over input.max_file_mb = 1; "),
             ("a.parquet", "max_memory_mb", 64, "needs more memory than input.max_memory_mb = 64; "),
-            ("text.pdf", "max_unzipped_mb", 1, "unzips to 2 MB, over input.max_unzipped_mb = 1; "),
+            ("text.pdf", "max_unzipped_mb", 1, "unzips to more than 1 MB, over input.max_unzipped_mb = 1; "),
             ("a.pdf", "max_pages", 2, "has more than input.max_pages = 2 pages; "),
             ("a.pptx", "max_pages", 2, "has more than input.max_pages = 2 slides; "),
             ("a.xlsx", "max_pages", 2, "has more than input.max_pages = 2 sheets; "),
@@ -190,18 +244,40 @@ class TestLimits:
 def _pdf(page: bytes, *others: tuple[bytes, bytes]) -> bytes:
     """A pdf of one page with zipped streams: that of the page, and others with their keys."""
     streams = [(keys, zlib.compress(data)) for keys, data in ((b"", page), *others)]
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 5 0 R/Resources<</Font<</F1 4 0 R>>>>>>",
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        *(
-            b"<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream" % (keys, len(packed), packed)
-            for keys, packed in streams
-        ),
-    ]
+    first, *rest = (
+        b"<<%s/Filter/FlateDecode/Length %d>>stream\n%s" % (k, len(packed), packed) for k, packed in streams
+    )
+    return _pdf_of(first, others=rest)
+
+
+def _pdf_of(page: bytes, contents: bytes = b"5 0 R", others: Sequence[bytes] = ()) -> bytes:
+    """A pdf of one page with streams, each from its keys on, without its end."""
+    return _pdf_of_objects(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %s/Resources<</Font<</F1 4 0 R>>>>>>" % contents,
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            *(b"%s\nendstream" % stream for stream in (page, *others)),
+        ]
+    )
+
+
+def _pdf_of_objects(objects: Sequence[bytes]) -> bytes:
     body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, content) for number, content in enumerate(objects, start=1))
     return b"%PDF-1.4\n" + body + b"trailer<</Size %d/Root 1 0 R>>\n%%%%EOF" % (len(objects) + 1)
+
+
+def _lzw_of_blanks(n_bytes: int) -> bytes:
+    """Blanks packed with LZW: each code stands for one blank more than the one before it."""
+    bits, n_packed, code, width = [f"{256:09b}", f"{32:09b}"], 1, 258, 9
+    while n_packed < n_bytes:
+        bits.append(f"{min(code, 4095):0{width}b}")
+        n_packed += min(code, 4095) - 256
+        code += 1
+        width = 9 + (code >= 511) + (code >= 1023) + (code >= 2047)
+    text = "".join(bits)
+    return int(text.ljust(-(-len(text) // 8) * 8, "0"), 2).to_bytes(-(-len(text) // 8))
 
 
 def _large(name: str, is_stored: bool) -> bytes:
