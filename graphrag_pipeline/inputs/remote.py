@@ -2,10 +2,10 @@
 
 A file is fetched once and kept in the cache by its path and the version that the store reports (ETag, time of change,
 generation, ...). So an unchanged folder costs one listing. If a store reports only sizes, as plain HTTP does, every
-file is fetched each time. A file that was removed in between gets a problem. A file that cannot be fetched keeps its
-documents of the last index. A folder that cannot be listed, and a store from which nothing can be fetched, stop the
-run: if a network error counted as a deletion, documents would disappear from the index. The packages of the stores read
-credentials (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
+file is fetched each time. A file that was removed in between, so that it is not listed any more, gets a problem. A file
+that cannot be fetched keeps its documents of the last index. A folder that cannot be listed, and a store from which
+nothing can be fetched, stop the run: if a network error counted as a deletion, documents would disappear from the
+index. The packages of the stores read credentials (environment variables, ~/.aws, FSSPEC_S3='{"endpoint_url": ...}').
 
 Keep out: the content of files (`documents.py`).
 """
@@ -13,8 +13,9 @@ Keep out: the content of files (`documents.py`).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ _BATCH_FILES = 256  # files fetched at once, if the store's package supports it
 _BATCH_BYTES = 64_000_000
 _MIN_FAULTS = 3
 """If so many files and no other were to be fetched, and each failed, the store is at fault."""
+_LISTED = "cannot be read (it is listed, but not found); run again, or exclude it"
+"""The problem of a file that its store does not find, although it lists it."""
 _VERSION_FIELDS = (
     "ETag", "etag", "md5Hash", "crc32c", "generation", "checksum", "sha", "blob_id", "CRC", "LastModified",
     "last_modified", "updated", "mtime", "modified", "modify", "modificationTime", "date_time", "created",
@@ -55,10 +58,7 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
     Raises:
         PipelineError: the store's package is missing, or the store cannot be listed.
     """
-    with _explained(url, "listed"):
-        store, folder = _open(url)
-        store.invalidate_cache()  # a long-running process would see old listings
-        listed: Mapping[str, dict[str, Any]] = list_files(store, folder)
+    folder, listed = _list(url)
     prefix = folder.rstrip("/") + "/"
     if not all(path.startswith(prefix) for path in listed):
         raise PipelineError(f"`{mask_url(url)}` is a file; name its folder in input.folder of settings.yaml")
@@ -66,17 +66,31 @@ def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputF
     return [_describe(url, name, listed[path], path, copies) for name, path in names if _counts(name, exclude)]
 
 
+def _list(url: str) -> tuple[str, Mapping[str, dict[str, Any]]]:
+    """Return the path of the folder in its store, and its files by path."""
+    with _explained(url, "listed"):
+        store, folder = _open(url)
+        store.invalidate_cache()  # a long-running process would see old listings
+        return folder, list_files(store, folder)
+
+
 def fetch(url: str, wanted: Sequence[InputFile], copies: Path) -> Iterator[InputFile]:
     """Yield the same files, each after its copy is at its `location`; one that cannot be fetched has a problem.
 
-    Files of an unsupported type are not fetched.
+    Files of an unsupported type are not fetched. If a file is not found, the folder is listed again, once.
 
     Raises:
-        PipelineError: no file of several can be fetched, or a copy cannot be written.
+        PipelineError: no file of several can be fetched, the folder cannot be listed again, or a copy cannot be
+            written.
     """
+
+    @functools.cache
+    def listed_again() -> frozenset[str]:
+        return frozenset(_list(url)[1])
+
     for batch in _batches(wanted):
         missing = [file for file in batch if _is_missing(file)]
-        failed = _fetch_batch(url, missing, copies) if missing else {}
+        failed = _fetch_batch(url, missing, copies, listed_again) if missing else {}
         for file in batch:
             yield failed.get(file.path, file)
 
@@ -120,8 +134,14 @@ def _batches(wanted: Sequence[InputFile]) -> Iterator[list[InputFile]]:
         yield batch
 
 
-def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> dict[str, InputFile]:
-    """Write the copies of files; return those that could not be fetched, with their problems, by path."""
+def _fetch_batch(
+    url: str, missing: Sequence[InputFile], copies: Path, listed_again: Callable[[], frozenset[str]]
+) -> dict[str, InputFile]:
+    """Write the copies of files; return those that could not be fetched, with their problems, by path.
+
+    Args:
+        listed_again: returns the paths of all files in the store that are listed after the fetch failed.
+    """
     with _explained(url, "read"):
         store, _ = _open(url)
         # Not `cat`, which reads `*` and `[` in a name as a pattern.
@@ -132,7 +152,8 @@ def _fetch_batch(url: str, missing: Sequence[InputFile], copies: Path) -> dict[s
     failed = {}
     for file, content in zip(missing, contents, strict=True):
         if isinstance(content, FileNotFoundError):
-            failed[file.path] = dataclasses.replace(file, problem=GONE)
+            is_listed = file.url_path in listed_again()
+            failed[file.path] = dataclasses.replace(file, problem=_LISTED if is_listed else GONE, is_fault=is_listed)
         elif isinstance(content, Exception):
             reason = (
                 f"cannot be read ({describe_error(content, url)}); run again, change its permissions, or exclude it"

@@ -49,6 +49,7 @@ class Store(MemoryFileSystem):
     fetched: ClassVar[list[str]] = []
     failures: ClassVar[dict[str, Exception]] = {}
     cuts: ClassVar[dict[str, int]] = {}
+    vanishing: ClassVar[set[str]] = set()
     is_versioned = True
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> Any:
@@ -63,6 +64,8 @@ class Store(MemoryFileSystem):
         self.fetched.append(path.rpartition("/")[2])
         if error := self.failures.get(path.rpartition("/")[2]):
             raise error
+        if path.rpartition("/")[2] in self.vanishing:
+            self.rm_file(path)
         return super().cat_file(path, *arguments, **options)[: self.cuts.get(path.rpartition("/")[2])]
 
 
@@ -75,6 +78,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Store, "fetched", [])
     monkeypatch.setattr(Store, "failures", {})
     monkeypatch.setattr(Store, "cuts", {})
+    monkeypatch.setattr(Store, "vanishing", set())
     yield "store://bucket/docs"
 
 
@@ -149,11 +153,35 @@ def test_copies_of_removed_files_are_unused(url: str, tmp_path: Path) -> None:
 
 def test_a_file_removed_while_read_is_a_problem_and_stops_no_other(url: str) -> None:
     _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
-    Store.failures["one.txt"] = FileNotFoundError("one.txt")
-    assert [(r.path, r.problem) for r in read_input(url, PLAIN, B)] == [
-        ("one.txt", "was removed while the folder was read"),
-        ("two.txt", None),
-    ]
+    Store.vanishing.add("one.txt")
+    removed, read = read_input(url, PLAIN, B)
+    assert (removed.problem, removed.is_unknown) == ("was removed while the folder was read", False)
+    assert (read.path, read.problem) == ("two.txt", None)
+
+
+def test_a_file_that_is_not_found_but_still_listed_was_not_removed(url: str) -> None:
+    """As behind a proxy that answers 404 for a while."""
+    _fill(url, {f"{number}.txt": b"Text." for number in range(4)})
+    Store.vanishing.add("3.txt")
+    for number in range(3):
+        Store.failures[f"{number}.txt"] = FileNotFoundError(number)
+    *listed, removed = read_input(url, PLAIN, B)
+    assert {(one.problem, one.is_unknown) for one in listed} == {
+        ("cannot be read (it is listed, but not found); run again, or exclude it", True)
+    }
+    assert not removed.is_unknown
+
+
+def test_the_run_stops_if_it_cannot_be_seen_whether_a_file_was_removed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
+    Store.vanishing.add("one.txt")
+    records = read_input(url, PLAIN, B)
+    listings = iter([None, ConnectionResetError("reset")])
+    monkeypatch.setattr(Store, "invalidate_cache", lambda *_: Store.failures.update({"docs/": next(listings)}))
+    with pytest.raises(PipelineError, match="the input folder cannot be listed"):
+        list(records)
 
 
 FAULTS = [PermissionError("denied"), TimeoutError("no answer"), ConnectionResetError("reset"), RuntimeError("odd")]
@@ -262,19 +290,18 @@ def test_the_tables_do_not_depend_on_the_place_of_the_folder(local_and_remote: t
     assert run_index(remote).ran == []
 
 
-def test_a_remote_file_that_cannot_be_fetched_keeps_its_document(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), FileNotFoundError("one.txt")])
+def test_a_remote_file_that_cannot_be_fetched_keeps_its_document(url: str, tmp_path: Path, error: Exception) -> None:
     _fill(url, {name: text.encode() for name, text in CAROL.items()})
     root = make_root(tmp_path / "root", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
     build_tables(root, ("corpus_manifest", "documents"))
     before = {bucket: root.tables.read("documents", bucket) for bucket in ("000", "001")}
     _fill(url, {"one.txt": b"Edited."})
-    Store.failures["one.txt"] = ConnectionResetError("reset")
+    Store.failures["one.txt"] = error
     build_tables(root, ("corpus_manifest", "documents"))
     assert {bucket: root.tables.read("documents", bucket) for bucket in before} == before
     [(path, note)] = list_notes(detect_input(root))
-    assert path == "one.txt" and "ConnectionResetError: reset" in note
+    assert path == "one.txt" and note.startswith("not readable now, the text of the last index stays: cannot be read (")
 
 
 def test_the_sensor_sees_an_upload(local_and_remote: tuple[Root, Root]) -> None:
