@@ -2,7 +2,7 @@
 
 Python's lock lets one thread compute at a time. If several want it, each short release of it, as by a call of NumPy,
 wakes another thread, mostly in vain. So a thread takes a turn, which it passes on while it waits for other work, such
-as a search of LanceDB. Measured with four requests at once: 24 instead of 31 ms of processor time a request. After
+as a search of LanceDB. Measured with four requests at once: 24 instead of 28 ms of processor time a request. After
 `MAX_WAIT_S` a thread computes without a turn, so a long request, or one that waits for something unforeseen, never
 blocks the others. Keep out: which threads take turns.
 """

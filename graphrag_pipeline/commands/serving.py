@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.serve.served_roots import ServedRoots
 
+_COLLECTED_OBJECTS = 20_000
+"""New objects after which Python looks for unreachable ones: a few megabytes. Its default is 700, several times in a
+request."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -146,9 +149,13 @@ def _guard(rules: FollowedRules, served: ServedRoots, builds: bool) -> dict[str,
 
 @asynccontextmanager
 async def _without_long_collections() -> AsyncIterator[None]:
-    """Leave what was loaded before the first request out of garbage collections, which interrupt every request."""
+    """Leave what was loaded before the first request out of garbage collections, and collect less often.
+
+    A collection interrupts every request.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_COLLECTED_OBJECTS, 10, 10)
     yield
 
 
