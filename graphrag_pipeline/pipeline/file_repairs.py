@@ -255,16 +255,9 @@ def _is_head(root: Root, path: Path) -> bool:
 
 def _check_manifests(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     store = root.snapshots
-    for snapshot_id in store.ids():
+    for snapshot_id in [*store.ids(), *store.lost_ids()]:
         if _is_manifest(store, snapshot_id):
-            copy = store.copy_path(snapshot_id)
-            is_equal = not copy.exists() or copy.read_bytes() == store.path_of(snapshot_id).read_bytes()
-            is_damaged = not is_equal and not store.is_copy_whole(snapshot_id)
-            if is_repairing:
-                store.copy_manifest(snapshot_id)
-            if is_damaged:
-                outcome = "written again" if is_repairing else _WITHOUT_REPAIR
-                yield DamagedFile(f"snapshots/{copy.name}", "copy of a manifest", outcome, is_repairing)
+            yield from _check_copy(store, snapshot_id, is_repairing)
             continue
         outcome, is_repaired = _WITHOUT_REPAIR, False
         if is_repairing:
@@ -273,6 +266,24 @@ def _check_manifests(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
                 _refuse_newer(store, snapshot_id)
             outcome = "restored from its copy" if is_repaired else _lost_manifest(root, snapshot_id)
         yield DamagedFile(f"snapshots/{snapshot_id}.json", "manifest", outcome, is_repaired)
+
+
+def _check_copy(store: SnapshotStore, snapshot_id: str, is_repairing: bool) -> Iterator[DamagedFile]:
+    """Compare a whole manifest with its copy, and write the copy that an older release did not write."""
+    copy = store.copy_path(snapshot_id)
+    is_damaged = copy.exists() and not store.is_copy_whole(snapshot_id)
+    differs = store.differs_from_copy(snapshot_id)
+    if is_repairing:
+        if differs:
+            store.settle_copies(snapshot_id)
+        store.copy_manifest(snapshot_id)
+    outcome = "written again" if is_repairing else _WITHOUT_REPAIR
+    if is_damaged:
+        yield DamagedFile(f"snapshots/{copy.name}", "copy of a manifest", outcome, is_repairing)
+    if differs:
+        yield DamagedFile(
+            f"snapshots/{snapshot_id}.json", "manifest, which differs from its copy", outcome, is_repairing
+        )
 
 
 def _is_manifest(store: SnapshotStore, snapshot_id: str) -> bool:
@@ -328,7 +339,9 @@ def _point_again(root: Root, name: str) -> tuple[str, bool]:
     checked = [i for i in store.ids() if store.is_checked(i) and _is_manifest(store, i)]
     pinned = _read_pointer(store.pinned)
     if not checked:
-        return "`index` publishes again", not root.is_imported
+        if root.tables.head_paths():
+            return "`index` publishes again", True
+        return "no snapshot is left; run `graphrag-pipeline import` again, or `graphrag-pipeline index`", False
     chosen = pinned if pinned in checked else checked[-1]
     store.point_at(chosen or checked[-1])
     return f"names the newest snapshot that passed its checks again, {chosen}", True

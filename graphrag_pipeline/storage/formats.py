@@ -24,6 +24,10 @@ from graphrag_pipeline.filesystem.sealed_json import read_sealed
 
 Values = dict[str, Any]
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,199}")
+ANY_KEY = ""
+"""In a shape: any key (`check_shape`)."""
+_INT_END = 2**63
+_MAX_SHOWN = 60
 _RELEASE = re.compile(r"\d+(\.\d+)*[0-9a-z.]*")
 
 
@@ -88,6 +92,54 @@ def installed_release() -> str:
         return version("graphrag-pipeline")
     except PackageNotFoundError:  # it runs from its source, without an installation
         return "this one"
+
+
+def check_shape(values: object, shape: object, key: str = "it") -> None:
+    """Check the types in values that were read from JSON, so that a wrong one is found here and not where it is used.
+
+    Args:
+        shape: a type, `object` for any; a tuple of shapes of which one must fit; `[shape]` for a list; `{key: shape}`
+            for an object with at least these keys; one that ends in `?` may be missing, and `ANY_KEY` stands for all.
+            An `int` is not negative.
+        key: names the place in the message.
+
+    Raises:
+        ValueError: a value has another type.
+    """
+    if shape is object:
+        return
+    if isinstance(shape, tuple):
+        if not any(_has_shape(values, one) for one in shape):
+            raise ValueError(f"{key} is {_shown(values)}")
+    elif isinstance(shape, list) and isinstance(values, list):
+        for value in values:
+            check_shape(value, shape[0], f"an item of {key}")
+    elif isinstance(shape, dict) and isinstance(values, dict):
+        if ANY_KEY in shape:
+            for name, value in values.items():
+                check_shape(value, shape[ANY_KEY], repr(name))
+            return
+        for wanted, one in shape.items():
+            name = wanted.removesuffix("?")
+            if name in values:
+                check_shape(values[name], one, repr(name))
+            elif name == wanted:
+                raise ValueError(f"{key} has no {name!r}")
+    elif type(values) is not shape or (isinstance(values, int) and not 0 <= values < _INT_END):
+        raise ValueError(f"{key} is {_shown(values)}")
+
+
+def _has_shape(values: object, shape: object) -> bool:
+    try:
+        check_shape(values, shape)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(values: object) -> str:
+    text = repr(values)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def is_name(text: object) -> bool:

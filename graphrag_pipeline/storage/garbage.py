@@ -66,12 +66,16 @@ def check_readable(tables: TableStore, store: SnapshotStore) -> None:
     Raises:
         PipelineError: one cannot; the message names each one.
     """
-    problems = [*_find_layout_problem(tables), *_find_unreadable_heads(tables), *_find_unreadable_snapshots(store)]
+    problems = [
+        *_find_layout_problem(tables), *_find_unreadable_heads(tables), *_find_unreadable_snapshots(store),
+        *_find_lost_manifests(tables, store),
+    ]  # fmt: skip
     if problems:
         raise PipelineError(
             f"nothing was removed, since files that name other files cannot be read: {'; '.join(problems)}. Upgrade "
-            "graphrag-pipeline if a newer release wrote them. Else run `graphrag-pipeline index` (or `import` again), "
-            "then this again. If a file is still named, it is lost: delete it, then run this again"
+            "graphrag-pipeline if a newer release wrote them. Else run `graphrag-pipeline verify --repair`, then "
+            "`graphrag-pipeline index` (or `import` again), then this again. If a file is still named, it is lost, and "
+            "so is what only it names: delete it, then run this again"
         )
 
 
@@ -107,6 +111,16 @@ def _find_unreadable_snapshots(store: SnapshotStore) -> Iterator[str]:
                 yield f"`{store.folder / name}` names snapshot {named}, which does not exist"
         except PipelineError as error:
             yield str(error)
+
+
+def _find_lost_manifests(tables: TableStore, store: SnapshotStore) -> Iterator[str]:
+    """Yield each manifest that is gone although no sweep removed it; nothing can make the files of an import again."""
+    for snapshot_id in store.lost_ids():
+        copy = store.copy_path(snapshot_id)
+        left = copy if copy.exists() else copy.with_suffix(".checked")
+        yield f"manifest `{store.path_of(snapshot_id)}` is missing, but `{left}` is there"
+    if not store.ids() and not tables.head_paths() and any((store.folder / "tables").glob("*/*")):
+        yield f"`{store.folder}` has files of snapshots, but no manifest that names them"
 
 
 def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:
@@ -161,7 +175,7 @@ def sweep(
         if not is_dry_run:
             unlist(gone)
             for snapshot_id in gone:
-                store.path_of(snapshot_id).unlink(missing_ok=True)
+                store.remove_manifest(snapshot_id)
             for kind, folder in collections:
                 open_vector_store(store.vector_store, store.folder / "vectors", kind).drop(collection_of(folder))
             for path in sorted(paths, key=lambda path: path.parent.parent == tables.root / "tables" / "documents"):

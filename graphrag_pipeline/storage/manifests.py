@@ -16,13 +16,33 @@ from typing import Any
 
 from graphrag_pipeline.errors import NewerFormatError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.formats import FileFormat, Values, check_names
+from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, Values, check_names, check_shape
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.registry import LANCEDB
+from graphrag_pipeline.tables import CONTRACT_TABLES
 
 FORMAT = FileFormat()
 ID_DIGITS = 16
 _ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
+_SHAPE = {
+    "origin": str,
+    "heads": {
+        ANY_KEY: {
+            "data_version": str, "inputs": {ANY_KEY: str}, "files": [{"name": str, "n_rows": int, "n_bytes": int}],
+        }
+    },
+    "tables": {ANY_KEY: {"file": str, "n_rows": int}},
+    "vectors": {
+        ANY_KEY: {
+            "name": str, "content": str, "n_rows": int, "dimensions": int, "n_unindexed": int, "has_full_text": bool,
+        }
+    },
+    "adjacency": str,
+    "embedding_fingerprint": str,
+    "notes": [str], "sentences?": str, "sentence_fingerprint?": str, "vector_store?": str,
+    "code?": {ANY_KEY: {ANY_KEY: object}}, "created_ns?": int,
+}  # fmt: skip
+"""Types of a manifest (`check_shape`); an early release did not write all keys."""
 
 
 def is_snapshot_id(text: object) -> bool:
@@ -105,6 +125,7 @@ class Manifest:
         """
         raw = json.loads(data)
         values = FORMAT.convert(raw, place)
+        check_shape(values, _SHAPE)
         if hash_of(raw) != snapshot_id:
             raise ValueError("its content is not that of its id")
         if unknown := values.keys() - {item.name for item in fields(cls) if item.init}:
@@ -114,6 +135,8 @@ class Manifest:
         manifest = cls(**values)
         object.__setattr__(manifest, "read_id", snapshot_id)  # of an earlier format, the hash is another
         check_names(manifest._names(), place)
+        if lacking := CONTRACT_TABLES.keys() - manifest.tables.keys():
+            raise ValueError(f"it has no table {min(lacking)!r}")
         return manifest
 
     def _names(self) -> Iterator[str]:

@@ -117,7 +117,7 @@ class SnapshotStore:
         files.put_new(self.copy_path(snapshot_id), self.path_of(snapshot_id).read_bytes())
 
     def restore_manifest(self, snapshot_id: str) -> bool:
-        """Replace a damaged manifest by its copy if that can be read; return whether it was."""
+        """Replace a damaged or lost manifest by its copy if that can be read; return whether it was."""
         is_whole = self.is_copy_whole(snapshot_id)
         if is_whole:
             files.replace(self.path_of(snapshot_id), self.copy_path(snapshot_id).read_bytes())
@@ -131,6 +131,28 @@ class SnapshotStore:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, PipelineError):
             return False
         return True
+
+    def differs_from_copy(self, snapshot_id: str) -> bool:
+        """Return whether a manifest and its copy are whole, yet differ in what the id does not cover: the time."""
+        manifest, copy = self.path_of(snapshot_id), self.copy_path(snapshot_id)
+        return self.is_copy_whole(snapshot_id) and manifest.read_bytes() != copy.read_bytes()
+
+    def settle_copies(self, snapshot_id: str) -> None:
+        """Make a manifest and its copy equal that differ in what the id does not cover.
+
+        Both were written at the time that they hold. So the one holds that is nearer to the time of the copy's file.
+        """
+        manifest, copy = self.path_of(snapshot_id), self.copy_path(snapshot_id)
+        written = copy.stat().st_mtime_ns
+        contents = [copy.read_bytes(), manifest.read_bytes()]
+        right = min(contents, key=lambda data: abs(json.loads(data).get("created_ns", 0) - written))
+        files.replace(manifest, right)
+        files.replace(copy, right)
+
+    def remove_manifest(self, snapshot_id: str) -> None:
+        """Remove the manifest of a snapshot and what belongs to it; the manifest last, since one without it is lost."""
+        for suffix in (COPY_SUFFIX, ".checked", ".json"):
+            self.path_of(snapshot_id).with_suffix(suffix).unlink(missing_ok=True)
 
     def copy_path(self, snapshot_id: str) -> Path:
         """Return the path of the copy of a manifest; an older release made none."""
@@ -168,8 +190,24 @@ class SnapshotStore:
 
     def ids(self) -> list[str]:
         """Return the ids of all snapshots in the folder, oldest first."""
-        found = [path.stem for path in self.folder.glob("*.json") if is_snapshot_id(path.stem)]
-        return sorted(found, key=lambda snapshot_id: (self.created_ns(snapshot_id), snapshot_id))
+        found = self._ids_of("*.json")
+        return sorted(found, key=lambda snapshot_id: (self._created_ns_or_0(snapshot_id), snapshot_id))
+
+    def lost_ids(self) -> list[str]:
+        """Return the ids of snapshots whose manifest is gone, while its copy or its passed checks are there, sorted.
+
+        Who removes a snapshot removes its manifest last, so such a manifest was lost.
+        """
+        return sorted((self._ids_of(f"*{COPY_SUFFIX}") | self._ids_of("*.checked")) - self._ids_of("*.json"))
+
+    def _ids_of(self, pattern: str) -> set[str]:
+        return {path.stem for path in self.folder.glob(pattern) if is_snapshot_id(path.stem)}
+
+    def _created_ns_or_0(self, snapshot_id: str) -> int:
+        try:
+            return self.created_ns(snapshot_id)
+        except FileNotFoundError:  # removed since it was listed, or a link to nothing
+            return 0
 
     def created_ns(self, snapshot_id: str) -> int:
         """Return when a snapshot was made, in ns since 1970: from its manifest, else the time of its file.
@@ -207,9 +245,13 @@ class SnapshotStore:
         try:
             return Manifest.from_json(path.read_bytes(), snapshot_id, path)
         except FileNotFoundError:
-            raise NoSnapshotError(f"manifest `{path}` is missing; run `graphrag-pipeline index`") from None
+            raise NoSnapshotError(f"manifest `{path}` is missing; run {self._way_back(snapshot_id)}") from None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise NoSnapshotError(f"manifest `{path}` is damaged ({error}); run `graphrag-pipeline index`") from None
+
+    def _way_back(self, snapshot_id: str) -> str:
+        has_copy = self.is_copy_whole(snapshot_id)
+        return "`graphrag-pipeline verify --repair`, which has a copy" if has_copy else "`graphrag-pipeline index`"
 
     def current_manifest(self) -> Manifest | None:
         """Return the manifest of the published snapshot, or None without one that can be read."""

@@ -23,11 +23,15 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.sealed_json import read_sealed, seal
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.storage.damage import find_changed_file
-from graphrag_pipeline.storage.formats import FileFormat, check_names
+from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape
 from graphrag_pipeline.tables import STAGE_TABLES, Table
 
 HEAD_FORMAT = FileFormat()
 _LAYOUT_FORMAT = FileFormat()
+_HEAD_SHAPE = {
+    "table": str, "partition": str, "data_version": str, "code_version": str, "code": {ANY_KEY: object},
+    "inputs": {ANY_KEY: str}, "files": [{"name": str, "n_rows": int, "n_bytes": int}], "based_on?": str,
+}  # fmt: skip
 _FIRST_TABLE = next(iter(STAGE_TABLES))
 """The table of the first stage, which has one head for each bucket."""
 _ROW_GROUP = 65_536  # rows read or skipped at once
@@ -90,6 +94,7 @@ class Head:
     def from_values(cls, values: object, place: object) -> Head:
         """Read a head from values that were read from JSON (`from_json`)."""
         read = HEAD_FORMAT.convert(values, place)
+        check_shape(read, _HEAD_SHAPE)
         stored = tuple(StoredFile(**file) for file in read.pop("files"))
         head = cls(**read, files=stored)
         if stored and data_version_of(stored) != head.data_version:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import NewerFormatError, PipelineError
-from graphrag_pipeline.storage.formats import FileFormat, Values, check_names
+from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, Values, check_names, check_shape
 
 
 def with_size(values: Values) -> Values:
@@ -62,3 +62,41 @@ def test_names_of_files_are_allowed(name: str) -> None:
 def test_names_that_could_lead_elsewhere_are_refused(name: object) -> None:
     with pytest.raises(PipelineError, match="s3://b/state` names the file or folder"):
         check_names(["fine", name], "s3://b/state")
+
+
+SHAPE = {"name": str, "size?": (int, type(None)), "files": [{"n": int}], "more": {ANY_KEY: bool}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"name": "a", "files": [], "more": {}},
+        {"name": "a", "size": None, "files": [{"n": 0}, {"n": 2**63 - 1}], "more": {"x": True}, "other": 1},
+    ],
+)
+def test_values_of_the_stated_types_pass(values: dict[str, object]) -> None:
+    check_shape(values, SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": 5}, "'name' is 5"),
+        ({"name": None}, "'name' is None"),
+        ({"size": True}, "'size' is True"),
+        ({"size": 1.5}, "'size' is 1.5"),
+        ({"files": {}}, "'files' is {}"),
+        ({"files": [{}]}, "an item of 'files' has no 'n'"),
+        ({"files": [{"n": -1}]}, "'n' is -1"),
+        ({"files": [{"n": 2**63}]}, "'n' is 9223372036854775808"),
+        ({"files": "x" * 500}, r"'files' is 'x{59}\.\.\.$"),
+        ({"more": {"x": 1}}, "'x' is 1"),
+        ({"more": {"x?": 1}}, r"'x\?' is 1"),
+        ({"more": []}, r"'more' is \[\]"),
+    ],
+)
+def test_a_value_of_another_type_is_named(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_shape({"name": "a", "files": [], "more": {}} | changes, SHAPE)
+    with pytest.raises(ValueError, match="it has no 'name'"):
+        check_shape({"files": [], "more": {}}, SHAPE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
@@ -92,6 +94,72 @@ def test_an_imported_index_whose_manifest_cannot_be_read_loses_nothing(imported:
     assert contract_bytes(Root(imported.path)) == contents
     prune(imported, 1, math.inf)
     assert contract_bytes(Root(imported.path)) == contents
+
+
+@pytest.mark.parametrize("lost", [(".json",), (".json", ".manifest"), (".json", ".checked"),
+                                  (".json", ".manifest", ".checked")], ids=", ".join)  # fmt: skip
+@pytest.mark.parametrize("has_pointer", [True, False])
+def test_an_imported_index_whose_manifest_is_lost_loses_nothing(
+    imported: Root, lost: tuple[str, ...], has_pointer: bool
+) -> None:
+    snapshot_id, contents = str(imported.snapshots.current()), contract_bytes(imported)
+    path = imported.snapshots.path_of(snapshot_id)
+    for suffix in lost:
+        path.with_suffix(suffix).unlink()
+    if not has_pointer:
+        (path.parent / "current.json").unlink()
+    before = files_of(imported)
+    with pytest.raises(PipelineError, match="nothing was removed"):
+        prune(Root(imported.path), 1, math.inf)
+    assert files_of(imported) == before
+    found = verify_root(Root(imported.path))
+    assert has_pointer or ".manifest" in lost or any(item.path == f"snapshots/{path.name}" for item in found.findings)
+    repaired = verify_root(Root(imported.path), is_repairing=True)
+    if ".manifest" in lost:
+        assert not repaired.is_whole or (".checked" in lost and not has_pointer), "only an import brings it back"
+    else:
+        assert repaired.is_whole and "restored from its copy" in {item.outcome for item in repaired.findings}
+        Root(imported.path).snapshots.point_at(snapshot_id)
+        assert contract_bytes(Root(imported.path)) == contents
+        prune(Root(imported.path), 1, math.inf)
+        assert contract_bytes(Root(imported.path)) == contents
+
+
+def test_an_older_snapshot_whose_manifest_is_lost_comes_back(root: Root) -> None:
+    older = first_of(root)
+    path = root.snapshots.path_of(older)
+    path.unlink()
+    check_that_nothing_is_removed(root, path)
+    assert verify_root(Root(root.path), is_repairing=True).is_whole
+    assert older in Root(root.path).snapshots.ids() and not Root(root.path).snapshots.find_damage(older)
+    prune(Root(root.path), 1, math.inf)
+    assert not list(path.parent.glob(f"{older}*"))
+
+
+def test_a_link_to_nothing_in_place_of_a_manifest_counts(root: Root) -> None:
+    path = root.snapshots.path_of(first_of(root))
+    path.unlink()
+    path.symlink_to(path.with_suffix(".gone"))
+    check_that_nothing_is_removed(root, path)
+
+
+@pytest.mark.parametrize("which", [".json", ".manifest"])
+def test_a_changed_time_of_a_manifest_is_found_and_repaired(root: Root, which: str) -> None:
+    older = first_of(root)
+    path, ids = root.snapshots.path_of(older), root.snapshots.ids()
+    damaged = path.with_suffix(which)
+    whole = damaged.read_bytes()
+    written = damaged.stat()
+    created = json.loads(whole)["created_ns"]
+    damaged.write_bytes(whole.replace(str(created).encode(), str(created + 10**18).encode()))
+    os.utime(damaged, ns=(written.st_atime_ns, written.st_mtime_ns))
+    found = verify_root(Root(root.path))
+    assert [(item.path, item.kind) for item in found.findings] == [
+        (f"snapshots/{path.name}", "manifest, which differs from its copy")
+    ]
+    assert verify_root(Root(root.path), is_repairing=True).is_whole
+    assert path.read_bytes() == path.with_suffix(".manifest").read_bytes() == whole
+    assert Root(root.path).snapshots.ids() == ids and verify_root(Root(root.path)).findings == ()
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
@@ -185,9 +253,13 @@ def test_index_goes_on_after_damage_and_prune_after_the_lost_file_is_deleted(roo
         path.write_bytes(DAMAGES[name](path.read_bytes()))
     build_tables(Root(root.path), EVERYTHING)
     assert documents_of(Root(root.path)) == documents
-    with pytest.raises(PipelineError, match=f"{paths[0].name}.* it is lost: delete it"):
+    with pytest.raises(PipelineError, match=f"{paths[0].name}.* it is lost, .* delete it"):
         prune(Root(root.path), 9, math.inf)
-    paths[0].unlink()
+    for left in (".manifest", ".checked"):
+        paths[0].unlink(missing_ok=True)
+        with pytest.raises(PipelineError, match=f"is missing, but `.*{left}` is there"):
+            prune(Root(root.path), 9, math.inf)
+        paths[0].with_suffix(left).unlink()
     prune(Root(root.path), 9, math.inf)
     assert documents_of(Root(root.path)) == documents
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -36,13 +37,18 @@ def root(_indexed_twice: Path, tmp_path: Path) -> Root:
 
 
 def date_manifest(root: Root, snapshot_id: str, created_ns: int | None) -> None:
-    """Set the time of a manifest, or remove it, as in an earlier release."""
+    """Set the time of a manifest and its copy, or remove it and the copy, as in an earlier release."""
     path = root.snapshots.path_of(snapshot_id)
     values = json.loads(path.read_bytes())
     del values["created_ns"]
     if created_ns is not None:
         values["created_ns"] = created_ns
     path.write_text(json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False), encoding="utf-8")
+    copy = root.snapshots.copy_path(snapshot_id)
+    copy.unlink()
+    if created_ns is not None:
+        shutil.copy(path, copy)
+        os.utime(copy, ns=(created_ns, created_ns))
 
 
 def first_of(root: Root) -> str:

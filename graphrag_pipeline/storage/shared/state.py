@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.storage.formats import FileFormat, check_names
+from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape
 from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id
 from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
@@ -25,6 +25,16 @@ STATE_FORMAT = FileFormat()
 OWNED = ("tables", "snapshots")
 """Folders of a root and of the store whose files and objects belong to the index."""
 _T = TypeVar("_T")
+_OPTIONAL_TEXT = (str, type(None))
+_SHAPE = {
+    "n_buckets?": (int, type(None)),
+    "heads": {ANY_KEY: {ANY_KEY: object}},
+    "snapshots": {ANY_KEY: {"created_ns": int, "checked": _OPTIONAL_TEXT, "refusal": str}},
+    "current?": _OPTIONAL_TEXT,
+    "pinned?": _OPTIONAL_TEXT,
+    "rewritten?": {ANY_KEY: int},
+}
+"""Types of a state (`check_shape`)."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,7 @@ class StoreState:
         """
         try:
             values = STATE_FORMAT.read(gzip.decompress(data), place)
+            check_shape(values, _SHAPE)
             values["heads"] = {key: Head.from_values(head, place) for key, head in values["heads"].items()}
             values["snapshots"] = {key: SnapshotMarks(**facts) for key, facts in values["snapshots"].items()}
             state = cls(**values, number=number)
@@ -107,7 +118,8 @@ class StoreState:
 
     def _check_names(self, place: object) -> None:
         """Check that its names cannot lead out of the folders of a root."""
-        check_names((*self.snapshots, *filter(None, (self.current, self.pinned))), place, is_snapshot_id)
+        pointers = (pointer for pointer in (self.current, self.pinned) if pointer is not None)
+        check_names((*self.snapshots, *pointers), place, is_snapshot_id)
         check_names((part for name in self.rewritten for part in name.split("/")), place)
         if any(key != f"{head.table}/{head.partition}" for key, head in self.heads.items()):
             raise ValueError("a head has the name of another one")

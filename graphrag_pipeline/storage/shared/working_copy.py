@@ -30,7 +30,7 @@ from graphrag_pipeline.storage.shared.state import (
     stage_file_names,
 )
 from graphrag_pipeline.storage.shared.transfer import MissingObjects, Transfer
-from graphrag_pipeline.storage.snapshot_store import COPY_SUFFIX, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, TableStore
 from graphrag_pipeline.tables import INDEX_CANDIDATE
@@ -276,10 +276,7 @@ class WorkingCopy:
         return held
 
     def _remove_manifest(self, snapshot_id: str) -> None:
-        path = self._snapshots.path_of(snapshot_id)
-        path.unlink(missing_ok=True)
-        for suffix in (".checked", COPY_SUFFIX):
-            path.with_suffix(suffix).unlink(missing_ok=True)
+        self._snapshots.remove_manifest(snapshot_id)
         clear_refusal(self._snapshots, snapshot_id)
 
     def drop_unshared(self, there: StoreState) -> set[str]:

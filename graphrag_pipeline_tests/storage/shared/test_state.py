@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +48,30 @@ def test_a_damaged_state_names_its_place_and_the_remedy(data: bytes) -> None:
         PipelineError, match=r"s3://bucket/state is damaged .*remove it\. On .* run `graphrag-pipeline index`"
     ):
         StoreState.from_bytes(data, "s3://bucket/state")
+
+
+def hostile(**changes: object) -> bytes:
+    state = StoreState(8, {"entities/all": head("entities/all", "a")}, {"0" * 16: SnapshotMarks(1, None, "")})
+    return gzip.compress(json.dumps(json.loads(gzip.decompress(state.to_bytes())) | changes).encode())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"current": value} for value in ([], {}, 5, True, "")]
+    + [{"pinned": value} for value in ([], {}, 0)]
+    + [{"rewritten": value} for value in ("x", None, {"a/b.tar": "x"}, {"a/b.tar": -1})]
+    + [{"n_buckets": value} for value in ([], "x", 2**70, -1, True)]
+    + [{"heads": value} for value in ([], None, {"entities/all": []}, {"entities/all": {"files": 5}})]
+    + [{"snapshots": {"0" * 16: {"created_ns": 1, "checked": None, "refusal": ""} | wrong}} for wrong in (
+        {"created_ns": "x"}, {"created_ns": None}, {"created_ns": 1.5}, {"created_ns": -1}, {"created_ns": 2**63},
+        {"checked": 5}, {"checked": True}, {"checked": []}, {"refusal": 5}, {"refusal": None}, {"other": 1},
+    )],
+    ids=str,
+)  # fmt: skip
+def test_a_value_of_another_type_is_damage(changes: dict[str, object]) -> None:
+    with pytest.raises(PipelineError, match="here"):
+        StoreState.from_bytes(hostile(**changes), "here")
+    StoreState.from_bytes(hostile(), "here")
 
 
 @given(HEADS, st.data())
