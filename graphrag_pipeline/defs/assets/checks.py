@@ -5,7 +5,7 @@ take ten times as long as the checks of a small index. The share of failed recor
 run lists them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -59,19 +59,29 @@ def build_checks(of: Root) -> list[dg.AssetChecksDefinition]:
         root = index_root.open()
         snapshot = root.snapshots.open(root.tables.need(CANDIDATE.name).data_version)
         chosen = {check.name for check in context.selected_asset_check_keys}
-        failed = []
-        for name in (name for name in judges if name in chosen):
-            found = judges[name](context, root, snapshot)
-            yield _result(name, found, snapshot)
-            if not found.is_good:
-                failed.append(f"check {name} of the candidate failed: {found.line}")
-                if name in NEEDED:
-                    break
-        if failed:  # the page of the run shows the same words
-            with in_words():
-                raise PipelineError(f"{'. '.join(failed)}. The published snapshot stays")
+        calls = {name: partial(judge, context, root, snapshot) for name, judge in judges.items() if name in chosen}
+        yield from _judge_each(calls, snapshot.id)
 
     return [checks]
+
+
+def _judge_each(calls: Mapping[str, Callable[[], _Judgement]], snapshot_id: str) -> Iterator[dg.AssetCheckResult]:
+    """Yield the result of each check; then fail the step with the same words, which Dagster shows on the run's page.
+
+    Raises:
+        ExplainedError: a check failed.
+    """
+    failed = []
+    for name, call in calls.items():
+        found = call()
+        yield _result(name, found, snapshot_id)
+        if not found.is_good:
+            failed.append(f"check {name} of the candidate failed: {found.line}")
+            if name in NEEDED:
+                break
+    if failed:
+        with in_words():
+            raise PipelineError(f"{'. '.join(failed)}. The published snapshot stays")
 
 
 def _judges() -> dict[str, _Judge]:
@@ -107,9 +117,9 @@ def _judge_removal(context: dg.AssetCheckExecutionContext, root: Root, snapshot:
     return _Judgement(is_allowed or not problems, line, problems)
 
 
-def _result(name: str, found: _Judgement, snapshot: Snapshot) -> dg.AssetCheckResult:
+def _result(name: str, found: _Judgement, snapshot_id: str) -> dg.AssetCheckResult:
     """Return the result with the number of problems, which plots over time, and the first of them."""
     each = of_lines("problems found, each", found.problems[:_MAX_LISTED])
-    shown = {"problems found": len(found.problems), "snapshot": snapshot.id, **each}
+    shown = {"problems found": len(found.problems), "snapshot": snapshot_id, **each}
     line = neutralize_markdown(found.line) or None
     return dg.AssetCheckResult(check_name=name, passed=found.is_good, description=line, metadata=shown)

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 from markdown_it import MarkdownIt
 
-from graphrag_pipeline.defs.assets.checks import _judge
+from graphrag_pipeline.defs.assets.checks import _judge_each, _Judgement
 from graphrag_pipeline.defs.runs.console import WordsLogger, show_failures_in_words
 from graphrag_pipeline.defs.runs.errors import failure_of, in_words
 from graphrag_pipeline.defs.runs.retries import retrying
@@ -72,7 +72,7 @@ def test_a_failed_check_is_said_in_words_though_dagster_shows_its_markdown() -> 
 
     @dg.multi_asset_check(specs=[dg.AssetCheckSpec("whole", asset="candidate", blocking=True)])
     def check() -> Iterator[dg.AssetCheckResult]:
-        yield from _judge("whole", False, line, {})
+        yield from _judge_each({"whole": lambda: _Judgement(False, line, [line])}, "a snapshot")
 
     result = dg.materialize([candidate, check], raise_on_error=False, run_config=QUIET)
     [evaluation] = result.get_asset_check_evaluations()
