@@ -28,7 +28,7 @@ from graphrag_pipeline.commands.setup import add_setup_commands
 from graphrag_pipeline.commands.showing import add_show_commands
 from graphrag_pipeline.commands.snapshots import add_snapshot_commands
 from graphrag_pipeline.commands.sql import add_sql_commands
-from graphrag_pipeline.commands.terminal import RootOption, echo, escape_log
+from graphrag_pipeline.commands.terminal import RootOption, echo, echo_error, escape_log
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
 from graphrag_pipeline.commands.tuning import add_tuning_commands
@@ -139,7 +139,7 @@ def main() -> NoReturn:
     try:
         app(prog_name="graphrag-pipeline")  # also for `python -m`: completion goes by it
     except PipelineError as error:
-        echo(f"error: {error}", err=True, style="error")
+        echo_error(error)
         sys.exit(1)
     sys.exit(0)
 

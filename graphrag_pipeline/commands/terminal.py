@@ -23,7 +23,7 @@ import typer
 
 from graphrag_pipeline.commands.completion import complete_snapshot
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls
+from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls, escape_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
@@ -144,19 +144,31 @@ def check_port(host: str, port: int) -> None:
 def echo(text: object = "", err: bool = False, nl: bool = True, style: str = "") -> None:
     """Print text as `typer.echo`; control characters of documents and models are escaped, so no terminal obeys them.
 
-    All commands print by this function.
+    All commands print by this function. A message on standard error is one line: a name or a reason with a line feed
+    looks like no other message.
 
     Args:
         style: one of `STYLES`; it counts only in a terminal that may have colours.
     """
-    typer.echo(_style(str(text), style, err), err=err, nl=nl)
+    typer.echo(_style(escape_line(str(text)) if err else str(text), style, err), err=err, nl=nl)
+
+
+def echo_error(error: Exception) -> None:
+    """Print an error; its further lines are indented, so that none looks like a message."""
+    first, *further = str(error).split("\n")
+    echo(f"error: {first}", err=True, style="error")
+    for line in further:
+        echo(f"  {line}", err=True, style="error")
 
 
 class _EscapedFormatter(logging.Formatter):
     """Escapes control characters as `echo` does: names from a shared store or a document are in messages."""
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return escape_line(super().formatMessage(record))
+
     def format(self, record: logging.LogRecord) -> str:
-        return escape_controls(super().format(record))
+        return escape_controls(super().format(record))  # a traceback has lines
 
 
 def escape_log() -> None:
@@ -177,9 +189,9 @@ def can_ask() -> bool:
 
 
 def echo_lines(lines: Iterable[Line | str]) -> None:
-    """Print lines with their styles."""
+    """Print lines with their styles; a line feed inside of one is escaped."""
     for line in lines:
-        echo(line.text, style=line.style) if isinstance(line, Line) else echo(line)
+        echo(escape_line(str(line)), style=line.style if isinstance(line, Line) else "")
 
 
 def diff_lines(differences: Mapping[str, str]) -> Iterator[Line]:
@@ -203,7 +215,9 @@ def page_lines(lines: Iterable[Line | str]) -> None:
         echo_lines(listed)
         return
     environment = {"LESS": "-FRX", **os.environ}  # less shows colours, and leaves what was read on the screen
-    text = "".join(f"{_style(str(line), line.style if isinstance(line, Line) else '')}\n" for line in listed)
+    text = "".join(
+        f"{_style(escape_line(str(line)), line.style if isinstance(line, Line) else '')}\n" for line in listed
+    )
     with suppress(KeyboardInterrupt):
         subprocess.run(pager, input=text.encode(sys.stdout.encoding, "backslashreplace"), env=environment, check=False)
 

@@ -78,7 +78,17 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
 def build_corpus_manifest(records: Iterable[SourceRecord]) -> pa.Table:
     """Build `tables.CORPUS_MANIFEST`: every record, with its problem if it has one."""
     columns = CORPUS_MANIFEST.schema.names
-    return CORPUS_MANIFEST.from_rows([{name: getattr(record, name) for name in columns} for record in records])
+    return CORPUS_MANIFEST.from_rows(
+        [{name: getattr(record, name) for name in columns} | _reasons(record) for record in records]
+    )
+
+
+def _reasons(record: SourceRecord) -> dict[str, str | None]:
+    """Return problem and note in one line each: a library may give a reason with several, and a name may have them."""
+    return {
+        name: text and " ".join(text.splitlines())
+        for name, text in (("problem", record.problem), ("note", record.note))
+    }
 
 
 def match_manifest(records: Iterable[SourceRecord], manifest: pa.Table) -> list[SourceRecord]:

@@ -2,8 +2,8 @@
 
 Ignored are hidden names (`.git`, `.DS_Store`), temporary files of editors and office programs (`x~`, `#x#`, `~$x.docx`,
 `Thumbs.db`, `desktop.ini`), `__MACOSX`, and paths that match `input.exclude`. A label is a path with forward slashes in
-valid UTF-8. A backslash is doubled and an undecodable byte is written as `\\xff`, so different files have different
-labels.
+valid UTF-8 and one line. A backslash is doubled, an undecodable byte is written as `\\xff` and a control character as
+`\\u000a`, so different files have different labels.
 
 Keep out: listing and reading a folder (`files.py` on disk, `remote.py` behind a URL).
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import fnmatch
 import os
 from dataclasses import dataclass
+
+from graphrag_pipeline.text.safe_output import escape_json_controls
 
 GONE = "was removed while the folder was read"
 """The problem of a file that no longer exists: its documents go, too."""
@@ -43,8 +45,9 @@ class InputFile:
 
 
 def label_of(name: bytes) -> str:
-    """Return a path's bytes as unique text, unchanged if it is UTF-8 without a backslash."""
-    return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    """Return a path's bytes as unique text in one line, unchanged if it is UTF-8 without backslashes and controls."""
+    text = name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return escape_json_controls(text).replace("\n", r"\u000a")
 
 
 def is_ignored(name: bytes) -> bool:

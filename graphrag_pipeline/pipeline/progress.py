@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.pipeline.time_left import Pace, TimeLeft
-from graphrag_pipeline.text.safe_output import escape_controls
+from graphrag_pipeline.text.safe_output import escape_line
 
 LOG_EVERY_S = 10.0
 QUIET_EVERY_S = 30.0
@@ -91,7 +91,7 @@ class IndexProgress(RunObserver):
 
     def progress(self, message: str) -> None:
         """Show a message on the bar, or print it as a line without a terminal."""
-        safe = escape_controls(message)
+        safe = escape_line(message)
         if self._progress.disable:
             self._progress.console.print(safe, highlight=False, soft_wrap=True, markup=False)
         else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and line feed, and those that turn the direction of text around."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed, other ends of lines, and those that turn the direction of text around."""
 _MARKDOWN = re.compile(r"\\|<|\](?=[(:])")
 """The end of the text of a link or image, or of the name of a definition; without either, brackets are only text."""
 _BARE_LINK = re.compile(r"(?i)(https?|ftp|mailto|xmpp)(?=:)|www(?=\.)|(?<=[\w.+-])(?=@[\w-])")
@@ -21,6 +21,11 @@ _JOINER = "\u2060"
 def escape_controls(text: str) -> str:
     r"""Return text in which control characters are visible (`\x1b`), so that a terminal obeys none of them."""
     return _CONTROLS.sub(lambda found: _escape(found[0]), text)
+
+
+def escape_line(text: str) -> str:
+    r"""Return text as of `escape_controls` in one line: a line feed in it (`\x0a`) begins no line of its own."""
+    return escape_controls(text).replace("\n", _escape("\n"))
 
 
 def _escape(character: str) -> str:

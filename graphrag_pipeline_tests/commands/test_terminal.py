@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import subprocess
 import sys
 
 import pytest
 
-from graphrag_pipeline.commands.terminal import echo, print_json
+from graphrag_pipeline.commands.terminal import Line, echo, echo_error, echo_lines, escape_log, print_json
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 PACKAGE = REPOSITORY / "graphrag_pipeline"
@@ -51,3 +53,32 @@ def test_commands_print_by_no_other_function() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo", "typer.secho", "click.echo")
     ]
     assert wrong == []
+
+
+FORGED = "input/x\npublished snapshot deadbeef\u2028published\x85published\x0bpublished\rpublished\x0cpublished"
+"""A name that would add a message, whatever ends a line."""
+
+
+def test_no_value_adds_a_line_of_output(capsys: pytest.CaptureFixture[str]) -> None:
+    echo(f"not read: {FORGED}: unsupported", err=True)
+    echo_lines([FORGED, Line(FORGED, "warning")])
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1 and captured.err.startswith(r"not read: input/x\x0apublished snapshot ")
+    assert len(captured.out.splitlines()) == 2
+
+
+def test_further_lines_of_an_error_look_like_no_message(capsys: pytest.CaptureFixture[str]) -> None:
+    echo_error(PipelineError(f"no table `{FORGED}`\ntables: documents"))
+    first, *further = capsys.readouterr().err.splitlines()
+    assert first == "error: no table `input/x" and all(line.startswith("  ") for line in further)
+
+
+def test_no_value_adds_a_line_to_the_log() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "%s is writing", (FORGED,), None)
+    handler = logging.StreamHandler()
+    previous, logging.lastResort = logging.lastResort, handler
+    try:
+        escape_log()
+    finally:
+        logging.lastResort = previous
+    assert len(handler.format(record).splitlines()) == 1

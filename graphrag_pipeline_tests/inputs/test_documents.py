@@ -1,6 +1,7 @@
 """Documents from each kind of file, and the problems of files and rows that give none."""
 
 import codecs
+import dataclasses
 import io
 import json
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from graphrag_pipeline.inputs.documents import (
     read_records,
 )
 from graphrag_pipeline.inputs.formats import CONVERTED
-from graphrag_pipeline.inputs.source_records import document_id_of
+from graphrag_pipeline.inputs.source_records import document_id_of, problem_record
 from graphrag_pipeline.settings.settings import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
@@ -271,6 +272,12 @@ def test_tables_hold_every_record_in_order_of_id():
     assert manifest["document_id"].to_pylist() == sorted(record.document_id for record in records)
     assert sorted(documents["record"].to_pylist()) == ["1", "2"]
     assert documents.equals(build_documents(records))
+
+
+def test_a_reason_with_line_breaks_is_one_line_of_the_manifest():
+    record = dataclasses.replace(problem_record("a.txt", "odd\nname:\u2028a"), note="two\r\nlines")
+    [row] = build_corpus_manifest([record]).to_pylist()
+    assert (row["problem"], row["note"]) == ("odd name: a", "two lines")
 
 
 def test_records_that_are_not_those_of_the_manifest_are_refused():
