@@ -24,6 +24,7 @@ from graphrag_pipeline.inputs.formats import (
     normalize_text,
 )
 from graphrag_pipeline.inputs.pdf_limits import DecodedBytes, decode_texts, limited_decoding
+from graphrag_pipeline.inputs.sheet_limits import limited_sheets
 from graphrag_pipeline.settings.settings import InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
@@ -60,7 +61,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
-        with _limited(data, settings) if format == "pdf" else nullcontext():
+        with _limited(data, format, settings):
             result = converter.convert_stream(io.BytesIO(data), stream_info=info)
     except markitdown.MarkItDownException as error:
         raise _conversion_problem(error, format) from None
@@ -87,7 +88,7 @@ def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
     if format == "html":
         return
     if format == "pdf":
-        with _limited(data, settings) as decoded:
+        with _limited_pdf(data, settings) as decoded:
             n_pages = decode_texts(data, settings.max_pages, decoded)
         _check_pages(n_pages, "pages", settings)
         return
@@ -118,7 +119,14 @@ def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
         )
 
 
-def _limited(data: bytes, settings: InputSettings) -> AbstractContextManager[DecodedBytes]:
+def _limited(data: bytes, format: str, settings: InputSettings) -> AbstractContextManager[object]:
+    """Return the context in which a file is read."""
+    if format == "pdf":
+        return _limited_pdf(data, settings)
+    return limited_sheets(settings.max_unzipped_ratio) if format == "xlsx" else nullcontext()
+
+
+def _limited_pdf(data: bytes, settings: InputSettings) -> AbstractContextManager[DecodedBytes]:
     """Return the context in which pdfminer decodes no more of a pdf than the settings permit."""
     by_size, by_ratio = settings.max_unzipped_mb * _MEGABYTE, max_unzipped_bytes(len(data), settings.max_unzipped_ratio)
     limit, value = (

@@ -50,6 +50,10 @@ class DamagedInput(UnreadableInput):
     """The content of a file is not known: it is damaged, over a limit or not accessible. Its last documents stay."""
 
 
+class RefusedError(BaseException):
+    """Stops a library that reads a file; no `Exception`, because libraries catch those and read on in another way."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One record of a structured file: its values, or a problem."""

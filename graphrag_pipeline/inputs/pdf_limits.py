@@ -17,16 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from graphrag_pipeline.inputs.formats import DamagedInput
+from graphrag_pipeline.inputs.formats import DamagedInput, RefusedError
 
 _CHECKSUM_BYTES = 3
 """Last bytes of a zipped stream in which pdfminer forgives an error."""
 _MAX_OBJECTS = 1_000_000
 """Objects that are decoded before the pages are read; a table of objects can claim any number."""
-
-
-class _RefusedError(BaseException):
-    """Stops the reading of a file; no `Exception`, because the libraries catch those and read on in another way."""
 
 
 @contextmanager
@@ -61,7 +57,7 @@ def limited_decoding(most: int, problem: str) -> Iterator[DecodedBytes]:
             stack.enter_context(patch.object(owner, name, replacement))
         try:
             yield count
-        except _RefusedError as refused:
+        except RefusedError as refused:
             raise DamagedInput(str(refused)) from None
 
 
@@ -76,7 +72,7 @@ class DecodedBytes:
         """Count some more bytes; above the limit the reading ends."""
         self._n_bytes += n_bytes
         if self._n_bytes > self._most:
-            raise _RefusedError(self._problem)
+            raise RefusedError(self._problem)
 
     def unzip(self, data: bytes) -> bytes:
         """Do as `zlib.decompress`, which would unzip all before it can be counted."""
@@ -203,7 +199,7 @@ def _resolve_chains(reference_type: Any) -> Callable[..., Any]:
         found, seen = resolve(reference, default=default), {reference.objid}
         while isinstance(found, reference_type):
             if found.objid in seen:
-                raise _RefusedError(
+                raise RefusedError(
                     f"damaged: its object {found.objid} refers to itself; open the file and save it again, or "
                     "exclude it"
                 )

@@ -6,8 +6,10 @@ import base64
 import io
 import json
 import os
+import re
 import signal
 import time
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -160,6 +162,58 @@ def test_a_pdf_with_an_object_that_refers_to_itself_is_refused(pages: bytes) -> 
     assert (
         record.problem and record.problem.startswith("damaged: its object ") and " refers to itself; " in record.problem
     )
+
+
+def _sheet(*cells: tuple[str, int, str]) -> bytes:
+    """An xlsx file of one sheet with these cells: column, row, and the rest of the element `c`."""
+    openpyxl = pytest.importorskip("openpyxl")
+    plain, made = io.BytesIO(), io.BytesIO()
+    openpyxl.Workbook().save(plain)
+    rows = "".join(f'<row r="{row}"><c r="{column}{row}" {cell}</c></row>' for column, row, cell in cells)
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                data = re.sub(
+                    rb"<sheetData ?/>|<sheetData>.*</sheetData>", b"<sheetData>%s</sheetData>" % rows.encode(), data
+                )
+            target.writestr(name, data)
+    return made.getvalue()
+
+
+_MARLEY = 't="inlineStr"><is><t>Marley</t></is>'
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [("A", 1, _MARLEY), ("XFD", 1_048_576, _MARLEY)],
+        [("A", 1, _MARLEY), ("A", 10**12, _MARLEY)],
+        [("A", 1, _MARLEY), ("A", 10**12, ">")],
+        [("XFD", row, 's="0">') for row in range(1, 2_000)],
+    ],
+    ids=["corners", "no_such_row", "no_such_row_empty", "empty_cells"],
+)
+def test_a_sheet_that_spans_many_more_cells_than_it_holds_is_refused(cells: list[tuple[str, int, str]]) -> None:
+    """1.4 kB with two cells took 16 s and 4 GB."""
+    pytest.importorskip("markitdown")
+    started = time.process_time()
+    (record,) = read_records("far.xlsx", _sheet(*cells), PLAIN)
+    assert record.problem and record.problem.startswith("its sheets span ") and record.is_unknown
+    assert time.process_time() - started < 10
+
+
+def test_a_sheet_with_some_gaps_or_a_format_far_away_is_read() -> None:
+    pytest.importorskip("markitdown")
+    cells = [("A", 1, _MARLEY), ("C", 90, _MARLEY), ("XFD", 1_048_576, 's="0">')]
+    (record,) = read_records("gaps.xlsx", _sheet(*cells), PLAIN)
+    assert record.problem is None and record.text.count("Marley") == 2
+
+
+def test_a_date_of_the_year_99999_is_read_as_the_text_of_its_cell() -> None:
+    pytest.importorskip("markitdown")
+    (record,) = read_records("date.xlsx", _sheet(("A", 1, _MARLEY), ("A", 2, 't="d"><v>99999-01-01</v>')), PLAIN)
+    assert record.problem is None and "99999-01-01" in record.text
 
 
 class TestLimits:
