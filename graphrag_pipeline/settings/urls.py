@@ -1,6 +1,6 @@
-"""URLs of stores and input folders in messages: without user, password and query string, which may hold secrets.
+"""URLs of stores and input folders in messages: without user, password, query string and fragment.
 
-Where it is not clear which part is secret, more is hidden than needed. Keep out: opening a URL.
+These may hold secrets. Where it is not clear which part is secret, more is hidden than needed. Keep out: opening a URL.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from urllib.parse import unquote
 _IN_TEXT = re.compile(r"([A-Za-z][\w+.-]*)://(\S+)")
 _WHOLE = re.compile(r"([A-Za-z][\w+.-]*)://(.+)", re.DOTALL)
 _PASSWORD = re.compile(r"(?<=://)[^/@:\[]*:(?!\d*/)[^@]*@")
+_END = re.compile(r"\?")
+_END_OF_WEB = re.compile(r"[?#]")
+"""Where the path of a URL ends; in the names of stores of objects `#` is a letter like any other."""
+_OF_WEB = ("http", "https", "webdav", "webdavs", "dav", "davs")
 _OF_FOLDERS = ("file", "local", "memory")
 """Protocols whose URLs hold a path alone."""
 _OF_CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
@@ -42,23 +46,32 @@ def _mask(url: re.Match[str]) -> str:
         return url[0]
     user, at, rest = address.rpartition("@")
     is_user = at and (":" in user or not ("/" in user or protocol in _OF_CONTAINERS))
-    if is_user and "?" in user:  # a password with `?`, or a query with `@`
+    end = _end_of(protocol)
+    if is_user and end.search(user):  # a password with `?`, or a query with `@`
         return f"{protocol}://***"
-    place, query, _ = (rest if is_user else address).partition("?")
-    return f"{protocol}://{'***@' if is_user else ''}{place}{'?***' if query else ''}"
+    shown = rest if is_user else address
+    if found := end.search(shown):
+        shown = f"{shown[: found.end()]}***"
+    return f"{protocol}://{'***@' if is_user else ''}{shown}"
+
+
+def _end_of(protocol: str) -> re.Pattern[str]:
+    return _END_OF_WEB if protocol.lower() in _OF_WEB else _END
 
 
 def holds_secret(text: str, url: str) -> bool:
-    """Return whether a text shows a secret of a URL, or a user, password or query string of any URL."""
+    """Return whether a text shows a secret of a URL, or a user, password, query string or fragment of any URL."""
     return mask_urls(text, url) != text or any(secret in text for secret in secrets_of(url))
 
 
 def secrets_of(url: str) -> set[str]:
-    """Return the parts of a URL that may be secret: password, query string and its values, also decoded."""
-    address = url.partition("://")[2]
+    """Return the parts of a URL that may be secret: password, query string and its values, fragment, also decoded."""
+    protocol, _, address = url.partition("://")
+    end = _end_of(protocol)
     user, at, rest = address.rpartition("@")
-    place, _, query = (rest if at else address).partition("?")
-    parts = {user.partition(":")[2], query, *(pair.partition("=")[2] for pair in query.split("&"))}
-    if "?" in user:  # a password with `?`, or a query with `@`
+    place, *queries = end.split(rest if at else address)
+    pairs = (pair.partition("=")[2] for query in queries for pair in query.split("&"))
+    parts = {user.partition(":")[2], "?".join(queries), *queries, *pairs}
+    if end.search(user):  # a password with `?`, or a query with `@`
         parts |= {user, place}
     return {part for found in parts for part in (found, unquote(found)) if part}

@@ -42,6 +42,14 @@ def test_no_part_of_a_password_or_query_is_shown(password: str, query: str) -> N
         assert "s3cret" not in mask_url(url)
 
 
+@given(SECRETS)
+def test_no_part_of_a_fragment_is_shown(fragment: str) -> None:
+    for url in (f"https://host/x#{fragment}", f"https://u@host:1/x#{fragment}", f"http://host:1/x?a=b#{fragment}"):
+        assert "s3cret" not in mask_url(url)
+        assert holds_secret(f"cannot open {url} here", url)
+    assert mask_url("s3://bucket/a#b") == "s3://bucket/a#b"
+
+
 @given(SECRETS, SECRETS)
 def test_a_text_with_any_part_of_a_url_that_may_be_secret_is_recognised(password: str, query: str) -> None:
     for url in (
