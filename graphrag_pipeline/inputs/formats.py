@@ -147,7 +147,7 @@ def read_json(data: bytes) -> Iterator[Row]:
         UnreadableInput: the file is not JSON, or neither a list nor an object.
     """
     try:
-        content = json.loads(decode_text(data))
+        content = _parse_json(decode_text(data))
     except (ValueError, RecursionError) as error:
         raise DamagedInput(f"not valid JSON: {error}") from None
     if isinstance(content, dict):
@@ -170,7 +170,7 @@ def read_jsonl(data: bytes) -> Iterator[Row]:
             continue
         where = f"line {number}"
         try:
-            item = json.loads(line)
+            item = _parse_json(line)
         except (ValueError, RecursionError) as error:
             yield Row(number, where, None, f"{where}: not valid JSON: {error}")
             continue
@@ -178,6 +178,28 @@ def read_jsonl(data: bytes) -> Iterator[Row]:
             yield Row(number, where, item)
         else:
             yield Row(number, where, None, f"{where}: expected a JSON object, found {type(item).__name__}")
+
+
+def _parse_json(text: str) -> Any:
+    """Parse JSON; a number with more digits than Python converts becomes text.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=_integer_or_text)
+
+
+def _integer_or_text(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
 
 
 def read_parquet(data: bytes, max_ratio: int) -> Iterator[Row]:

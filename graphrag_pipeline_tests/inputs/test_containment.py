@@ -76,6 +76,18 @@ def test_json_nested_100_000_deep_is_the_problem_of_its_file(tmp_path: Path) -> 
     assert record.problem and record.problem.startswith("not valid JSON: maximum recursion depth") and record.is_unknown
 
 
+def test_a_number_of_many_digits_is_text_and_refuses_no_file() -> None:
+    """Python converts at most 4,300 digits, and named a function of its own as the way out."""
+    digits = "7" * 5_000
+    rows = [f'{{"text": "{NEXT_TO_IT}", "n": 1}}', f'{{"text": "Belle.", "n": {digits}}}']
+    for name, data in {"a.json": f"[{','.join(rows)}]", "a.jsonl": "\n".join(rows)}.items():
+        first, second = read_records(name, data.encode(), PLAIN)
+        assert (first.problem, first.metadata) == (None, '{"n":1}')
+        assert (second.problem, second.metadata) == (None, f'{{"n":"{digits}"}}')
+    (broken,) = read_records("a.json", f"[{rows[1]}, ]".encode(), PLAIN)
+    assert broken.problem and broken.problem.startswith("not valid JSON: ") and "sys." not in broken.problem
+
+
 def test_a_header_of_many_columns_is_read_in_a_moment() -> None:
     """Each name was compared with all before it: 60 kB took minutes, in the process of the index."""
     started = time.process_time()
