@@ -24,6 +24,9 @@ _CHECKSUM_BYTES = 3
 _MAX_OBJECTS = 1_000_000
 """Objects that are decoded before the pages are read; a table of objects can claim any number."""
 
+_MAX_DRAWN = 100_000
+"""Pages and forms that are drawn of a document; forms that show each other twice make many of few."""
+
 
 @contextmanager
 def limited_decoding(most: int, problem: str) -> Iterator[DecodedBytes]:
@@ -36,10 +39,13 @@ def limited_decoding(most: int, problem: str) -> Iterator[DecodedBytes]:
         problem: of a file that is over this limit.
 
     Raises:
-        DamagedInput: the file is over the limit, or an object of it refers to itself.
+        DamagedInput: the file is over the limit, shows too many forms, or has an object that refers to itself.
         ImportError: the extra is not installed.
     """
-    types, documents, lzw = (importlib.import_module(f"pdfminer.{name}") for name in ("pdftypes", "pdfdocument", "lzw"))
+    types, documents, lzw, interpreters = (
+        importlib.import_module(f"pdfminer.{name}") for name in ("pdftypes", "pdfdocument", "lzw", "pdfinterp")
+    )
+    interpreter = interpreters.PDFPageInterpreter
     count = DecodedBytes(most, problem)
     with ExitStack() as stack:
         for owner, name, replacement in (
@@ -52,6 +58,7 @@ def limited_decoding(most: int, problem: str) -> Iterator[DecodedBytes]:
             (types, "ccittfaxdecode", lambda data, params: b""),
             (types.PDFStream, "decode", count.counting_plain(types.PDFStream.decode)),
             (types.PDFObjRef, "resolve", _resolve_chains(types.PDFObjRef)),
+            (interpreter, "render_contents", count.counting_drawn(interpreter.render_contents)),
             (documents.PDFDocument, "__init__", count.started_again(documents.PDFDocument.__init__)),
         ):
             stack.enter_context(patch.object(owner, name, replacement))
@@ -66,7 +73,7 @@ class DecodedBytes:
 
     def __init__(self, most: int, problem: str) -> None:
         self._most, self._problem = most, problem
-        self._n_bytes = 0
+        self._n_bytes = self._n_drawn = 0
 
     def add(self, n_bytes: int) -> None:
         """Count some more bytes; above the limit the reading ends."""
@@ -126,11 +133,24 @@ class DecodedBytes:
 
         return decode_stream
 
+    def counting_drawn(self, draw: Callable[..., None]) -> Callable[..., None]:
+        """Return `PDFPageInterpreter.render_contents`, which reads a form again each time that a page shows it."""
+
+        def draw_contents(*arguments: Any, **options: Any) -> None:
+            self._n_drawn += 1
+            if self._n_drawn > _MAX_DRAWN:
+                raise RefusedError(
+                    f"its pages show forms more than {_MAX_DRAWN:,} times; print it to a new file, or exclude it"
+                )
+            draw(*arguments, **options)
+
+        return draw_contents
+
     def started_again(self, initialize: Callable[..., None]) -> Callable[..., None]:
         """Return `PDFDocument.__init__`: a converter may open a file twice, and decodes a stream once each time."""
 
         def open_document(document: Any, *arguments: Any, **options: Any) -> None:
-            self._n_bytes = 0
+            self._n_bytes = self._n_drawn = 0
             initialize(document, *arguments, **options)
 
         return open_document

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphrag_pipeline.inputs import reading_process
+from graphrag_pipeline.inputs import pdf_limits, reading_process
 from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.inputs.source_records import SourceRecord
@@ -163,6 +163,20 @@ def test_a_stream_that_a_page_shows_many_times_counts_each_time() -> None:
     assert record.problem and record.problem.startswith(
         "unzips to more than 10 MB, over input.max_unzipped_ratio = 100"
     )
+
+
+def test_forms_that_show_each_other_twice_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """30 of them, in 4 kB, are drawn a thousand million times."""
+    pytest.importorskip("markitdown")
+    monkeypatch.setattr(pdf_limits, "_MAX_DRAWN", 1_000)
+    keys = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]"
+    forms = [b"<<%s/Resources<</XObject<</A %d 0 R>>>>>>stream\n/A Do /A Do" % (keys, 6 + n) for n in range(1, 31)]
+    page = b"<<%s/Resources<</XObject<</A 6 0 R>>>>>>stream\n/A Do" % keys
+    objects = _pdf_of(page, others=[*forms, b"<<%s>>stream\n" % keys]).replace(
+        b"<</Font<<", b"<</XObject<</A 6 0 R>>/Font<<"
+    )
+    (record,) = read_records("laughs.pdf", objects, PLAIN)
+    assert record.problem and record.problem.startswith("its pages show forms more than 1,000 times; ")
 
 
 @pytest.mark.parametrize("pages", [b"2 0 R", b"3 0 R"], ids=["itself", "each_other"])
