@@ -35,8 +35,8 @@ _SYLLABLES = [
     *("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu"),
     *("na", "pe", "ri", "so", "tu", "va", "we", "xi", "yo", "zu"),
 ]
-_VERBS = ["met", "hired", "wrote", "praised", "painted", "visited", "founded", "taught", "married", "followed"]
-_NOUNS = ["harvest", "railway", "letter", "festival", "treaty", "workshop", "library", "garden", "election", "feast"]
+VERBS = ["met", "hired", "wrote", "praised", "painted", "visited", "founded", "taught", "married", "followed"]
+NOUNS = ["harvest", "railway", "letter", "festival", "treaty", "workshop", "library", "garden", "election", "feast"]
 
 
 @dataclass(frozen=True)
@@ -146,19 +146,19 @@ def _draw_pairs(random: np.random.Generator, shape: Shape) -> tuple[np.ndarray, 
 def _write_sentences(
     random: np.random.Generator, names: list[str], source: np.ndarray, target: np.ndarray
 ) -> list[str]:
-    verbs = random.integers(0, len(_VERBS), len(source)).tolist()
-    nouns = random.integers(0, len(_NOUNS), (len(source), 2)).tolist()
+    verbs = random.integers(0, len(VERBS), len(source)).tolist()
+    nouns = random.integers(0, len(NOUNS), (len(source), 2)).tolist()
     ends = zip(source.tolist(), target.tolist(), verbs, nouns, strict=True)
-    return [f"{names[a]} {_VERBS[v]} {names[b]} after the {_NOUNS[n]} and the {_NOUNS[m]}." for a, b, v, (n, m) in ends]
+    return [f"{names[a]} {VERBS[v]} {names[b]} after the {NOUNS[n]} and the {NOUNS[m]}." for a, b, v, (n, m) in ends]
 
 
 def _write_texts(random: np.random.Generator, shape: Shape, sentences: list[str], unit_of: np.ndarray) -> list[str]:
     bounds = np.searchsorted(unit_of, np.arange(shape.n_text_units + 1)).tolist()
-    filler = random.integers(0, len(_NOUNS), (shape.n_text_units, shape.n_sentences)).tolist()
+    filler = random.integers(0, len(NOUNS), (shape.n_text_units, shape.n_sentences)).tolist()
     return [
         " ".join(
             [f"Text {unit} opens here.", *sentences[bounds[unit] : bounds[unit + 1]]]
-            + [f"Nobody spoke of the {_NOUNS[noun]} for a long while." for noun in filler[unit]]
+            + [f"Nobody spoke of the {NOUNS[noun]} for a long while." for noun in filler[unit]]
         )
         for unit in range(shape.n_text_units)
     ]
@@ -229,7 +229,7 @@ def _entities(
     return {
         "id": _ids("entity", n), "human_readable_id": np.arange(n),
         "title": [name.upper() for name in names], "type": types,
-        "description": [f"{name} is known for the {_NOUNS[row % len(_NOUNS)]}." for row, name in enumerate(names)],
+        "description": [f"{name} is known for the {NOUNS[row % len(NOUNS)]}." for row, name in enumerate(names)],
         "text_unit_ids": of_entity, "frequency": np.diff(of_entity.offsets), "degree": degree,
         "types": _lists(np.arange(n + 1), types), "names": _lists(np.arange(n + 1), pa.array(names)),
         "n_mentions": degree, "n_tokens": np.full(n, 18),
@@ -266,7 +266,7 @@ def _communities(shape: Shape, names: list[str]) -> dict[str, dict[str, Any]]:
     none = pa.array([[]] * n, pa.list_(pa.string()))
     childless = pa.array([[]] * n, pa.list_(pa.int64()))
     titles = [f"Around {names[part[0]]}" for part in parts]
-    summaries = [f"{names[part[0]]} and {len(part) - 1} others met at the {_NOUNS[i % len(_NOUNS)]}."
+    summaries = [f"{names[part[0]]} and {len(part) - 1} others met at the {NOUNS[i % len(NOUNS)]}."
                  for i, part in enumerate(parts)]  # fmt: skip
     shared = {"human_readable_id": numbers, "community": numbers, "level": [0] * n, "parent": [-1] * n,
               "children": childless, "title": titles, "period": pa.nulls(n, pa.string()),

@@ -34,7 +34,7 @@ from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
 from graphrag_pipeline.query.selection.pagerank import MAX_UNITS
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
-from graphrag_pipeline_tests.bench.large_index import HUB, LARGE_FROM, Shape, name_of
+from graphrag_pipeline_tests.bench.large_index import HUB, LARGE_FROM, NOUNS, VERBS, Shape, name_of
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, measure_module
 
 N_QUESTIONS = 40
@@ -64,10 +64,19 @@ LONGEST_QUALITY_S = 30.0
 
 
 def ask_about(n_entities: int, n: int = N_QUESTIONS, seed: int = 3) -> list[str]:
-    """Return questions about random entities, in turn with one, two and no name."""
-    rows = np.random.default_rng(seed).integers(1, n_entities, (n, 2)).tolist()
-    shapes = ("Whom did {} marry?", "What did {} and {} do at the festival?", "who opened the library in the garden?")
-    return [shapes[i % 3].format(*map(name_of, pair)) for i, pair in enumerate(rows)]
+    """Return questions about random entities, in turn with one, two and no name; hardly any is asked twice."""
+    random = np.random.default_rng(seed)
+    rows = random.integers(1, n_entities, (n, 2)).tolist()
+    words = zip(random.choice(VERBS, n), *random.choice(NOUNS, (3, n)), strict=True)
+    shapes = (
+        "Whom did {} marry?",
+        "What did {} and {} do at the festival?",
+        "who {} at the {} and the {} after the {}?",
+    )
+    return [
+        shapes[i % 3].format(*(chosen if i % 3 == 2 else map(name_of, pair)))
+        for i, (pair, chosen) in enumerate(zip(rows, words, strict=True))
+    ]
 
 
 def ask_about_hub() -> list[str]:

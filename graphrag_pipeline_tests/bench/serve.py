@@ -4,7 +4,7 @@
 
 The index (`large_index.py`, 100,000 entities) is made in FOLDER at first use and used again; without FOLDER it is
 temporary. The server is the command `serve` in a process of its own. Clients are coroutines of this process with one
-connection each; every question is asked for the first time. The time over that in a process compares medians of the
+connection each; hardly any question is asked twice. The time over that in a process compares medians of the
 same questions, asked in turn. Memory is the resident memory of the server. Its growth, after a tenth of N_REQUESTS
 (20,000) and after all, leaves out the pages of mapped files: they are the cache of the system. Other work on the
 machine disturbs every figure, so the load is shown beside them; it disturbs processor time least.
