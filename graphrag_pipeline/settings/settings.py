@@ -123,8 +123,8 @@ class InputSettings(Section):
     )
     max_unzipped_ratio: int = limit(
         "Maximum size of such a file, or of a Parquet file, after unzipping, as a multiple of the file, from 10 MB on; "
-        "texts reach about 20, a zip bomb several hundred. Also maximum of the cells that the sheets of an xlsx span, as "
-        "a multiple of those that they hold, from 1,000,000 on.",
+        "texts reach about 20, a zip bomb several hundred. Also maximum of the cells that the sheets of an xlsx span, "
+        "as a multiple of those that they hold, from 1,000,000 on.",
         default=100,
         ge=2,
     )
