@@ -189,8 +189,8 @@ def test_bad_documents_stop_no_other_and_are_listed_with_their_reasons(tmp_path:
 
 
 def _title(name: str) -> str:
-    """A file is titled by its name, in which a backslash is doubled, or by its heading."""
-    return "The Ball" if name == "three.md" else Path(name).stem.replace("\\", "\\\\")
+    """A file is titled by its name, in which a backslash is doubled and a line feed written out, or by its heading."""
+    return "The Ball" if name == "three.md" else Path(name).stem.replace("\\", "\\\\").replace("\n", "\\u000a")
 
 
 def test_an_empty_folder_is_an_error_that_names_it(tmp_path: Path) -> None:

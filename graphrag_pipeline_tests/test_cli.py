@@ -108,7 +108,7 @@ def test_init_takes_the_directory_once_as_argument_or_as_root(tmp_path: Path, ca
         assert call(*(word.format(path) for word in words)).status == 0 and (path / "settings.yaml").is_file()
     for words in (("init",), ("--root", tmp_path / "a", "init", tmp_path / "b")):
         refused = call(*words)
-        assert refused.status == 2 and "name the directory once" in refused.err
+        assert refused.status == 2 and "name one directory" in refused.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
 
 

@@ -68,8 +68,8 @@ def init(
     from graphrag_pipeline.pipeline.root import init_root
 
     path = directory or root
-    if path is None or (directory and root):
-        raise typer.BadParameter("name the directory once, as argument or by `--root`", param_hint="directory")
+    if path is None or (root and path != root):
+        raise typer.BadParameter("name one directory, as argument or by `--root`", param_hint="directory")
     options = (embedding_model, preset, base_url, embedding_base_url, api_key_env)
     if engine == "embedded" and (chat_model or any(options)):
         raise typer.BadParameter("options of a model need `--engine model` or `mixed`", param_hint="--engine")

@@ -182,7 +182,7 @@ def _merges(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
     for row in snapshot.table("entities").select(["title", "names"]).to_pylist():
         merges |= {normalize_title(name): (row["title"], "") for name in row["names"]}
     head = snapshot.manifest.heads.get("entity_merges/all", {"files": []})
-    for file in head["files"]:
+    for file in head.get("files", ()):
         path = snapshot.folder.parent / "tables" / "entity_merges" / "all" / file["name"]
         if path.exists():
             rows = pq.read_table(path, columns=["name", "title", "rule"]).to_pylist()

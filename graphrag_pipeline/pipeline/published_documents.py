@@ -160,8 +160,8 @@ def read_published(tables: TableStore, manifest: Manifest, table: str, partition
     Raises:
         DamagedFileError: a file of it is gone or damaged.
     """
-    found = manifest.heads.get(f"{table}/{partition}", {"files": []})
-    stored = tuple(StoredFile(file["name"], file.get("n_rows", 0), file.get("n_bytes", 0)) for file in found["files"])
+    found = manifest.heads.get(f"{table}/{partition}", {}).get("files", ())
+    stored = tuple(StoredFile(file["name"], file.get("n_rows", 0), file.get("n_bytes", 0)) for file in found)
     return tables.read_head(Head(table, partition, stored, "", "", {}, {}))
 
 

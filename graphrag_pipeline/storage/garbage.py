@@ -193,7 +193,7 @@ def _named_paths(tables: TableStore, store: SnapshotStore, kept: Sequence[Manife
     for manifest in kept:
         named |= {store.path_of(manifest.id).with_suffix(suffix) for suffix in (".json", ".checked", COPY_SUFFIX)}
         for key, head in manifest.heads.items():
-            named |= {tables.root / "tables" / key / file["name"] for file in head["files"]}
+            named |= {tables.root / "tables" / key / file["name"] for file in head.get("files", ())}
         for name in manifest.tables:
             mapped = manifest.mapped_path(store.folder, name)
             named |= {manifest.table_path(store.folder, name), mapped, hash_path(mapped)}

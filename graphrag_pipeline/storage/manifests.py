@@ -28,7 +28,7 @@ _SHAPE = {
     "origin": str,
     "heads": {
         ANY_KEY: {
-            "data_version": str, "inputs": {ANY_KEY: str}, "files": [{"name": str, "n_rows": int, "n_bytes": int}],
+            "data_version": str, "inputs": {ANY_KEY: str}, "files?": [{"name": str, "n_rows?": int, "n_bytes?": int}],
         }
     },
     "tables": {ANY_KEY: {"file": str, "n_rows": int}},
@@ -126,6 +126,8 @@ class Manifest:
         raw = json.loads(data)
         values = FORMAT.convert(raw, place)
         check_shape(values, _SHAPE)
+        if any(key.count("/") != 1 for key in values["heads"]):
+            raise ValueError("a key of its heads is not a table and a partition")
         if hash_of(raw) != snapshot_id:
             raise ValueError("its content is not that of its id")
         if unknown := values.keys() - {item.name for item in fields(cls) if item.init}:

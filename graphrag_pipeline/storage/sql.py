@@ -138,6 +138,6 @@ def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
     for key, head in sorted(snapshot.manifest.heads.items()):
         table, partition = key.split("/")
         stages.setdefault(f"stage_{table}", []).extend(
-            store / table / partition / file["name"] for file in head["files"]
+            store / table / partition / file["name"] for file in head.get("files", ())
         )
     return tables | {name: paths for name, paths in stages.items() if paths and all(path.exists() for path in paths)}

@@ -191,7 +191,7 @@ def head_names(head: Head) -> Iterator[str]:
 def stage_file_names(manifest: Manifest) -> Iterator[str]:
     """Yield the objects of the stage tables that a snapshot was joined from; searches do not need them."""
     for key, head in manifest.heads.items():
-        for file in head["files"]:
+        for file in head.get("files", ()):
             yield f"tables/{key}/{file['name']}"
 
 
