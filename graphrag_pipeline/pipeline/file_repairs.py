@@ -223,7 +223,7 @@ def _holds(mapped_file: Path, table: pa.Table) -> bool:
 
 def check_records(root: Root, is_repairing: bool) -> list[DamagedFile]:
     """Return the damaged files that name others, heads, manifests, pointer and pin, repaired if asked for."""
-    checks = (_check_layout, _check_heads, _check_manifests, _check_pointers)
+    checks = (_check_layout, _check_heads, _check_manifests, _check_pointers, _check_unnamed)
     return [finding for check in checks for finding in check(root, is_repairing)]
 
 
@@ -312,12 +312,20 @@ def _check_pointers(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
     store = root.snapshots
     for name, read in (("current.json", store.current), ("pinned.json", store.pinned)):
         named = _read_pointer(read)
-        if not (store.folder / name).exists() or (named and store.path_of(named).exists()):
+        is_lost_import = name == "current.json" and root.is_imported  # `index` would publish documents in its place
+        if not ((store.folder / name).exists() or is_lost_import) or (named and store.path_of(named).exists()):
             continue
         outcome, is_repaired = _WITHOUT_REPAIR, False
         if is_repairing:
             outcome, is_repaired = _point_again(root, name)
         yield DamagedFile(f"snapshots/{name}", "pointer", outcome, is_repaired)
+
+
+def _check_unnamed(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
+    """Yield the folder of snapshots if an import left files there that no manifest names."""
+    if root.is_imported and not root.snapshots.ids():
+        outcome = "no manifest names its files; run `graphrag-pipeline import` again"
+        yield DamagedFile("snapshots", "folder of snapshots", outcome, False)
 
 
 def _read_pointer(read: Callable[[], str | None]) -> str | None:
@@ -341,7 +349,7 @@ def _point_again(root: Root, name: str) -> tuple[str, bool]:
     if not checked:
         if root.tables.head_paths():
             return "`index` publishes again", True
-        return "no snapshot is left; run `graphrag-pipeline import` again, or `graphrag-pipeline index`", False
+        return "no snapshot is left; run `graphrag-pipeline import` again", False
     chosen = pinned if pinned in checked else checked[-1]
     store.point_at(chosen or checked[-1])
     return f"names the newest snapshot that passed its checks again, {chosen}", True

@@ -236,12 +236,15 @@ class Root:
 
     @property
     def is_imported(self) -> bool:
-        """Whether the published snapshot came from `import`, not from the input folder."""
-        try:
-            manifest = self.snapshots.current_manifest()
-        except NoSnapshotError:  # a damaged snapshot counts as none
-            return False
-        return manifest is not None and manifest.origin == "import"
+        """Whether the published snapshot came from `import`, not from the input folder.
+
+        If the pointer or its manifest is lost, the newest manifest counts. If all manifests are lost, it was an
+        import that left files of snapshots and none of a stage.
+        """
+        manifest = self.snapshots.current_manifest() or self.snapshots.newest_manifest()
+        if manifest:
+            return manifest.origin == "import"
+        return self.snapshots.has_unnamed_files() and not any((self.path / "tables").glob("*/*/*"))
 
     @property
     def cache_folder(self) -> Path:

@@ -119,8 +119,11 @@ def _find_lost_manifests(tables: TableStore, store: SnapshotStore) -> Iterator[s
         copy = store.copy_path(snapshot_id)
         left = copy if copy.exists() else copy.with_suffix(".checked")
         yield f"manifest `{store.path_of(snapshot_id)}` is missing, but `{left}` is there"
-    if not store.ids() and not tables.head_paths() and any((store.folder / "tables").glob("*/*")):
-        yield f"`{store.folder}` has files of snapshots, but no manifest that names them"
+    if store.has_unnamed_files() and not tables.head_paths():
+        yield (
+            f"`{store.folder}` has files of snapshots, but no manifest that names them (`graphrag-pipeline import` of "
+            "the same index names them again; to give them up, delete the folder)"
+        )
 
 
 def find_old_snapshots(tables: TableStore, store: SnapshotStore, n_kept: int, before: float) -> list[str]:

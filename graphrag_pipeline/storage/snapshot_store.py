@@ -12,6 +12,7 @@ import functools
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,6 +38,8 @@ from graphrag_pipeline.tables import CONTRACT_TABLES
 COPY_SUFFIX = ".manifest"
 """Ending of the copy of a manifest, for the case that the manifest is damaged."""
 POINTER_FORMAT = FileFormat()
+_COPIED_WITHIN_NS = 1_000_000_000
+"""A copy that is older or younger by more than this than the manifest says may have changed."""
 _LATER_NS = 1_000_000
 """The smallest time between two manifests, also if the clock is behind or stopped."""
 
@@ -140,12 +143,13 @@ class SnapshotStore:
     def settle_copies(self, snapshot_id: str) -> None:
         """Make a manifest and its copy equal that differ in what the id does not cover.
 
-        Both were written at the time that they hold. So the one holds that is nearer to the time of the copy's file.
+        The copy was written at the time that it holds. If that is no longer so, the copy is the one that changed.
         """
         manifest, copy = self.path_of(snapshot_id), self.copy_path(snapshot_id)
         written = copy.stat().st_mtime_ns
         contents = [copy.read_bytes(), manifest.read_bytes()]
-        right = min(contents, key=lambda data: abs(json.loads(data).get("created_ns", 0) - written))
+        late = [abs(json.loads(data).get("created_ns", 0) - written) for data in contents]
+        right = contents[1] if late[0] > late[1] + _COPIED_WITHIN_NS else contents[0]
         files.replace(manifest, right)
         files.replace(copy, right)
 
@@ -251,7 +255,9 @@ class SnapshotStore:
 
     def _way_back(self, snapshot_id: str) -> str:
         has_copy = self.is_copy_whole(snapshot_id)
-        return "`graphrag-pipeline verify --repair`, which has a copy" if has_copy else "`graphrag-pipeline index`"
+        if has_copy:
+            return "`graphrag-pipeline verify --repair`, which has a copy"
+        return "`graphrag-pipeline index`, or `import` again if the index was imported"
 
     def current_manifest(self) -> Manifest | None:
         """Return the manifest of the published snapshot, or None without one that can be read."""
@@ -260,6 +266,17 @@ class SnapshotStore:
             return self.manifest(current) if current else None
         except NoSnapshotError:
             return None
+
+    def newest_manifest(self) -> Manifest | None:
+        """Return the newest manifest that can be read, or None."""
+        for snapshot_id in reversed(self.ids()):
+            with suppress(PipelineError):
+                return self.manifest(snapshot_id)
+        return None
+
+    def has_unnamed_files(self) -> bool:
+        """Return whether there are files of snapshots, and no manifest that could name them."""
+        return not self.ids() and any((self.folder / "tables").glob("*/*"))
 
     def last_manifest(self, candidate_id: str | None) -> Manifest | None:
         """Return the manifest of the last candidate if it is whole, else of the published snapshot, or None.
@@ -306,6 +323,11 @@ class SnapshotStore:
             NoSnapshotError: nothing is published, or a file of the snapshot is missing.
         """
         snapshot_id = snapshot_id or self.current()
+        if snapshot_id is None and (newest := self.newest_manifest()) and newest.origin == "import":
+            raise NoSnapshotError(
+                f"`{self.folder / 'current.json'}` is missing, which names the published snapshot; run "
+                "`graphrag-pipeline verify --repair`"
+            )
         if snapshot_id is None:
             raise NoSnapshotError(
                 f"`{self.folder.parent}` has no published index; run `graphrag-pipeline index`, or `import` one, first"

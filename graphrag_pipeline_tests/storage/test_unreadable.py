@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.errors import NewerFormatError, PipelineError
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.errors import NewerFormatError, NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem.sealed_json import CHECK, seal
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.pipeline.forgetting import forget_document
@@ -20,7 +21,7 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
-from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
 pytestmark = pytest.mark.slow
@@ -113,16 +114,32 @@ def test_an_imported_index_whose_manifest_is_lost_loses_nothing(
         prune(Root(imported.path), 1, math.inf)
     assert files_of(imported) == before
     found = verify_root(Root(imported.path))
+    put(imported.path, "new.md", "Zed Young works at Foo Company in Rome.")
+    with pytest.raises(PipelineError, match="holds an imported index"):
+        run_index(Root(imported.path))
+    assert found.findings
     assert has_pointer or ".manifest" in lost or any(item.path == f"snapshots/{path.name}" for item in found.findings)
     repaired = verify_root(Root(imported.path), is_repairing=True)
-    if ".manifest" in lost:
-        assert not repaired.is_whole or (".checked" in lost and not has_pointer), "only an import brings it back"
+    if ".manifest" in lost or (".checked" in lost and not has_pointer):
+        assert not repaired.is_whole, "only an import brings it back"
     else:
-        assert repaired.is_whole and "restored from its copy" in {item.outcome for item in repaired.findings}
-        Root(imported.path).snapshots.point_at(snapshot_id)
+        assert repaired.is_whole
         assert contract_bytes(Root(imported.path)) == contents
         prune(Root(imported.path), 1, math.inf)
         assert contract_bytes(Root(imported.path)) == contents
+
+
+def test_an_imported_index_whose_pointer_is_lost_is_published_again(imported: Root) -> None:
+    contents = contract_bytes(imported)
+    (imported.snapshots.folder / "current.json").unlink()
+    with pytest.raises(NoSnapshotError, match=r"current\.json` is missing.*verify --repair"):
+        Root(imported.path).open_snapshot()
+    assert [item.kind for item in verify_root(Root(imported.path)).findings] == ["pointer"]
+    put(imported.path, "new.md", "Zed Young works at Foo Company in Rome.")
+    with pytest.raises(PipelineError, match="holds an imported index"):
+        run_index(Root(imported.path))
+    assert verify_root(Root(imported.path), is_repairing=True).is_whole
+    assert contract_bytes(Root(imported.path)) == contents and verify_root(Root(imported.path)).findings == ()
 
 
 def test_an_older_snapshot_whose_manifest_is_lost_comes_back(root: Root) -> None:
@@ -143,15 +160,16 @@ def test_a_link_to_nothing_in_place_of_a_manifest_counts(root: Root) -> None:
     check_that_nothing_is_removed(root, path)
 
 
-@pytest.mark.parametrize("which", [".json", ".manifest"])
-def test_a_changed_time_of_a_manifest_is_found_and_repaired(root: Root, which: str) -> None:
+@pytest.mark.parametrize(("which", "by"), [(".json", 10**18), (".json", 1), (".manifest", 10**18)])
+def test_a_changed_time_of_a_manifest_is_found_and_repaired(root: Root, which: str, by: int) -> None:
     older = first_of(root)
     path, ids = root.snapshots.path_of(older), root.snapshots.ids()
     damaged = path.with_suffix(which)
     whole = damaged.read_bytes()
     written = damaged.stat()
     created = json.loads(whole)["created_ns"]
-    damaged.write_bytes(whole.replace(str(created).encode(), str(created + 10**18).encode()))
+    later = created + (10**18 if which == ".manifest" else by)
+    damaged.write_bytes(whole.replace(str(created).encode(), str(later).encode()))
     os.utime(damaged, ns=(written.st_atime_ns, written.st_mtime_ns))
     found = verify_root(Root(root.path))
     assert [(item.path, item.kind) for item in found.findings] == [
