@@ -58,7 +58,9 @@ def _sentences(page: EntityPage, width: int) -> Lines:
     items = [(_place(one), _fold(one.text)) for one in page.sentences]
     yield from _list(f"Sentences that name it{first}", items, None, width)
     if page.n_unnamed:
-        yield Line(f"  not named, although meant: in {count(page.n_unnamed, 'text unit')} read for this list", "faint")
+        yield Line(
+            f"  not named, although meant: in {counted(page.n_unnamed, 'text units')} read for this list", "faint"
+        )
 
 
 def render_report(page: ReportPage, width: int) -> Lines:
@@ -101,7 +103,7 @@ def render_document(page: DocumentPage, width: int) -> Lines:
         "path": page.path,
         "record": page.record,
         "date": page.creation_date or "",
-        "length": f"{len(page.text):,} characters, {count(page.n_text_units, 'text unit')}",
+        "length": f"{len(page.text):,} characters, {counted(page.n_text_units, 'text units')}",
     }
     yield from _facts(width, facts | {name: str(value) for name, value in page.metadata.items()})
     yield from _entities("Entities", page.entities, page.n_entities, width)
@@ -125,8 +127,8 @@ def render_community(page: CommunityPage, width: int) -> Lines:
             "size": ", ".join(
                 [
                     counted(page.size, "entities"),
-                    count(page.n_relationships, "relationship"),
-                    count(page.n_text_units, "text unit"),
+                    counted(page.n_relationships, "relationships"),
+                    counted(page.n_text_units, "text units"),
                 ]
             ),
             "above": _community(page.parent) if page.parent else "",
@@ -191,15 +193,10 @@ def _community(link: CommunityLink) -> str:
 def _entities(title: str, links: Sequence[EntityLink], n_all: int, width: int) -> Lines:
     items = []
     for one in links:
-        counted = f", in {count(one.n_text_units, 'text unit')}" if one.n_text_units else ""
-        head = f"{one.title}  (entity {one.number}, {one.type}, {count(one.degree, 'relationship')}{counted})"
-        items.append((head, "" if counted else one.description))
+        found = f", in {counted(one.n_text_units, 'text units')}" if one.n_text_units else ""
+        head = f"{one.title}  (entity {one.number}, {one.type}, {counted(one.degree, 'relationships')}{found})"
+        items.append((head, "" if found else one.description))
     yield from _list(title, items, n_all, width)
-
-
-def count(n: int, noun: str) -> str:
-    """Return a number with its noun, such as "2 text units"."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _place(found: PlacedText) -> str:

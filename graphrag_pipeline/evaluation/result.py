@@ -18,6 +18,7 @@ from graphrag_pipeline.evaluation.answer_figures import (
 from graphrag_pipeline.evaluation.confidence import PairedDifference
 from graphrag_pipeline.evaluation.questions import Question, find_repeated
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, compare_retrieval, render_figures
+from graphrag_pipeline.text.counted import counted
 
 _MAX_REPEATED = 3
 
@@ -115,4 +116,4 @@ def _count(questions: tuple[Question, ...], what: str) -> str:
     repeated = find_repeated(questions)
     named = ", ".join(repeated[:_MAX_REPEATED]) + (" and others" if len(repeated) > _MAX_REPEATED else "")
     note = f"; asked before, and each counts: {named}" if repeated else ""
-    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'} {what}{note}"
+    return f"{counted(len(questions), 'questions')} {what}{note}"

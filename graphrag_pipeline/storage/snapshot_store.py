@@ -135,11 +135,6 @@ class SnapshotStore:
             return False
         return True
 
-    def differs_from_copy(self, snapshot_id: str) -> bool:
-        """Return whether a manifest and its copy are whole, yet differ in what the id does not cover: the time."""
-        manifest, copy = self.path_of(snapshot_id), self.copy_path(snapshot_id)
-        return self.is_copy_whole(snapshot_id) and manifest.read_bytes() != copy.read_bytes()
-
     def settle_copies(self, snapshot_id: str) -> None:
         """Make a manifest and its copy equal that differ in what the id does not cover.
 

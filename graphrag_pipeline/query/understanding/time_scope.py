@@ -18,6 +18,7 @@ from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer
 from graphrag_pipeline.query.understanding.document_dates import DocumentDates, read_dates
 from graphrag_pipeline.query.understanding.time_phrases import TimePhrase, has_time_phrase, read_time_phrase
+from graphrag_pipeline.text.counted import counted
 
 ANY_DAY = date(2000, 1, 1)
 """Now, if no document has a date; then only the words of the phrase matter."""
@@ -73,7 +74,8 @@ def read_time_scope(index: IndexReader, question: str, now: date | None = None) 
         n_documents = view.document_mask.n_documents if view.document_mask else 0
         dropped = _why_not(index, view, span, n_documents)
         if not dropped:
-            note = f"Time: “{span.text}” is {_written(span)}{_since(dates, today)}; read: {_count(n_documents)}."
+            read = counted(n_documents, "documents")
+            note = f"Time: “{span.text}” is {_written(span)}{_since(dates, today)}; read: {read}."
             return TimeScope(span.rest, filters, {"time": {**account, "documents": n_documents}}, note)
     needs_note = phrase.is_all or dates.overlap(phrase.start, phrase.end)  # else the date is the question's topic
     question_read = phrase.rest if phrase.is_all or phrase.is_relative else question
@@ -122,7 +124,3 @@ def _written(phrase: TimePhrase) -> str:
 
 def _since(dates: DocumentDates, now: date) -> str:
     return f" (now: {now}, the newest document)" if now == dates.newest else f" (now: {now})"
-
-
-def _count(n: int) -> str:
-    return f"{n:,} document{'s' * (n != 1)}"
