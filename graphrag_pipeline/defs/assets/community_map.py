@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.defs.assets.metadata import as_table
-from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities, show_png
+from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities, show_svg
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
 
 _N_COMMUNITIES = 8
 _N_ENTITIES = 24  # of a community
 _N_CLUSTERED = 300  # entities of the graph that are grouped before communities exist
 _N_NAMED = 8
+_MAX_EDGES = 2_000  # more cover the picture
 _LEAST_SIZE = 2  # an entity alone shows nothing
 
 
@@ -49,14 +50,18 @@ def _draw(communities: pa.Table, entities: pa.Table, contents: StageContents, ti
     if not shown:
         return ""
     titles = pa.array([title for drawn, _ in shown for title in drawn.titles], pa.string())
-    edges = contents.read("relationships", ("source", "target"))
+    edges = contents.read("relationships", ("source", "target", "weight"))
     is_shown = pc.and_(pc.is_in(edges["source"], value_set=titles), pc.is_in(edges["target"], value_set=titles))
-    edges = edges.filter(is_shown)  # a few hundred of hundreds of thousands
-    pairs = list(zip(edges["source"].to_pylist(), edges["target"].to_pylist(), strict=True))
+    edges = edges.filter(is_shown)  # a few thousand of hundreds of thousands
+    heaviest = edges.sort_by([("weight", "descending"), ("source", "ascending"), ("target", "ascending")])
+    drawn_edges = heaviest.slice(0, _MAX_EDGES)
+    pairs = list(zip(drawn_edges["source"].to_pylist(), drawn_edges["target"].to_pylist(), strict=True))
     picture = draw_communities([drawn for drawn, _ in shown], pairs)
     names = ("in the picture", "entities", "with the most relationships")
     rows = [(number, size, ", ".join(drawn.titles[:_N_NAMED])) for number, (drawn, size) in enumerate(shown, start=1)]
-    return f"{show_png(title, picture)}\n\n{as_table(names, rows, max_characters=400)}"
+    left_out = f"The {_MAX_EDGES:,} heaviest of {edges.num_rows:,} relationships are drawn.\n\n"
+    note = left_out if edges.num_rows > _MAX_EDGES else ""
+    return f"{show_svg(title, picture)}\n\n{note}{as_table(names, rows, max_characters=400)}"
 
 
 def _choose(communities: pa.Table, entities: pa.Table) -> Sequence[tuple[DrawnCommunity, int]]:

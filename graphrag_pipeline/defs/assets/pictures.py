@@ -1,38 +1,37 @@
-"""Pictures inside markdown: bars as SVG, and the largest communities of the graph as PNG.
+"""Pictures inside markdown, as SVG: bars, and the largest communities of the graph.
 
-Equal input gives equal bytes: places come from ranks and angles, and the files hold no date. Pictures have a white
-ground, so that they are legible in the light and the dark theme. Keep out: the choice of records (`community_map.py`).
+Equal input gives equal bytes: places come from ranks and angles. Pictures have a white ground, so that they are legible
+in the light and the dark theme. They are text, so no drawing library is loaded in an index run. Keep out: the choice of
+records (`community_map.py`).
 """
 
 import base64
-import io
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
 import dagster as dg
 import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _COLORS = ("#4f43dd", "#d9480f", "#2b8a3e", "#a61e4d", "#1971c2", "#946200", "#495057", "#0b7285")
 _INK, _EDGE = "#212529", "#adb5bd"
-_SIZE, _DPI = (9.0, 6.2), 96  # inches; pixels an inch
+_WIDTH, _HEIGHT = 864, 595  # pixels, as all lengths below
+_MARGIN_X, _MARGIN_Y = 78, 30
 _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 _MAX_TITLE = 22  # characters
 _STEP = 0.95  # between entities of a community, in units of the picture
-_N_COLORS = 96
-_COMPRESS_LEVEL = 6  # of zlib; 9 makes a file 5 % smaller in ten times the time
-_SIDES = (
-    ((8, 0), "left", "center"),
-    ((-8, 0), "right", "center"),
-    ((0, 7), "center", "bottom"),
-    ((0, -7), "center", "top"),
-)
-"""Places of a name beside its entity: distance in points, and alignment."""
+_ABOVE = 1.2  # from the highest entity of a community to its number, in the same units
+_FONT_SIZE = 11
+_WIDE, _CAPITAL, _OTHER = 1.0, 0.72, 0.6  # widths of characters, in sizes of the font
+_SIDES = ((11, "start", 4), (-11, "end", 4), (0, "middle", -9), (0, "middle", 17))
+"""Places of a name beside its entity: distance to the right, alignment, and distance down to the line of the text."""
 _N_LABELS = 4  # entities of a community that are named in the picture
+
+_Places: TypeAlias = "dict[str, tuple[float, float]]"
+_Box: TypeAlias = "tuple[float, float, float, float]"  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -48,45 +47,36 @@ class DrawnCommunity:
     degrees: tuple[int, ...]
 
 
-def draw_communities(communities: Sequence[DrawnCommunity], edges: Sequence[tuple[str, str]]) -> bytes:
-    """Return a PNG in which each community is a disc of its entities.
+def draw_communities(communities: Sequence[DrawnCommunity], edges: Sequence[tuple[str, str]]) -> str:
+    """Return an SVG in which each community is a disc of its entities.
 
     Args:
         communities: the largest first.
         edges: pairs of titles; a pair with a title outside the communities is not drawn.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_SIZE, dpi=_DPI, facecolor="white")
-    FigureCanvasAgg(figure)
-    axes: Any = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    places = _place(communities)
-    _draw_edges(axes, places, edges)
+    places, numbers = _fit(_place(communities), communities)
+    parts = [
+        f'<rect width="100%" height="100%" fill="#fff"/><path d="{_join_edges(places, edges)}" stroke="{_EDGE}" '
+        'stroke-opacity="0.6" stroke-width="0.9"/>'
+    ]
     for number, community in enumerate(communities):
-        _draw_community(axes, number, community, places)
-    axes.margins(0.09, 0.05)
-    axes.apply_aspect()
-    _name_entities(axes, communities, places)
-    return _as_png(figure)
+        parts.append(_draw_entities(community, places, _COLORS[number % len(_COLORS)]))
+    parts.append(f'<g fill="{_INK}" stroke="#fff" stroke-width="3" paint-order="stroke">')
+    parts += _name_entities(communities, places)
+    parts.append('</g><g fill="#fff" stroke-width="2" text-anchor="middle">')
+    for number, (x, y) in enumerate(numbers):
+        color = _COLORS[number % len(_COLORS)]
+        parts.append(
+            f'<circle cx="{x:.0f}" cy="{y:.0f}" r="10.5" stroke="{color}"/><text x="{x:.0f}" y="{y + 4.5:.0f}" '
+            f'font-size="13" font-weight="bold" fill="{color}" stroke="none">{number + 1}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'font-family="sans-serif" font-size="{_FONT_SIZE}" fill="none">{"".join(parts)}</g></svg>'
+    )
 
 
-def _as_png(figure: "Figure") -> bytes:
-    """Return the picture with few colors: it is kept in Dagster's records of each run."""
-    from PIL import Image
-
-    figure.canvas.draw()
-    size = figure.canvas.get_width_height()
-    whole = Image.frombytes("RGBA", size, bytes(figure.canvas.buffer_rgba())).convert("RGB")  # type: ignore[attr-defined]
-    file = io.BytesIO()
-    few = whole.quantize(_N_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(file, format="png", compress_level=_COMPRESS_LEVEL)
-    return file.getvalue()
-
-
-def _place(communities: Sequence[DrawnCommunity]) -> dict[str, tuple[float, float]]:
+def _place(communities: Sequence[DrawnCommunity]) -> _Places:
     """Return title -> place: communities around an ellipse, their entities in a spiral from the centre."""
     radii = [_STEP * np.sqrt(len(community.titles)) + 1.2 for community in communities]
     reach = sum(radii) / np.pi * 1.05 if len(radii) > 1 else 0.0
@@ -94,71 +84,100 @@ def _place(communities: Sequence[DrawnCommunity]) -> dict[str, tuple[float, floa
     turn = 2 * np.pi / (angles[-1] + radii[-1] + radii[0])
     places = {}
     for community, angle in zip(communities, angles * turn, strict=False):
-        centre = np.array([1.45 * np.cos(angle), np.sin(angle)]) * reach
+        centre = np.array([1.45 * np.cos(angle), -np.sin(angle)]) * reach
         for rank, title in enumerate(community.titles):
-            spiral = np.array([np.cos(rank * _GOLDEN_ANGLE), np.sin(rank * _GOLDEN_ANGLE)]) * _STEP * np.sqrt(rank)
+            spiral = np.array([np.cos(rank * _GOLDEN_ANGLE), -np.sin(rank * _GOLDEN_ANGLE)]) * _STEP * np.sqrt(rank)
             places[title] = tuple(centre + spiral)
     return places
 
 
-def _draw_edges(axes: Any, places: dict[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> None:
-    from matplotlib.collections import LineCollection
-
-    lines = [(places[first], places[second]) for first, second in edges if first in places and second in places]
-    axes.add_collection(LineCollection(lines, colors=_EDGE, linewidths=0.7, alpha=0.6, zorder=1))
-
-
-def _draw_community(axes: Any, number: int, community: DrawnCommunity, places: dict[str, tuple[float, float]]) -> None:
-    """Draw the entities of a community, and its number above them."""
-    points = np.array([places[title] for title in community.titles])
-    color = _COLORS[number % len(_COLORS)]
-    sizes = 24 + 26 * np.sqrt(np.array(community.degrees))
-    axes.scatter(points[:, 0], points[:, 1], s=sizes, c=color, edgecolors="white", linewidths=0.6, zorder=2)
-    top = (points[0, 0], points[:, 1].max() + 1.2)
-    axes.scatter(*top, s=260, c="white", edgecolors=color, linewidths=1.5, zorder=5)
-    axes.text(
-        *top, str(number + 1), fontsize=10, color=color, ha="center", va="center_baseline", weight="bold", zorder=6
-    )
+def _fit(places: _Places, communities: Sequence[DrawnCommunity]) -> tuple[_Places, list[tuple[float, float]]]:
+    """Return the places of the entities and of the numbers above their communities, in pixels."""
+    points = np.array(list(places.values()))
+    above = []
+    for community in communities:
+        own = np.array([places[title] for title in community.titles])
+        above.append((own[0, 0], own[:, 1].min() - _ABOVE))
+    whole = np.concatenate([points, above])
+    low, high = whole.min(axis=0), whole.max(axis=0)
+    room = np.array([_WIDTH - 2 * _MARGIN_X, _HEIGHT - 2 * _MARGIN_Y])
+    scale = (room / np.maximum(high - low, 1.0)).min()
+    shift = np.array([_WIDTH, _HEIGHT]) / 2 - scale * (low + high) / 2
+    pixels = whole * scale + shift
+    found = [(float(x), float(y)) for x, y in pixels]
+    return dict(zip(places, found[: len(points)], strict=True)), found[len(points) :]
 
 
-def _name_entities(axes: Any, communities: Sequence[DrawnCommunity], places: dict[str, tuple[float, float]]) -> None:
-    """Name the first entities of each community where no other name is, and only in characters that the font has."""
-    from matplotlib.patheffects import withStroke
+def _join_edges(places: _Places, edges: Sequence[tuple[str, str]]) -> str:
+    """Return one path of all edges; each starts from the end of the one before, in whole pixels."""
+    path, x, y = [], 0, 0
+    for first, second in edges:
+        if first in places and second in places:
+            (x1, y1), (x2, y2) = ((round(a), round(b)) for a, b in (places[first], places[second]))
+            path.append(f"m{x1 - x} {y1 - y}l{x2 - x1} {y2 - y1}")
+            x, y = x2, y2
+    return "M0 0" + "".join(path).replace(" -", "-")
 
-    style = {"fontsize": 8, "color": _INK, "zorder": 4, "parse_math": False, "textcoords": "offset points"}
-    style["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
+
+def _draw_entities(community: DrawnCommunity, places: _Places, color: str) -> str:
+    circles = []
+    for title, degree in zip(community.titles, community.degrees, strict=True):
+        x, y = places[title]
+        radius = np.sqrt(24 + 26 * np.sqrt(degree)) * 2 / 3
+        circles.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>')
+    return f'<g fill="{color}" stroke="#fff" stroke-width="0.8">{"".join(circles)}</g>'
+
+
+def _name_entities(communities: Sequence[DrawnCommunity], places: _Places) -> Iterator[str]:
+    """Yield the names of the first entities of each community, where no other name is."""
     ranked = [
         community.titles[rank] for rank in range(_N_LABELS) for community in communities if rank < len(community.titles)
     ]
-    taken: list[Any] = []
-    for title in filter(_is_drawable, ranked):
-        for xytext, ha, va in _SIDES:
-            label = axes.annotate(_shorten(title), places[title], xytext=xytext, ha=ha, va=va, **style)
-            box = label.get_window_extent()
-            if _is_inside(axes.bbox, box) and not box.count_overlaps(taken):
+    taken: list[_Box] = []
+    for title in ranked:
+        text, (x, y) = _shorten(title), places[title]
+        for right, anchor, down in _SIDES:
+            box = _box_of(text, x + right, y + down, anchor)
+            if _is_inside(box) and not any(_overlaps(box, other) for other in taken):
                 taken.append(box)
+                yield f'<text x="{x + right:.0f}" y="{y + down:.0f}" text-anchor="{anchor}">{_as_xml(text)}</text>'
                 break
-            label.remove()
 
 
-def _is_inside(whole: Any, box: Any) -> bool:
-    return bool(whole.contains(box.x0, box.y0) and whole.contains(box.x1, box.y1))
+def _box_of(text: str, x: float, y: float, anchor: str) -> _Box:
+    """Return about the room of a text; browsers choose the font."""
+    width = _FONT_SIZE * sum(map(_width_of, text))
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return left, y - _FONT_SIZE, left + width, y + 0.3 * _FONT_SIZE
+
+
+def _width_of(character: str) -> float:
+    if unicodedata.east_asian_width(character) in "WF":
+        return _WIDE
+    return _CAPITAL if character.isupper() else _OTHER
+
+
+def _is_inside(box: _Box) -> bool:
+    left, top, right, bottom = box
+    return left >= 0 and top >= 0 and right <= _WIDTH and bottom <= _HEIGHT
+
+
+def _overlaps(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _shorten(title: str) -> str:
     return title if len(title) <= _MAX_TITLE else title[: _MAX_TITLE - 1] + "\u2026"
 
 
-def _is_drawable(title: str) -> bool:
-    """Whether the font of the picture has every character of a title."""
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    return {ord(character) for character in title} <= get_font(findfont(FontProperties())).get_charmap().keys()
+def _as_xml(text: str) -> str:
+    """Return a text for XML, which has no control characters."""
+    return escape("".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c for c in text), quote=False)
 
 
-def show_png(title: str, png: bytes) -> str:
+def show_svg(title: str, svg: str) -> str:
     """Return markdown that shows a picture."""
-    return f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})"
+    return f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
 
 
 def plot_bars(title: str, bars: list[tuple[str, int]] | list[tuple[str, float]]) -> dg.MarkdownMetadataValue:
@@ -176,4 +195,4 @@ def plot_bars(title: str, bars: list[tuple[str, int]] | list[tuple[str, float]])
         f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="10" y="18" font-weight="bold">{title}</text>{"".join(rows)}</svg>'
     )
-    return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})")
+    return dg.MetadataValue.md(show_svg(title, svg))

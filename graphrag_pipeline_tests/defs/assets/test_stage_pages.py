@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
+from graphrag_pipeline.defs.assets import community_map
 from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities
 from graphrag_pipeline.defs.assets.published import of_snapshot
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
@@ -22,6 +22,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 _HASH = re.compile(r"\b[0-9a-f]{32}\b")
+_SVG = "{http://www.w3.org/2000/svg}"
 _REPR = re.compile(r"None|\[\{|\['|\{'")
 
 
@@ -93,17 +94,44 @@ def test_files_of_a_partition_exist(root: Root) -> None:
 def test_the_picture_is_the_same_each_time_and_its_legend_names_the_entities(root: Root, stage: str) -> None:
     [markdown] = [value for name, value in page(root, stage).items() if name.startswith("picture")]
     assert markdown in page(root, stage).values()
-    found = re.search(r"base64,([^)]*)\)", markdown)
+    found = re.search(r"svg\+xml;base64,([^)]*)\)", markdown)
     assert found and len(found[1]) < 120_000
-    picture = Image.open(io.BytesIO(base64.b64decode(found[1])))
-    assert picture.format == "PNG" and picture.info.keys() <= {"transparency"}
+    drawn = ET.fromstring(base64.b64decode(found[1]).decode())
+    assert len(list(drawn.iter(f"{_SVG}circle"))) > 2
     assert "EBENEZER SCROOGE" in markdown or "SCROOGE" in markdown
 
 
 def test_names_in_any_script_and_a_lone_community_are_drawn() -> None:
-    titles = ("\u5b54\u5b50", "$x^2$ & <b>", "A" * 90)
-    png = draw_communities([DrawnCommunity(titles, (3, 0, 1))], [(titles[0], titles[1]), ("nobody", titles[2])])
-    assert Image.open(io.BytesIO(png)).width > 500
+    titles = ("\u5b54\u5b50", "$x^2$ & <b>", "A" * 90, "a\x00b\ud800")
+    edges = [(titles[0], titles[1]), ("nobody", titles[2]), (titles[2], titles[0])]
+    drawn = ET.fromstring(draw_communities([DrawnCommunity(titles, (3, 0, 1, 1))], edges))
+    assert [text.text for text in drawn.iter(f"{_SVG}text")] == [
+        *("\u5b54\u5b50", "$x^2$ & <b>", "A" * 21 + "\u2026", "a b ", "1")
+    ]
+    [path] = drawn.iter(f"{_SVG}path")
+    assert path.attrib["d"].count("l") == 2, "a line for each pair of drawn titles"
+
+
+def test_entities_lie_inside_the_picture_and_names_do_not_cover_each_other() -> None:
+    communities = [
+        DrawnCommunity(tuple(f"ENTITY {n} OF {c}" for n in range(24)), tuple(range(24, 0, -1))) for c in range(8)
+    ]
+    drawn = ET.fromstring(draw_communities(communities, []))
+    for circle in drawn.iter(f"{_SVG}circle"):
+        x, y, r = (float(circle.attrib[name]) for name in ("cx", "cy", "r"))
+        assert r <= x <= 864 - r and r <= y <= 595 - r
+    names = [text.text for text in drawn.iter(f"{_SVG}text")]
+    assert {f"ENTITY 0 OF {c}" for c in range(8)} < set(names) and len(names) == len(set(names))
+
+
+def test_only_the_heaviest_relationships_are_drawn(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(community_map, "_MAX_EDGES", 2)
+    markdown = page(root, "communities")["picture of the largest communities"]
+    found = re.search(r"base64,([^)]*)\)", markdown)
+    assert found
+    [path] = ET.fromstring(base64.b64decode(found[1]).decode()).iter(f"{_SVG}path")
+    assert path.attrib["d"].count("l") == 2
+    assert re.search(r"The 2 heaviest of \d+ relationships are drawn\.", markdown)
 
 
 @pytest.mark.slow
