@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import render_full_content, strip_citations
 from graphrag_pipeline.defs.assets.stage_contents import StageContents
@@ -45,13 +46,12 @@ class Preview:
 def _highest(rows: pa.Table, *columns: str, n: int = N_ROWS) -> list[dict[str, Any]]:
     """Return the rows with the highest values in some columns; ties as in the table."""
     order = [(column, "descending") for column in columns]
-    ranked = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
-    return ranked.sort_by([*order, ("_row", "ascending")]).slice(0, n).to_pylist()
+    ranked = rows.select(columns).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    first = pc.sort_indices(ranked, [*order, ("_row", "ascending")])[:n]
+    return rows.take(first).to_pylist()
 
 
 def _longest(rows: pa.Table, column: str) -> list[dict[str, Any]]:
-    import pyarrow.compute as pc
-
     return _highest(rows.append_column("_length", pc.utf8_length(rows[column])), "_length")
 
 
@@ -192,19 +192,24 @@ def _entity_merges(contents: StageContents) -> Preview:
 
 def _descriptions(contents: StageContents) -> Preview:
     rows = contents.read("descriptions", ("description_key", "kind", "n_descriptions", "description"))
-    subjects = contents.titles_of("entities", key="description_key") | _ends(contents)
+    first = _highest(rows, "n_descriptions")
+    keys = pa.array([row["description_key"] for row in first], pa.string())
+    subjects = _subjects_of(contents, keys)
     shown = [
         (subjects.get(row["description_key"], ""), row["kind"], row["n_descriptions"], row["description"])
-        for row in _highest(rows, "n_descriptions")
+        for row in first
     ]
     return Preview("most summarized first", ("of", "kind", "texts summarized", "description"), shown, rows.num_rows)
 
 
-def _ends(contents: StageContents) -> dict[str, str]:
-    """Return description key -> both ends of a relationship."""
-    rows = contents.read("relationships", ("description_key", "source", "target"))
-    columns = (rows[name].to_pylist() for name in ("description_key", "source", "target"))
-    return {key: f"{source} \u2013 {target}" for key, source, target in zip(*columns, strict=True)}
+def _subjects_of(contents: StageContents, keys: pa.Array) -> dict[str, str]:
+    """Return description key -> title of the entity, or both ends of the relationship."""
+    subjects = {}
+    for table, columns in (("entities", ("title",)), ("relationships", ("source", "target"))):
+        rows = contents.read(table, ("description_key", *columns))
+        for row in rows.filter(pc.is_in(rows["description_key"], value_set=keys)).to_pylist():
+            subjects[row["description_key"]] = " \u2013 ".join(row[name] for name in columns)
+    return subjects
 
 
 def _communities(contents: StageContents) -> Preview:
