@@ -26,17 +26,14 @@ class WordCounter(Protocol):
     def count_each(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of texts, counted one by one."""
 
-    def is_apart(self, text: str) -> bool:
-        """Return whether a text is not split into words."""
+    def are_apart(self, texts: pa.Array) -> pa.Array:
+        """Return which texts are not split into words, as booleans."""
 
-    def can_cut(self, word: str) -> bool:
-        """Return whether a text may be cut after a word."""
+    def count_alone(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
+        """Return the number of tokens of words at the start of a text, and whether a text may be cut after each."""
 
-    def count_alone(self, words: Sequence[str]) -> list[int]:
-        """Return the number of tokens of words at the start of a text."""
-
-    def count_after_space(self, words: Sequence[str]) -> list[int]:
-        """Return the number of tokens of words with a space before them."""
+    def count_after_space(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
+        """Return the number of tokens of words with a space before them, and whether a text may be cut after each."""
 
 
 def count_many(texts: Sequence[str], counter: WordCounter) -> list[int]:
@@ -62,17 +59,18 @@ def _parts(texts: Sequence[str]) -> Iterator[slice]:
 
 def _sum_words(texts: list[str], counter: WordCounter) -> np.ndarray:
     """Return the number of tokens of each text; a negative number if it is not the sum over the words."""
-    is_apart = np.fromiter(map(counter.is_apart, texts), bool, len(texts))
-    words = pc.split_pattern(pa.array(["" if apart else t for t, apart in zip(texts, is_apart, strict=True)]), " ")
+    whole = pa.array(texts, pa.string())
+    apart = counter.are_apart(whole)
+    is_apart = np.asarray(apart)
+    words = pc.split_pattern(pc.if_else(apart, "", whole) if is_apart.any() else whole, " ")
     bounds = np.asarray(words.offsets).astype(np.int64)
     first, last = bounds[:-1], bounds[1:] - 1
     encoded = words.flatten().dictionary_encode()
     rows, distinct = np.asarray(encoded.indices), encoded.dictionary.to_pylist()
-    can_cut = np.fromiter(map(counter.can_cut, distinct), bool, len(distinct))
-    following = np.array(counter.count_after_space(distinct), dtype=np.int64)
+    following, can_cut = (np.array(found) for found in counter.count_after_space(distinct))
     inner = np.where(can_cut, following, _NO_CUT)
     opening, place = np.unique(rows[first], return_inverse=True)
-    alone = np.array(counter.count_alone([distinct[row] for row in opening.tolist()]), dtype=np.int64)
-    before = np.where(can_cut[opening] | (alone == 0), alone, _NO_CUT)[place]
+    alone, is_cut = (np.array(found) for found in counter.count_alone([distinct[row] for row in opening.tolist()]))
+    before = np.where(is_cut | (alone == 0), alone, _NO_CUT)[place]
     sums = np.add.reduceat(inner[rows], first) - inner[rows[first]] - inner[rows[last]] + following[rows[last]]
     return np.where(is_apart, _NO_CUT, np.where(first == last, alone[place], sums + before))

@@ -20,12 +20,14 @@ import functools
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import tiktoken
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
@@ -36,6 +38,7 @@ MAX_PIECE = 50_000  # characters encoded at once
 MANY_TEXTS = 500
 """Texts from which they are counted together, each distinct word once."""
 MAX_KNOWN_WORDS = 200_000
+_UNKNOWN = -1
 MAX_KNOWN_LENGTH = 32  # characters of a word; longer words are rarely repeated
 
 _BUNDLED = Path(__file__).parents[1] / "bundled" / "tiktoken"
@@ -129,10 +132,14 @@ class _KnownWords(dict[str, int]):
     def __missing__(self, word: str) -> int:
         if not word or word[-1].isspace():
             raise _NoCutError
-        n_tokens = len(self._encode(self._before + word))
+        n_tokens = self.count(word)
         if len(word) <= MAX_KNOWN_LENGTH and len(self) < MAX_KNOWN_WORDS:
             self[word] = n_tokens
         return n_tokens
+
+    def count(self, word: str) -> int:
+        """Return the number of tokens of a word, whether the text may be cut after it or not."""
+        return len(self._encode(self._before + word))
 
 
 class _WordCounter:
@@ -165,21 +172,32 @@ class _WordCounter:
                 counts[text] = self.count(text) if len(text) <= MAX_PIECE else sum(map(self.count, _pieces(text)))
         return [counts[text] for text in texts]
 
-    def is_apart(self, text: str) -> bool:
-        """Return whether a text is not split into words: a very long one, or a table row."""
-        return len(text) > MAX_PIECE or text[:1] == ","
+    def are_apart(self, texts: pa.Array) -> pa.Array:
+        """Return which texts are not split into words: very long ones, and table rows."""
+        import pyarrow.compute as pc
 
-    def can_cut(self, word: str) -> bool:
-        """Return whether a text may be cut after a word, since no token crosses the space behind it."""
-        return bool(word) and not word[-1].isspace()
+        return pc.or_(pc.greater(pc.utf8_length(texts), MAX_PIECE), pc.starts_with(texts, ","))
 
-    def count_alone(self, words: Sequence[str]) -> list[int]:
-        """Return the number of tokens of words that begin a text; of "", 0."""
-        return [self._opening[word] if self.can_cut(word) else len(self._encode(word)) for word in words]
+    def count_alone(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
+        """Return the number of tokens of words that begin a text (of "", 0), and whether a text may be cut after each.
 
-    def count_after_space(self, words: Sequence[str]) -> list[int]:
-        """Return the number of tokens of words, each with the space before it."""
-        return [self._following[word] if self.can_cut(word) else len(self._encode(f" {word}")) for word in words]
+        No token crosses the space behind a word, unless the word is empty or ends in white space.
+        """
+        return _count_words(words, self._opening)
+
+    def count_after_space(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
+        """Return the number of tokens of words, each with the space before it, and whether a text may be cut after."""
+        return _count_words(words, self._following)
+
+
+def _count_words(words: Sequence[str], known: _KnownWords) -> tuple[list[int], list[bool]]:
+    counts, can_cut = list(map(known.get, words, repeat(_UNKNOWN))), [True] * len(words)
+    for i in [i for i, n_tokens in enumerate(counts) if n_tokens == _UNKNOWN]:
+        try:
+            counts[i] = known[words[i]]
+        except _NoCutError:
+            counts[i], can_cut[i] = known.count(words[i]), False
+    return counts, can_cut
 
 
 @functools.cache

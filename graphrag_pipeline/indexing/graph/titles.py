@@ -259,9 +259,10 @@ def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) 
     """Return one row per written form whose normal spelling is not its title; of several reasons the surest one."""
     rows: dict[tuple[str, str], Merge] = {}
     for name, title in titles.items():
-        merge = merges.get(normalize_title(name))
+        own = normalize_title(name)
+        merge = merges.get(own)
         for form in (name, *forms.get(name, ())):
-            reason = _reason(form, name, title, merge)
+            reason = _reason(form, name, own, title, merge)
             if reason is not None:
                 known = rows.get((form, title), reason)
                 rows[form, title] = min(known, reason, key=lambda r: (-r.score, r.rule, r.evidence))
@@ -273,12 +274,16 @@ def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) 
     )
 
 
-def _reason(form: str, name: str, title: str, merge: Merge | None) -> Merge | None:
-    """Return the reason why a form has a title; None if `normalize_title` alone maps the form to the title."""
-    own = normalize_title(form)
-    if own == title:
+def _reason(form: str, name: str, own: str, title: str, merge: Merge | None) -> Merge | None:
+    """Return the reason why a form of a name has a title; None if `normalize_title` alone maps the form to the title.
+
+    Args:
+        own: the normal spelling of the name.
+    """
+    of_form = own if form == name else normalize_title(form)
+    if of_form == title:
         return None
-    reasons: Iterable[Merge | None] = (explain_tie(form, name) if own != normalize_title(name) else None, merge)
+    reasons: Iterable[Merge | None] = (explain_tie(form, name) if of_form != own else None, merge)
     found = [reason for reason in reasons if reason is not None]
     least = min(found, key=lambda reason: reason.score)
-    return Merge(own, title, least.rule, "; ".join(reason.evidence for reason in found), least.score)
+    return Merge(of_form, title, least.rule, "; ".join(reason.evidence for reason in found), least.score)

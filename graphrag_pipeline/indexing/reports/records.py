@@ -163,7 +163,11 @@ def _look_up(keys: pa.ChunkedArray, descriptions: pa.Table) -> pa.Array:
 
 
 def _fold_space(texts: pa.Array) -> pa.Array:
-    return pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, r"\s+", " "))
+    is_uneven = pc.match_substring_regex(texts, r"\s\s|[\t\n\f\r]")  # a tenth of the time of replacing in all texts
+    if pc.any(is_uneven).as_py():
+        folded = pc.replace_substring_regex(texts.filter(is_uneven), r"\s+", " ")
+        texts = pc.replace_with_mask(texts, is_uneven, folded)
+    return pc.utf8_trim_whitespace(texts)
 
 
 def _ranks(values: pa.Array) -> np.ndarray:

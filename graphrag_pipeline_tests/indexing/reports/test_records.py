@@ -28,8 +28,10 @@ def test_claims_belong_to_their_subject_else_to_their_object_else_to_no_entity()
 
 
 def test_white_space_in_descriptions_is_folded():
-    records = read(make_graph({}, {"A": [" One\n\n two. "]}))
-    assert records.entities.record(0).description == "One two."
+    texts = {"A": " One\n\n two. ", "B": "Three four.", "C": "Five  six.", "D": "Seven\teight. ", "E": ""}
+    records = read(make_graph({}, {title: [text] for title, text in texts.items()}))
+    found = {record.fields[0]: record.description for record in map(records.entities.record, range(len(texts)))}
+    assert found == {"A": "One two.", "B": "Three four.", "C": "Five six.", "D": "Seven eight.", "E": ""}
 
 
 def test_each_record_is_counted_once():
