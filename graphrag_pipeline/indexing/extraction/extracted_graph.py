@@ -41,7 +41,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_com
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
-from graphrag_pipeline.indexing.extraction.names.forms.species import join_species
+from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.japanese import find_japanese_names
 from graphrag_pipeline.indexing.extraction.names.lines import split_lines
@@ -54,9 +54,9 @@ from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_ad
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
     type_names,
-    type_terms,
     vote_types,
 )
+from graphrag_pipeline.indexing.extraction.names.types.term_types import type_terms
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON, UNKNOWN, type_by_words
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
@@ -191,6 +191,7 @@ def _name_things(
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
         types = _type_addressed(names, language) | {act.form: CONCEPT for act in acts}
+        types |= {name.form: CONCEPT for name in names if is_english and is_species(name.form)}
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
     acronyms |= find_acronyms(names, text)

@@ -92,7 +92,7 @@ def test_sentence_in_which_two_meet_makes_entities_and_a_relationship() -> None:
         ("The peace ended World War I. World War II began in 1939.",
          {"World War I": "EVENT", "World War II": "EVENT"}),
         ("The old hotel was run by Hank Scorpio. Later Scorpio hired Homer Simpson. We saw Homer at work.",
-         {"Hank Scorpio": "UNKNOWN", "Homer Simpson": "UNKNOWN"}),
+         {"Hank Scorpio": "PERSON", "Homer Simpson": "UNKNOWN"}),
         ("Dr. Anna Schmidt sprach mit der Presse, und das war nicht gut. Später kam Herr Schmidt aus Berlin.",
          {"Anna Schmidt": "PERSON", "Herr Schmidt": "PERSON", "Berlin": "GEO"}),
         ("The spouse of Mr. Paul Jones left in April. In the bank, April Jones saw Jones & Sons Ltd fail.",
@@ -145,8 +145,8 @@ def test_a_title_that_is_a_name_is_the_subject_of_the_document() -> None:
 
 
 def test_a_title_is_found_where_capitals_would_not_find_it() -> None:
-    text = "Lilli's Marriage is a silent film. It is said that chamomile helps."
-    assert [row[1] for row in titled("Lilli's Marriage", text)] == ["Lilli's Marriage", None]
+    text = "Tholvi's Marriage is a silent film. It is said that chamomile helps."
+    assert [row[1] for row in titled("Tholvi's Marriage", text)] == ["Tholvi's Marriage", None]
     assert [row[1] for row in titled("Chamomile", text)] == ["chamomile", None]
 
 

@@ -9,15 +9,18 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     HONORIFICS,
+    LEGAL_SUFFIXES,
     LONERS,
     NOBLE,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     PLACE_HEADS,
     PLACE_TAILS,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.phrases import PhrasePiece
 
+_FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
 
 
@@ -32,6 +35,27 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False
     return first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
+
+
+def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
+    """Whether "of" after the name of a firm or people leads to its place: "Reays of Wigton", "SMS Group of Linz".
+
+    A name that begins with a common noun goes on: "Isle of Man", "Ghost of Christmas Past".
+    """
+    if connector.key != "OF" or any(piece.is_connector for piece in (*run, *following)):
+        return False
+    if any(_is_word(piece.key) for piece in following):
+        return False
+    first, last = run[0], run[-1]
+    if len(run) == 1:
+        is_title = first.key in _NOT_IN_PERSONS | GIVEN_NAMES
+        return (
+            not is_title
+            and first.text.istitle()
+            and not _is_word(first.key)
+            and not _is_word(first.key.removesuffix("S"))
+        )
+    return last.key in _FIRM_TAILS
 
 
 def _is_word(key: str) -> bool:

@@ -8,6 +8,8 @@ Add here: a word that real text shows to be missing. Keep out: rules (`finder.py
 
 from __future__ import annotations
 
+from graphrag_pipeline.indexing.extraction.names.given_names import load_given_names
+
 
 def words(text: str) -> frozenset[str]:
     return frozenset(text.upper().split())
@@ -211,7 +213,7 @@ labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plu
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
 securities mutual library reserve brothers bros sons alliance coalition consortium forum infirmary hospice inspectorate
 directorate secretariat ombudsman ambulance shipping refrigeration haulage shipyard shipyards partnership consultancy
-cooperative cooperatives co-operative co-operatives co-op coop
+cooperative cooperatives co-operative co-operatives co-op coop navy army conservancy coastguard constabulary
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")
@@ -256,6 +258,7 @@ street road lane avenue square boulevard drive town city village county province
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
+building pavilion annexe arcade weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
 plains highway heights allotments
 """)
@@ -278,97 +281,8 @@ EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massac
 STORMS = words("storm hurricane typhoon cyclone")  # before a name
 EVENTS = words("christmas easter ramadan thanksgiving halloween hanukkah diwali olympics")
 
-GIVEN_NAMES = words("""
-aaron abdul abdullah abigail abraham ada adam adolf adrian agnes ahmed aidan akira alan albert alberto alec alejandro
-alessandro alex alexander alexandra alexei alexis alfred ali alice alison allan allen amanda amelia amir amy ana
-anastasia andre andrea andreas andrei andrew andy angela angelina anita ann anna anne annie anthony antoine anton
-antonio april archie ariel arnold arthur ashley audrey august barack barbara barry beatrice belinda belle ben benedict
-benjamin bernard bernie bertha beth betty beverly bill billy bob bobby boris brad bradley brandon brenda brendan brett
-brian bridget bruce bruno bryan caleb calvin camille carl carla carlo carlos carmen carol caroline carolyn catherine
-cecil cecilia celia charles charlie charlotte cheryl chloe chris christian christina christine christopher claire
-clara clarence claude claudia clive colin connie connor craig cristina cynthia daisy dan daniel daniela danny david
-dawn dean deborah debra denis denise dennis derek diana diane dick diego dmitri dolores dominic don donald donna dora
-doris dorothy douglas duncan dylan earl ebenezer eddie edgar edith edmund eduardo edward edwin eileen elaine eleanor
-elena eli elias elijah elizabeth ella ellen ellie elsie emil emilia emily emma emmanuel enrique eric erica erik ernest
-ernst esther ethan eugene eva evan eve evelyn fan fanny fatima felix ferdinand fernando fiona florence frances
-francesca francesco francis francisco francois frank franz fred freddie frederick friedrich gabriel gareth gary gavin
-gene geoffrey george gerald gerard giovanni giulia giuseppe gladys glen glenn gloria gordon grace graham greg gregory
-guillaume gustav guy hannah hans harold harriet harry harvey hassan heather hector heidi heinrich helen helena helmut
-henri henry herbert herman hilary hillary hiroshi holly howard hubert hugh hugo hussein ian ibrahim igor ingrid irene
-iris irving isaac isabel isabella ivan jack jackie jackson jacob jacqueline jacques jaime jake james jamie jan jane
-janet janice jared jason javier jay jean jeff jeffrey jennifer jenny jeremy jerome jerry jesse jessica jesus jill jim
-jimmy joan joanna joe joel johann johannes john johnny jon jonas jonathan jordan jorge jose josef joseph joshua josé
-joyce juan juan judith judy julia julian julie juliet julius jun june justin karen karl kate katherine kathleen
-kathryn katie keith kelly ken kenneth kevin kim klaus kurt kyle larry laura lauren laurence laurie lawrence leah lee
-leo leon leonard leonardo leslie lewis liam lillian lily linda lionel lisa liz lloyd lois lorenzo louis louisa louise
-lucas lucia lucy luigi luis luke lydia lynn mabel madeleine manuel marc marcel marco marcus margaret maria marian
-marie marilyn mario marion marjorie mark marlene martha martin marvin mary mathew matilda matt matteo matthew maureen
-maurice max maxim megan melanie melissa michael michel michelle miguel mike mikhail milan mildred miles milton miriam
-mohamed mohammad mohammed moira molly monica morgan moses muhammad muriel nadia nancy naomi natalia natalie natasha
-nathan nathaniel neil nelson nicholas nick nicola nicolas nicole nigel nikita nikolai nina noah noel nora norma norman
-oleg olga oliver olivia omar oscar oswald otto owen pablo pamela paola paolo patricia patrick paul paula pauline pedro
-peggy penelope percy peter phil philip philippe phillip phoebe pierre priscilla rachel ralph ramon raymond rebecca
-reginald rené ricardo richard rick robert roberto robin rodney roger roland ron ronald rosa rose rosemary ross roy
-ruby rudolf rupert russell ruth ryan sabrina sally salvador sam samantha samuel sandra sara sarah scott sean sebastian
-serge sergei sergey seth shane sharon sheila shirley sidney sigmund silvia simon simone sofia sonia sophia sophie
-stanley stefan stella stephanie stephen steve steven stewart stuart susan suzanne sven sylvia tamara tania tanya tara
-tatiana ted terence teresa terry thelma theodore theresa thomas tim timothy tina toby todd tom tommy tony tracy trevor
-ursula valerie vanessa vera veronica victor victoria vincent viola violet virginia vivian vladimir walter wanda warren
-wayne wendy werner wilfred wilhelm will willem william willie winston wolfgang xavier yasmin yolanda yuri yusuf yvonne
-zachary zoe
-aisha alessandra alain amina anders anja antonia ayesha birgit björn bruna camilla chiara claudio daniele davide
-dieter dmitry elif emre enzo fabio farid fatma federico gabriela georges giacomo giorgia gunnar günter hamid henrik
-horst ingeborg irina ismail jacopo jürgen kamala karim katarzyna kristalina krzysztof lars laszlo leila lena ludwig luca
-luiz magdalena maja mariana mario marta matthias mehmet mette michał mustafa nadine niels noor olaf ola pavel petra
-pilar piotr rafael rania reinhard roberta rohan rosario sergio serena silvio simona sunita sven tamar teodoro thierry
-ulrich ursula vikram vittorio volodymyr woodrow yukio yoko yves
-adriana agata ahmad aksel alasdair alessia alfonso alistair amara ambrose amelie amit anatoly angus anika anil ansel
-antonella archibald arjun arturo arvid asif astrid augusta aurelia axel balthasar barnaby bartholomew beatrix benedikt
-bettina bronwyn caitlin callum carlotta casimir cedric chidi clarissa clemens cordelia cormac cornelia cosima cyril
-dafydd dagmar darius deepak deirdre desmond diarmuid dietrich dinesh dirk dmitriy eamon eberhard edvard edwina eileen
-einar eirik elias elspeth emeka enid ester esmeralda etienne eustace evangeline ewan ezra farah fergus filip finnegan
-franziska freya friederike fritz fyodor gerda gerhard germaine gilbert giorgos goran gottfried greta gretchen gudrun
-guido gwendolyn hamish hanna hannelore harald haruki hedwig heike hendrik henrietta henrike hermann hermione hildegard
-hortensia hortense humphrey ignatius ilse imelda imogen inga ingmar iqbal isidore isolde ivana ivar ivo jakob jamal
-jarek jasper jelena jens jocelyn joost jorgen josephine joao juergen kaspar kaveh kenji khalid kieran kirsten klara
-konrad konstantin kristin kristina kwame lakshmi leif lennart leonie leopold liesel linus livia lorna lothar lottie
-lucinda lucius ludovic magda magnus malcolm manfred manoj marcin margarethe margarita margit margot marguerite
-marianne mariusz marlies matteus mattias maud maximilian meera mehdi melchior mercedes mikael milena minna mirjam
-mohan monika morag mordecai myrtle nasreen natasja nehemiah niamh nikhil nikolaus nils obadiah octavia odette olivier
-olwen oskar ottilie padraig pascal patrice perdita petr piers pieter priya quentin rafaela raj rajesh ravi rebekka
-reinhold rhiannon roald rodrigo rosalind rosamund ruben rufus rupert sanjay saskia seamus severin shabana shirin
-sibyl siegfried sigrid silas sinead siobhan soren stanislav stefano sunil susanna svetlana tadeusz takeshi tamsin
-tariq thaddeus theodora theodor thorsten tobias torsten tristan tuomas ulrike umberto uwe vaclav valentina vasily
-viktor violetta walther wilhelmina wladyslaw wolfram yannick yevgeny yuki zainab zdenek zofia
-""")
-
-# Given names of women only, in all languages.
-FEMALE_GIVEN_NAMES = words("""
-abigail ada agnes aisha alessandra alexandra alice alison amanda amelia amina amy ana anastasia angela angelina anita
-anja anna anne annie antonia ashley audrey ayesha barbara beatrice belinda belle bertha beth betty beverly birgit
-brenda bridget bruna camilla carla carmen carol caroline carolyn catherine cecilia celia cheryl chiara chloe christina
-christine claire clara claudia connie cristina cynthia daisy daniela dawn deborah debra denise diana diane dolores
-donna dora doris dorothy edith eileen elaine eleanor elena elif elizabeth ella ellen ellie elsie emilia emily emma
-erica esther eva eve fanny fatima fatma fiona florence francesca gabriela giorgia giulia gladys gloria grace hannah
-harriet heather heidi helen helena hillary holly ingeborg ingrid irene irina iris isabel isabella jacqueline jane
-janet janice jennifer jenny jessica jill joan joanna joyce judith judy julia julie juliet kamala karen katarzyna kate
-katherine kathleen kathryn katie kristalina laura leah leila lena lillian lily linda lisa liz lois louisa louise lucia
-lucy lydia mabel madeleine magdalena maja margaret maria mariana marie marilyn marjorie marlene marta martha mary
-matilda maureen megan melanie melissa mette michelle mildred miriam moira molly monica nadia nadine nancy naomi
-natalia natalie natasha nicole nina noor nora norma olga olivia pamela paola patricia paula peggy penelope petra
-phoebe pilar priscilla rachel rania rebecca roberta rosa rose rosemary ruby ruth sabrina sally samantha sandra sara
-sarah serena sharon sheila silvia simona sofia sonia sophia sophie stella stephanie sunita susan suzanne sylvia tamara
-tania tanya tara tatiana teresa thelma theresa tina tracy ursula valerie vanessa vera veronica victoria viola violet
-virginia wanda wendy yasmin yoko yolanda yvonne zoe
-adriana agata alessia amara amelie anika antonella astrid augusta aurelia beatrix bettina bronwyn caitlin carlotta
-clarissa cordelia cornelia cosima dagmar deirdre edwina eileen elspeth enid ester esmeralda evangeline farah franziska
-freya friederike gerda germaine greta gretchen gudrun gwendolyn hanna hannelore hedwig heike henrietta henrike hermione
-hildegard hortensia hortense ilse imelda imogen inga isolde ivana jelena jocelyn josephine kirsten klara kristin
-kristina lakshmi leonie liesel livia lorna lottie lucinda magda margarethe margarita margit margot marguerite marianne
-marlies maud meera mercedes milena minna mirjam morag myrtle nasreen natasja niamh octavia odette olwen ottilie perdita
-priya rafaela rebekka rhiannon rosalind rosamund saskia shabana shirin sibyl sigrid sinead siobhan susanna svetlana
-tamsin theodora ulrike valentina violetta wilhelmina zainab zofia
-""")
+FEMALE_GIVEN_NAMES, GIVEN_NAMES = load_given_names()
+"""Given names of women only, in all languages, and all given names."""
 
 # Suffixes of adverbs and participles that open sentences ("Suddenly Scrooge ..."); given names are excepted.
 OPENER_SUFFIXES = ("LY", "ING", "ED")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.affiliations import ends_person
+from graphrag_pipeline.indexing.extraction.names.affiliations import ends_firm, ends_person
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
@@ -45,12 +45,14 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
+    RANKS,
     SEASONS,
     STOPWORDS,
     UNITS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_kinds, is_also_a_word, join_slashes
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
@@ -130,6 +132,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             is_cut = bool(run) and (
                 splits_after_person(run, piece, following)
                 or ends_person(run, piece, following)
+                or ends_firm(run, piece, following)
                 or _splits_list(run, piece, following, evidence)
             )
         else:
@@ -222,7 +225,8 @@ def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
     is_saint = run[0].key in _SAINTS
     is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
-    return is_office or is_kept or (is_saint and last in BUILDINGS)
+    is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
+    return is_office or is_kept or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
 
 
 def _trim(
@@ -239,7 +243,7 @@ def _trim(
 
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
     first = pieces[0]
-    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1):
+    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1) or _opens_with_role(pieces):
         return True
     if len(pieces) > 2 and first.key in OF_OPENERS | UNITS and pieces[1].key == "OF":
         return True
@@ -251,6 +255,16 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key)
+
+
+def _opens_with_role(pieces: list[PhrasePiece]) -> bool:
+    """Whether common words before a person say what she is: "Enterprise Minister Roisin Kerrigan"."""
+    place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
+    if not 0 < place < len(pieces) - 1 or pieces[0].key in HONORIFICS | RANKS or pieces[0].key in GIVEN_NAMES:
+        return False
+    before = pieces[:place]
+    is_role = before[-1].key in HONORIFICS or kind_of(before[-1].key.lower()) == PERSON_NOUN
+    return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
 
 
 def is_place(key: str) -> bool:

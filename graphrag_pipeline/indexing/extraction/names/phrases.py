@@ -65,7 +65,7 @@ _CONNECTOR = (
 )
 _PHRASE = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"
-    rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
+    rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}})|(?:al|el|ad|ar|as|an|ud)-(?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
 )
 _ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
 _NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"

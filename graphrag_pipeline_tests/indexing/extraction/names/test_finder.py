@@ -183,3 +183,18 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
     found = names_in(text)
     assert found[-5:] == ["JSON", "Raspberry Pi", "Gull Point", "Department for Transport", "Isbjorn"]
     assert "Motion" not in found and "Vote" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It went to Reays of Wigton and to SMS Group of Linz.", ["Reays", "Wigton", "SMS Group", "Linz"]),
+        ("They saw the Isle of Man and the Ghost of Christmas Past.", ["Isle of Man", "Ghost of Christmas Past"]),
+        ("Then Enterprise Minister Roisin Kerrigan and Council Member Raul Escamilla left.",
+         ["Minister Roisin Kerrigan", "Raul Escamilla"]),
+        ("It was up since St Cuthbert's Sixth Form closed.", ["St Cuthbert's Sixth Form"]),
+        ("They met Rashid al-Din at Karum.", ["Rashid al-Din", "Karum"]),
+    ],
+)  # fmt: skip
+def test_firms_end_before_their_place_and_persons_begin_after_their_role(text: str, expected: list[str]) -> None:
+    assert names_in(text) == expected

@@ -23,7 +23,7 @@ thoughts sense feeling feelings hope fear fears wish joy pleasure delight grief 
 world situation manner degree use effort attempt chance turn step steps sight sound sounds noise silence light
 darkness shadow shadows air subject question questions answer answers example examples term terms height width
 distance top bottom front edge corner inside outside direction work works job business affair affairs trade home house
-room street town city village country bed chair table uses role roles career film films movie song songs album book
+room street town city village country bed chair table uses role cent roles career film films movie song songs album book
 books story stories chapter page paper article
 """)
 # General words of every prose that explains: not a term alone, but may be the head of one ("side effect").

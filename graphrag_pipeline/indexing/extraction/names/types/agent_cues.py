@@ -103,7 +103,7 @@ timber tours toys trading training transport travel tv utilities vehicles vets w
 """Last words of the names of firms and charities; the words around must show that the name acts."""
 _ROOMS = words("chamber room hall theatre auditorium gallery library ballroom lounge")
 _SURNAMES = words("mills land link power farm care books bakers builders estate estates")
-_SIDES = words(
+SIDES = words(
     "new great greater upper lower central inner outer old north south east west northern southern eastern western"
 )
 
@@ -178,7 +178,7 @@ def may_be_firm(form: str) -> bool:
 def _is_region_body(parts: Sequence[str]) -> bool:
     """Whether a common word describes a place, which bodies of that place are named by: "Natural England"."""
     first = parts[0]
-    is_side = first in _SIDES or first in LONERS
+    is_side = first in SIDES or first in LONERS
     return (
         len(parts) == 2
         and parts[1] in load_places()

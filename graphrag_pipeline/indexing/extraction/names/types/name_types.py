@@ -19,7 +19,6 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
-    BODIES,
     BUILDINGS,
     GIVEN_NAMES,
     HONORIFICS,
@@ -33,25 +32,26 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
-    find_lower_words,
     is_code,
     is_common_noun,
-    is_term,
-    read_term_uses,
 )
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     AGENT,
     FIRM,
+    SIDES,
     is_given_firm,
     is_room,
     may_be_firm,
     read_agent_cues,
 )
 from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
+from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
+from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
     CONCEPT,
@@ -100,6 +100,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
             cues[form].update(read_agent_cues(text, name))
             if is_english:
                 cues[form].update(read_trade_cues(text, name))
+                cues[form].update(read_kind_cues(text, name))
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1
@@ -127,44 +128,12 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
-    return types | _type_by_company(names, types, text)
-
-
-def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[str, str], text: str) -> dict[str, str]:
-    """Return the types with CONCEPT for each name of type UNKNOWN that is a term.
-
-    In a document whose names are mostly terms, every name without evidence is one.
-
-    Args:
-        names: every occurrence of a name in the document.
-        types: type by canonical form.
-        links: canonical form of each written form.
-    """
-    names = list(names)
-    counts: Counter[str] = Counter()
-    uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    # Minutes name the same persons again and again, and are no story.
-    attendees = choose_attendees({name.form for name in names}, find_attendees(text))
-    others = [name for name in names if name.form not in attendees]
-    n_persons = sum(types[links[name.form]] == PERSON for name in others)
-    is_story = n_persons >= _MIN_PERSONS * len(others)
-    for name in names:
-        form = links[name.form]
-        if types[form] == UNKNOWN:
-            counts[form] += 1
-            uses[form].update(read_term_uses(text, name))
-    lower = find_lower_words(text) if counts else set()
-    titled = {form for form in counts if form.istitle() and form.upper() in OFFICES | BODIES}
-    terms = {
-        form
-        for form, n in counts.items()
-        if form not in titled and (is_code(form) or (not is_story and is_term(form, n, uses[form], lower)))
-    }
-    n_terms = sum(counts[form] for form in terms) + sum(types[links[name.form]] == CONCEPT for name in others)
-    is_technical = n_terms >= _MIN_TERM_SHARE * len(others)
-    typed = dict(types) | dict.fromkeys(counts if is_technical else terms, CONCEPT)
-    bodies = {form: ORGANIZATION for form in types if form.istitle() and form.upper() in BODIES}
-    return typed | bodies | {form: PERSON for form in counts if form.istitle() and form.upper() in OFFICES}
+    types |= _type_by_company(names, types, text)
+    if is_english and not find_terms(names, types, {form: form for form in types}, text)[1]:
+        terms, _ = find_terms(names, types, {form: form for form in types}, text)
+        types |= type_by_signs(names, types, terms, text, attendees)
+        types |= _type_by_company(names, types, text)
+    return types
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -347,13 +316,28 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) ->
     return ORGANIZATION if is_news and not cues["describes"] else CONCEPT
 
 
+def _is_national_body(words: list[str], form: str) -> bool:
+    """Whether a name ends with a country or a capital, and begins with no side, person or place: "IDA Ireland"."""
+    if len(words) < 2 or words[-1] not in load_places() or " ".join(words) in load_places() or "OF" in words:
+        return False
+    first = form.split()[0]
+    if words[0] in LONERS | PLACE_HEADS | SIDES | HONORIFICS or (words[0] in GIVEN_NAMES and not first.isupper()):
+        return False
+    return not any(word in load_places() for word in words[:-1])
+
+
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
     if cues["vessel"]:
         return CONCEPT
+    n_roles = cues["person role"] + cues["organization role"] + cues["place role"] + cues[PERSON]
+    if cues[OF_THING] + cues[OF_EVENT] > n_roles and title not in load_places():
+        return CONCEPT if cues[OF_THING] >= cues[OF_EVENT] else EVENT
     if cues["place role"]:
         return GEO
+    if _is_national_body(words, form):
+        return ORGANIZATION
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
     if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES and len(words) > 1:
@@ -364,6 +348,10 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION
     if cues["describes"] == n_names and not cues[PERSON] and len(words) == 1 and words[0] in GIVEN_NAMES:
         return CONCEPT  # "the Allan deviation"
+    n_body = cues[ORGANIZATION] + cues["organization role"]
+    n_person = cues[PERSON] + cues["person role"]
+    if len(words) == 1 and n_body > n_person and 2 * n_body >= n_names and title in GIVEN_NAMES:
+        return ORGANIZATION  # "an analyst at Davy"
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim

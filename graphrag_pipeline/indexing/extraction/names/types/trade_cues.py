@@ -48,7 +48,8 @@ _TRADES = (
 )
 _PLURAL_VERBS = r"(?:have|are|were|want|use|offer|charge|make|supply|sell|host|own|run|insist|do\s?n[o'’]t|do\snot)"
 _SERVICES = (
-    r"(?:host|supply|run|own|make|insure|audit|manage|clean|service|maintain|provide|sell|deliver|publish|print)s?"
+    r"(?:host|supply|run|own|operate|make|insure|audit|manage|clean|service|maintain|provide|sell|deliver|publish"
+    r"|print)s?"
 )
 
 _BEFORE_FIRM = tuple(
@@ -154,7 +155,7 @@ _PAID = regex.compile(rf",?\s+(?:{_MONEY})")
 _ACTS = regex.compile(
     r",?\s+(?:(?:has|had|have)\s+(?:not\s+|also\s+|already\s+|just\s+|once\s+|again\s+)?(?!been\b|become\b|an?\b|the\b|no\b|to\b)\p{Ll}{3,}"
     r"|(?:has|had)\s+no\s|(?:would|will|could|can|might|should)\s+(?:not\s+)?(?!be\b|have\b|close\b|open\b|fall\b|rise\b|remain\b|stay\b)\p{Ll}{2,}"
-    r"|(?:came|sent|took|won|lost|gave|left|wrote|thought|held|kept|let|set|\p{Ll}{2,}(?<!ne|fe|spe)ed)\b)"
+    r"|(?:came|sent|took|won|lost|gave|left|wrote|thought|held|kept|let|set|(?<!,\s+)\p{Ll}{2,}(?<!ne|fe|spe)ed)\b)"
 )
 _THINGS_BY = regex.compile(
     r"\b(?!(?:talk|reports?|paper|book|letter|motion|speech|proposal|amendment|performance|presentation|visit|survey|remarks?"

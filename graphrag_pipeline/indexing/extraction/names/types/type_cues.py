@@ -48,6 +48,7 @@ _ROAD = regex.compile(r"[ABM]\d{1,4}")
 _ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
+_UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
 _TOWARDS = words("at to into from towards")
 # Before "from" and a place, as are plurals ("visitors"); "software from X" says nothing of a place.
 _MOTION = words("""
@@ -113,7 +114,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
             return
         elif key in PLACE_ROLES and "," not in between:
             yield "place role"
-        elif key in PERSON_ROLES and "of" not in between:
+        elif key in PERSON_ROLES and "of" not in between and not ("," in between and key in _UNSURE_ROLES):
             yield "person role"
         elif key in ORGANIZATION_ROLES and "of" not in between:
             yield "organization role"

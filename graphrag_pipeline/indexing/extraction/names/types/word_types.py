@@ -38,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
@@ -162,7 +163,9 @@ def _is_event(words: list[str]) -> bool:
     if len(words) < 2:
         return False
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
-    is_storm = words[0] in STORMS and len(words) == 2 and not is_common_word(words[1])
+    is_storm = (
+        words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))
+    )
     return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
 
 

@@ -27,7 +27,7 @@ def link(*forms: str, text: str = "", **types: str) -> dict[str, str]:
         ),
         (["Mrs. Cratchit", "Belinda Cratchit"], {"Mrs. Cratchit", "Belinda Cratchit"}),
         (["Helga Strand", "Ms Strand"], {"Helga Strand"}),
-        (["Helga Strand", "Mr Helga Strand", "Ms Strand"], {"Helga Strand", "Ms Strand"}),
+        (["Tolvi Strand", "Mr Tolvi Strand", "Ms Strand"], {"Tolvi Strand", "Ms Strand"}),
         (["Mrs Jean Tulloch", "Mrs Tulloch"], {"Jean Tulloch"}),
         (["Mrs Jean Tulloch", "Jean Tulloch", "Mrs Tulloch"], {"Jean Tulloch"}),
         (["Meisl", "Vesely and Meisl", "VESELY AND MEISL"], {"Meisl", "Vesely and Meisl"}),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from graphrag_pipeline.indexing.extraction.names.forms.species import join_species
+from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
 
@@ -18,3 +18,9 @@ def test_the_two_words_of_a_species_are_one_name() -> None:
 def test_words_of_english_are_no_species() -> None:
     text = "Venus is bright. Columbus sails. Atlas maps of Africa serves us."
     assert join_species([], text, [0]) == []
+
+
+def test_a_species_in_brackets_may_have_an_epithet_that_is_a_word() -> None:
+    text = "We mapped eelgrass (Zostera marina) and boats (Marina view)."
+    assert [name.form for name in join_species([], text, [0])] == ["Zostera marina"]
+    assert is_species("Zostera marina") and not is_species("Marina view")

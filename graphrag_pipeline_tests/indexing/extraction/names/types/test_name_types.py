@@ -5,9 +5,9 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
     type_names,
-    type_terms,
     vote_types,
 )
+from graphrag_pipeline.indexing.extraction.names.types.term_types import type_terms
 from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by_words
 
 

@@ -1,0 +1,151 @@
+"""Cues of a name's type from the common noun beside it: "the opposition party X", "X, the utility,", "X is a grease".
+
+The noun is the head of an apposition, of a predicate, or of a group that the name describes. `kind_nouns.py` says what
+it names, so that one rule serves every noun of a kind.
+
+Keep out: lists of names after a noun (`kind_lists.py`), verbs (`agent_cues.py`, `trade_cues.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
+    BODY_NOUN,
+    EVENT_NOUN,
+    PERSON_NOUN,
+    PLACE_NOUN,
+    THING_NOUN,
+    kind_of,
+    kind_of_plural,
+)
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+
+OF_PERSON, OF_BODY, OF_PLACE, OF_THING, OF_EVENT = "person role", "organization role", "place role", "thing", "event"
+_CUES = {
+    PERSON_NOUN: OF_PERSON,
+    BODY_NOUN: OF_BODY,
+    PLACE_NOUN: OF_PLACE,
+    THING_NOUN: OF_THING,
+    EVENT_NOUN: OF_EVENT,
+}
+_ARTICLE = r"(?:an?|the|both|all|its|our|their|his|her|my|one\sof\sthe|\p{Lu}[\p{L}]+(?:['’]s|s['’]))"
+_MODIFIERS = (
+    r"(?:(?!(?:where|which|who|whose|when|while|and|but|or|as|if|is|was|her|his|their)\s)"
+    r"(?:\p{Lu}\p{L}+|[\p{Ll}\d][\p{L}\d]*(?:-\p{L}+)*|\d+)(?:['’]s)?\s+){0,4}?"
+)
+_NOUN = r"(?P<noun>\p{Ll}{3,}(?:-\p{Ll}+)*)"
+_ENDS = (
+    r"(?=\s*[,.;:)]|\s+(?:of|in|at|for|from|to|with|near|on|behind|since|who|that|which|whose|where|based|made|founded|run"
+    r"|called|built|owned|known|caused|used|named|by|led)\b|\s*$|\s*\n)"
+)
+_APPOSED_AFTER = regex.compile(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
+_APPOSED_WITH_ARTICLE = regex.compile(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
+_IS_A = regex.compile(rf",?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}{_ENDS}")
+_BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
+_CALLED = regex.compile(
+    r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,})(?:,|\s+(?:of\s+\p{L}+\s+)?(?:which|that|who)\s+(?:is|was|are|were))?"
+    r"\s+(?:called|named|known\sas|styled|christened|codenamed)\s+(?:the\s+)?[\"“'‘]?$"
+)
+_DETERMINER = regex.compile(
+    rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Oo]ur|[Ii]ts|[Tt]heir|former|new)\s+(?:[\p{{L}}-]+\s+){{0,3}}$"
+)
+_DESCRIBED = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})\b(?![\p{L}'’-])(?!\s+(?:of|in)\s+\p{Ll})")
+_THE = regex.compile(r"\b(?:[Tt]he|[Aa]|[Aa]n|[Tt]his|[Ii]ts|[Oo]ur|[Tt]heir)\s+(?:\p{Ll}+\s+)?$")
+_WHO = regex.compile(
+    r",\s+(?:who|whom)\s+"
+    r"(?!(?:now\s+)?(?:have|are|were|supply|make|run|own|sell|provide|host|clean|maintain)\b)"
+)
+_LOOK_BACK = 60
+_OF_NAMED = frozenset({BODY_NOUN, EVENT_NOUN})
+_MODIFIED_PLACES = frozenset(
+    [
+        "campus",
+        "area",
+        "region",
+        "district",
+        "valley",
+        "estuary",
+        "peninsula",
+        "coast",
+        "plain",
+        "plateau",
+        "shore",
+        "reservoir",
+        "quarry",
+        "archipelago",
+    ]
+)
+_NOT_BEFORE = frozenset(
+    {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
+)
+_SMALL = frozenset({"who", "which", "that", "whose", "where"})
+
+
+def read_kind_cues(text: str, name: Name) -> Iterator[str]:
+    """Yield the cues of the nouns beside a name: a role of a person, body or place, `OF_THING` or `OF_EVENT`."""
+    following = text[name.end : name.end + 3]
+    if following[:1] == "," or following[:2] == " (":
+        kind = _read_apposition(text, name)
+        if kind:
+            yield _CUES[kind]
+        if following[:1] == "," and _WHO.match(text, name.end):
+            yield OF_PERSON
+    elif following[:1].isspace() and following[1:2].islower():
+        kind = _read_noun(_IS_A.match(text, name.end))
+        if kind:
+            yield _CUES[kind]
+        kind = _read_described(text, name)
+        if kind:
+            yield _CUES[kind]
+    before = text[max(name.start - _LOOK_BACK, 0) : name.start]
+    kind = _read_before(before, text, name)
+    if kind:
+        yield _CUES[kind]
+
+
+def _read_noun(match: regex.Match[str] | None) -> str | None:
+    return kind_of(match["noun"]) if match else None
+
+
+def _read_apposition(text: str, name: Name) -> str | None:
+    """Return the kind of the noun of an apposition: ", the activist fund that", ", head of engineering,"."""
+    match = _APPOSED_AFTER.match(text, name.end)
+    if match is None or match["noun"] in _SMALL:
+        return None
+    kind = kind_of(match["noun"]) or kind_of_plural(match["noun"])
+    has_article = _APPOSED_WITH_ARTICLE.match(text, name.end) is not None
+    if not has_article and kind != PERSON_NOUN and not (kind == BODY_NOUN and match["noun"].endswith("s")):
+        return None  # ", steel and timber": the next item of a list
+    return kind
+
+
+def _read_described(text: str, name: Name) -> str | None:
+    """Return the kind of a body, place or event that a name describes: "the Siptu union", "the Kellbeck campus"."""
+    match = _DESCRIBED.match(text, name.end)
+    kind = kind_of(match["noun"]) if match else None
+    if kind == PLACE_NOUN:
+        return kind if match["noun"] in _MODIFIED_PLACES else None
+    return kind if kind in _OF_NAMED and _THE.search(text, max(name.start - 24, 0), name.start) else None
+
+
+def _read_before(before: str, text: str, name: Name) -> str | None:
+    """Return the kind of the noun before a name: "the notary Marino Bon", "a tug called Titan", "our host, Hexa,"."""
+    if not before or not (before[-1].isspace() or before[-1] in "\"“'‘"):
+        return None
+    called = _CALLED.search(before)
+    if called:
+        return kind_of(called["noun"])
+    match = _BEFORE.search(before)
+    if match is None or match["noun"] in _NOT_BEFORE:
+        return None
+    kind = kind_of(match["noun"])
+    is_determined = _DETERMINER.search(before[: match.start()]) is not None
+    if match["comma"]:
+        is_closed = text[name.end : name.end + 1] in (",", ".", ";", ")")
+        return kind if is_determined and is_closed and not match["the"] else None
+    if match["the"]:
+        return None
+    return kind if is_determined or kind == PERSON_NOUN else None

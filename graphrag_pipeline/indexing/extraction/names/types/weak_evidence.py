@@ -1,0 +1,253 @@
+"""Types of names from several weak signs together: prepositions, verbs, neighbours and the shape of the name.
+
+"Audit by Dekra in Eschborn" has no word for what Dekra is. Yet what stands after "by" is a person or a body, what
+stands after "in" a place or a program, and a document that is full of firms makes a firm likelier. Each sign adds a
+weight to the types that it speaks for. The best type is taken if its sum is large enough and well ahead of the next
+one; else the name stays without a type.
+
+Only names that no other rule could type come here, and none of a story, where single words are persons and places. The
+weights are set by hand, in steps of 0.1, on texts that are not among those of the bench.
+
+Keep out: signs that decide alone (`type_cues.py`, `kind_cues.py`, `trade_cues.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
+from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, words
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_lower_words, is_code, is_common_noun
+from graphrag_pipeline.indexing.extraction.names.types.word_types import (
+    CONCEPT,
+    GEO,
+    ORGANIZATION,
+    PERSON,
+    UNKNOWN,
+)
+
+_MIN_SUM, _MIN_LEAD = 1.5, 0.5
+_MIN_BODIES = 3  # organizations of a document that makes another one likelier
+_MAX_STORY_BODIES = 0.1  # of the typed names of a story
+_MIN_STORY_PERSONS = 0.4
+_MIN_LAST = 2  # letters of the last word: not "Exhibit B"
+_MIN_LETTERS = 6  # of a word whose ending may be that of a place
+
+_WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "by": {ORGANIZATION: 1.5, PERSON: 1.0},
+    "done by": {ORGANIZATION: 1.0, PERSON: 0.7},
+    "acts": {ORGANIZATION: 1.0, PERSON: 0.7, CONCEPT: 0.4},
+    "works": {ORGANIZATION: 0.8, CONCEPT: 0.8},
+    "from": {ORGANIZATION: 0.8, GEO: 0.8},
+    "at": {GEO: 1.5, ORGANIZATION: 0.3},
+    "staff at": {ORGANIZATION: 2.0, GEO: -1.0},
+    "firm of person": {ORGANIZATION: 1.5},
+    "place of name": {GEO: 1.6},
+    "given to": {ORGANIZATION: 1.0},
+    "in": {GEO: 1.5, CONCEPT: 0.7},
+    "near": {GEO: 2.0},
+    "to": {GEO: 0.7, ORGANIZATION: 0.7},
+    "with": {ORGANIZATION: 1.5, PERSON: 0.5, CONCEPT: 0.5},
+    "on": {CONCEPT: 1.2, GEO: 0.6},
+    "the": {CONCEPT: 0.5, ORGANIZATION: 0.5, GEO: 0.2, PERSON: -2.0},
+    "led": {ORGANIZATION: 2.0},
+    "used": {CONCEPT: 2.0},
+    "describes": {CONCEPT: 1.0, ORGANIZATION: 0.3, PERSON: -0.5},
+    "is placed": {ORGANIZATION: 1.3, GEO: 1.0},
+    "has parts": {ORGANIZATION: 0.5, GEO: 0.3, PERSON: 0.5, CONCEPT: 0.3},
+    "goods": {ORGANIZATION: 1.5},
+    "headed": {ORGANIZATION: 0.5, CONCEPT: 0.5},
+    "common": {CONCEPT: 1.5},
+    "two names": {ORGANIZATION: 0.6, PERSON: 0.5, GEO: 0.2},
+    "code": {CONCEPT: 1.0, ORGANIZATION: 0.5},
+    "place ending": {GEO: 1.0},
+    "firm ending": {ORGANIZATION: 1.0},
+    "many bodies": {ORGANIZATION: 0.5},
+    "many programs": {CONCEPT: 1.2},
+    "many persons": {PERSON: 1.0},
+}
+_BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
+_GIVEN_TO = words("sold passed turned handed given awarded owed lost went paid lent returned switched fell")
+_NEAR = words("near outside between towards toward across around above below")
+_LED = words("""
+runs ran owns owned founded co-founded leads led manages managed joined chairs bought acquired sold advises advised
+hired appointed sued
+""")
+_USED = words("""
+uses use used using adopts adopted adopt installs installed drop dropped replaces replace replaced replacing switch
+deployed tried test tested configure configured applied
+""")
+_PREPOSITIONS = {
+    **{word.upper(): word for word in ("by", "from", "at", "in", "to", "with", "on")},
+    **{"INTO": "in", "THROUGH": "with", "VIA": "with", "ONTO": "on"},
+    **dict.fromkeys(_NEAR, "near"),
+    **dict.fromkeys(_LED, "led"),
+    **dict.fromkeys(_USED, "used"),
+}
+_ACTS = regex.compile(
+    r"\s+(?:(?:has|had|have|would|will|could|can|may|must|did)\s+(?:not\s+|also\s+)?)?\p{Ll}{2,}(?:ed|d)\b"
+    r"|\s+(?:has|had|have|would|will|could|can|cannot|might|are\s\p{Ll}+ing|is\s\p{Ll}+ing)\s"
+    r"|\s+(?:sent|took|won|lost|gave|left|wrote|held|kept|let|sold|built|paid|drew|ran|came|went|cut|put|made|met|bought"
+    r"|lent|read|ate|fell|rose|shut)\b"
+)
+_WORKS = regex.compile(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does\b)\p{Ll}{2,}(?<!s)s\b")
+_PLACED = regex.compile(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
+_DESCRIBES = regex.compile(r"\s+\p{Ll}{4,}(?<!ed|s|ing|ly)\b(?!['’])")
+_HAS = regex.compile(r"['’]s?\s+\p{Ll}")
+_PLACE_ENDINGS = tuple(
+    words("""
+    brough burgh bury ville stadt stad heim hausen dorf burg furt fjord fjörður vik grad pur abad mouth minster chester
+    caster combe shire wick thorpe born brück bach kirchen polis borg holm sund järvi ampton ingham bourne dağ shima
+    """)
+)
+_FIRM_ENDINGS = tuple(words("soft tech corp bank works ware med pharma telecom net grid power oil chem sys"))
+
+
+def type_by_signs(
+    names: Iterable[Name],
+    types: Mapping[str, str],
+    terms: Set[str],
+    text: str,
+    attendees: Set[str],
+) -> dict[str, str]:
+    """Return types of the names of type UNKNOWN whose weak signs agree.
+
+    Args:
+        names: every occurrence of a name in the document.
+        types: type by written form.
+        terms: forms that are terms, which need no other type.
+        attendees: forms of the persons in attendance lists, who do not make a document a story.
+    """
+    lower = find_lower_words(text)
+    names = list(names)
+    context = _read_document(names, types, terms, attendees)
+    if context is None:
+        return {}
+    able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
+    places = {form for form, kind in types.items() if kind == GEO}
+    signs: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for name in names:
+        if name.form in able:
+            signs[name.form].update(set(_read_signs(text, name, places)))
+    found = {}
+    for form, seen in signs.items():
+        kind = _choose({**dict.fromkeys(context, 1), **dict.fromkeys(_read_shape(form), 1), **_cap(seen)})
+        if kind and not (kind == PERSON and " " not in form):
+            found[form] = kind
+    return found
+
+
+def _may_be_typed(form: str, is_term: bool, lower: Set[str]) -> bool:
+    """Whether a form is no office, no body of the reader's own, no label or code, and no term of common words."""
+    if title_of(form) in OFFICES | BODIES or any(letter.isdecimal() for letter in form):
+        return False
+    if form.lower() in lower or len(form.split()[-1]) < _MIN_LAST:
+        return False
+    return not is_term or not (is_code(form) or any(is_common_noun(part) for part in form.split()))
+
+
+def _cap(seen: Counter[str]) -> dict[str, float]:
+    """Return the weight factors of signs: one that is seen twice or more counts twice."""
+    return {sign: min(n, 2) for sign, n in seen.items()}
+
+
+def _choose(signs: Mapping[str, float]) -> str | None:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for sign, n in signs.items():
+        for kind, weight in _WEIGHTS[sign].items():
+            sums[kind] += weight * n
+    ranked = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    (best, most), (_, second), *_ = [*ranked, ("", 0.0), ("", 0.0)]
+    return best if most >= _MIN_SUM and most - second >= _MIN_LEAD else None
+
+
+def _read_document(
+    names: Iterable[Name], types: Mapping[str, str], terms: Set[str], attendees: Set[str]
+) -> set[str] | None:
+    """Return the signs that a whole document gives; None for a story."""
+    typed = Counter(
+        CONCEPT if form in terms else kind
+        for form, kind in types.items()
+        if form in terms or (kind != UNKNOWN and form not in attendees)
+    )
+    total = typed.total() or 1
+    told = Counter(types[name.form] for name in names if types[name.form] != UNKNOWN)
+    is_about_persons = told[PERSON] >= _MIN_STORY_PERSONS * told.total()
+    if is_about_persons and told[ORGANIZATION] <= _MAX_STORY_BODIES * told.total() and not attendees:
+        return None
+    signs = set()
+    if typed[CONCEPT] >= max(typed[ORGANIZATION], _MIN_BODIES):
+        signs.add("many programs")
+    elif typed[ORGANIZATION] >= _MIN_BODIES:
+        signs.add("many bodies")
+    if typed[PERSON] >= _MIN_STORY_PERSONS * total:
+        signs.add("many persons")
+    return signs
+
+
+def _read_shape(form: str) -> Iterator[str]:
+    parts = title_of(form).split()
+    written = form.split()
+    if is_code(form):
+        yield "code"
+    if len(parts) == 1:
+        if len(parts[0]) >= _MIN_LETTERS and parts[0].endswith(_PLACE_ENDINGS):
+            yield "place ending"
+        elif (
+            len(parts[0]) >= _MIN_LETTERS and parts[0].endswith(_FIRM_ENDINGS) and token_rank(parts[0].lower()) is None
+        ):
+            yield "firm ending"
+        return
+    are_common = [is_common_noun(part) for part in written if not part.islower()]
+    if not are_common or all(are_common) or (are_common[-1] and parts[0] in LONERS) or len(parts[0]) < 2:
+        yield "common"
+    elif are_common[-1] and parts[-1].endswith("S") and parts[0] not in GIVEN_NAMES:
+        yield "goods"
+    elif are_common[-1]:
+        yield "headed"
+    elif parts[-1] in load_places() and parts[0] not in LONERS:
+        yield "goods"
+    elif not any(are_common) and len(parts) == 2:
+        yield "two names"
+
+
+def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
+    before = text[max(name.start - 40, 0) : name.start]
+    match = _BEFORE.search(before)
+    if match:
+        sign = _PREPOSITIONS.get(match["word"].upper())
+        verb = match["verb"] or ""
+        if sign:
+            yield sign
+        if sign == "at" and kind_of(verb) == PERSON_NOUN:
+            yield "staff at"
+        elif sign == "to" and verb.upper() in _GIVEN_TO:
+            yield "given to"
+        elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
+            yield "firm of person" if " " in name.form else "place of name"
+        if sign == "by" and verb.endswith(("ed", "en", "t")):
+            yield "done by"
+        if match["the"]:
+            yield "the"
+    elif before.lower().endswith("the "):
+        yield "the"
+    is_object = match is not None and (match["word"] == "of" or match["word"].upper() in _PREPOSITIONS)
+    following = text[name.end : name.end + 2]
+    if following[:1].isspace() and following[1:].islower():
+        if not is_object and _ACTS.match(text, name.end):
+            yield "acts"
+        elif not is_object and _WORKS.match(text, name.end):
+            yield "works"
+        elif _DESCRIBES.match(text, name.end):
+            yield "describes"
+    elif following[:1] in ("'", "’") and _HAS.match(text, name.end):
+        yield "has parts"
+    placed = _PLACED.match(text, name.end)
+    if placed and (placed["place"] in places or placed["place"].split()[0] in places):
+        yield "is placed"

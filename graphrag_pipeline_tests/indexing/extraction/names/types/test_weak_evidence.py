@@ -1,0 +1,42 @@
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
+
+FIRMS = {"Acme Ltd": "ORGANIZATION", "Bolt Ltd": "ORGANIZATION", "Crux Ltd": "ORGANIZATION"}
+PERSONS = {"Ann Hill": "PERSON", "Bo Lee": "PERSON", "Cy Ash": "PERSON"}
+
+
+def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] = frozenset()) -> str | None:
+    start = text.index(form)
+    names = [Name(form, start, start + len(form), 0)]
+    names += [Name(other, len(text), len(text), 0) for other in others]
+    return type_by_signs(names, {form: "UNKNOWN"} | others, terms, text, frozenset()).get(form)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("Dekra", "The lift was checked by Dekra in May.", "ORGANIZATION"),
+        ("Stannard Ives", "and Stannard Ives would survey the roof", "ORGANIZATION"),
+        ("Cashla", "land near the substation at Cashla. It declined", "GEO"),
+        ("Quorl", "an engineer at Quorl resigned", "ORGANIZATION"),
+        ("Marchbank Tolley", "Nils Overgaard of Marchbank Tolley for item 6", "ORGANIZATION"),
+        ("Wigton", "Reays of Wigton will bid", "GEO"),
+        ("Exhibit B", "as shown in Exhibit B.", None),
+        ("Tuxol", "Tuxol.", None),
+    ],
+)
+def test_signs_that_agree_type_a_name_among_firms(form: str, text: str, expected: str | None) -> None:
+    assert type_of(form, text, FIRMS) == expected
+
+
+def test_what_works_is_a_program_where_programs_are_named() -> None:
+    programs = dict.fromkeys(("Kafka", "Jenkins", "Grafana"), "CONCEPT")
+    assert type_of("Karpenter", "Karpenter works, and we go on.", programs) == "CONCEPT"
+
+
+def test_a_story_and_a_common_word_of_the_text_are_left_alone() -> None:
+    assert type_of("Dekra", "It was found by Dekra at night.", PERSONS) is None
+    assert type_of("Harbour", "a harbour where Harbour had opened", FIRMS) is None
+    assert type_of("Licensed Goods", "taken by Licensed Goods", FIRMS, frozenset({"Licensed Goods"})) is None
