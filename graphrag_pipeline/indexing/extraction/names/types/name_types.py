@@ -129,11 +129,13 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if is_english:
         types |= type_in_passing(types, cues, attendees)
     types |= _type_by_company(names, types, text)
-    if is_english and not find_terms(names, types, {form: form for form in types}, text)[1]:
-        terms, _ = find_terms(names, types, {form: form for form in types}, text)
-        types |= type_by_signs(names, types, terms, text, attendees)
-        types |= _type_by_company(names, types, text)
-    return types
+    if not is_english or UNKNOWN not in types.values():
+        return types
+    terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
+    if is_technical:  # a name without evidence is a term there
+        return types
+    types |= type_by_signs(names, types, terms, text, attendees)
+    return types | _type_by_company(names, types, text)
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
