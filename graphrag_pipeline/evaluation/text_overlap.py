@@ -7,8 +7,8 @@
     contained    the tokens of the reference follow each other somewhere in the answer
 
 SQuAD's tokens are in lower case, without punctuation and English articles. Tokens of ROUGE-L keep articles. Characters
-of Chinese and Japanese are tokens of their own. Of several reference answers, the best one counts, for each figure by
-itself. Keep out: which part of an answer is compared.
+of Chinese and Japanese are tokens of their own, and so are the words and numbers between them. Of several reference
+answers, the best one counts, for each figure by itself. Keep out: which part of an answer is compared.
 """
 
 from __future__ import annotations
@@ -64,14 +64,24 @@ def squad_tokens(text: str) -> list[str]:
 
 
 def _bare_tokens(text: str) -> list[str]:
-    kept = (character for character in fold(text) if unicodedata.category(character)[0] not in "PS")
+    spaced = (" " if _is_wide_mark(character) else character for character in text)
+    kept = (character for character in fold("".join(spaced)) if not _is_mark(character))
     return find_words("".join(kept))
 
 
 def rouge_tokens(text: str) -> list[str]:
     """Return the tokens that ROUGE compares: folded, punctuation separates."""
-    spaced = (" " if unicodedata.category(character)[0] in "PS" else character for character in fold(text))
-    return find_words("".join(spaced))
+    return find_words("".join(" " if _is_mark(character) else character for character in fold(text)))
+
+
+def _is_mark(character: str) -> bool:
+    """Whether a character is punctuation or a symbol."""
+    return unicodedata.category(character)[0] in "PS"
+
+
+def _is_wide_mark(character: str) -> bool:
+    """Whether a character is a mark of Chinese or Japanese, which no blank follows."""
+    return not character.isascii() and _is_mark(character) and unicodedata.east_asian_width(character) in "FWH"
 
 
 def token_f1(tokens: Sequence[str], others: Sequence[str]) -> float:

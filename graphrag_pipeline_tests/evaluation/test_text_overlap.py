@@ -47,6 +47,24 @@ def test_figures_are_those_of_the_published_scripts(answer: str, reference: str,
     assert (found.f1, found.rouge_l) == (pytest.approx(f1), pytest.approx(rouge))
 
 
+@pytest.mark.parametrize(
+    ("answer", "reference", "f1", "rouge"),
+    [
+        ("他今年42岁了。", "42岁", 4 / 8, 4 / 8),
+        ("用Python写的程序", "程序", 4 / 8, 4 / 8),
+        ("价格是100元。", "100 元", 4 / 7, 4 / 7),
+        ("会议在2024年3月5日举行。", "2024年", 4 / 13, 4 / 13),
+        ("彼はＪａｖａ，Pythonと「C」を使う", "Python", 2 / 10, 2 / 10),
+    ],
+)
+def test_digits_and_latin_words_among_chinese_are_tokens_of_their_own(
+    answer: str, reference: str, f1: float, rouge: float
+) -> None:
+    found = measure_overlap(answer, [reference], "是什么？")
+    assert (found.f1, found.rouge_l) == (pytest.approx(f1), pytest.approx(rouge))
+    assert found.is_contained and not found.is_exact
+
+
 def test_articles_are_removed_in_english_alone() -> None:
     german = "Wer steht an der Tür und wartet auf die anderen?"
     assert measure_overlap("an der Tür", ["der Tür"], german).f1 == pytest.approx(0.8)

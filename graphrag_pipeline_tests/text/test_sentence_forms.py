@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphrag_pipeline.text.sentence_forms import (
     count_words,
+    find_words,
     has_pronoun,
     is_cry,
     is_sentence,
@@ -92,6 +97,33 @@ def test_a_sentence_that_reads_badly_alone_weighs_less(text):
 def test_words_are_counted_in_scripts_without_spaces():
     assert count_words("Marley was dead.") == 3
     assert 5 <= count_words("萧炎已经站在后山的石台上。") <= 8
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2024年3月5日举行", ["2024", "年", "3", "月", "5", "日", "举", "行"]),
+        ("用Python写的程序", ["用", "Python", "写", "的", "程", "序"]),
+        ("佐々木さんのiPhone", ["佐", "々", "木", "さ", "ん", "の", "iPhone"]),
+        ("データ・ベースは二〇二四年", [*"データベースは二〇二四年"]),
+        ("𠮷野家へ", ["𠮷", "野", "家", "へ"]),
+        ("서울의 GPU는 3개다", ["서울의", "GPU는", "3개다"]),
+        ("Tim's 2nd co-op's naïve_test", ["Tim's", "2nd", "co", "op's", "naïve", "test"]),
+    ],
+)
+def test_characters_of_scripts_without_spaces_are_words_of_their_own(text, words):
+    assert find_words(text) == words
+
+
+def _is_unspaced(character: str) -> bool:
+    return unicodedata.name(character).startswith(("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER"))
+
+
+@given(st.text("萧炎手机さんカナ한글ab9Ωж -_，。", max_size=30))
+def test_words_are_single_characters_without_spaces_and_the_runs_between_them(text):
+    apart = (f" {character} " if _is_unspaced(character) else character for character in text)
+    letters = (character if character.isalnum() else " " for character in "".join(apart))
+    assert find_words(text) == "".join(letters).split()
 
 
 @pytest.mark.parametrize(
