@@ -150,7 +150,8 @@ def _rerank(
 ) -> tuple[TextUnitPool, RerankAccount]:
     """Return the pool in the order of the reranking model; as it was if the model gave no score."""
     everything = int(pool.candidates.costs.sum())
-    picks, account = rerank_picks(index, question, pick_for_entities(settings, pool, everything), pool.rows)
+    part = int(settings.max_context_tokens * settings.text_unit_share)
+    picks, account = rerank_picks(index, question, pick_for_entities(settings, pool, everything, part=part), pool.rows)
     return (replace(pool, order=tuple(picks)) if account.n_scored else pool), account
 
 
@@ -228,8 +229,9 @@ def _pack_strict(
 ) -> _Records:
     n_entities, relationships, n_claims = fit_local(index, entity_rows, settings, limit)
     share = int(limit * settings.text_unit_share)
-    is_whole_order = settings.strategy == DEPTH_FIRST
-    picks = pick_for_entities(settings, pool, int(pool.candidates.costs.sum()) if is_whole_order else share)
+    is_whole_order = settings.strategy == DEPTH_FIRST  # rows cost other tokens here, so more than by the stored ones
+    budget = int(pool.candidates.costs.sum()) if is_whole_order else share
+    picks = pick_for_entities(settings, pool, budget, part=share)
     rows = pool.rows[[pick.text_unit for pick in picks]]
     return _Records(
         ranked.entities[:n_entities],

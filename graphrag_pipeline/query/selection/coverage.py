@@ -55,19 +55,26 @@ def pick_with_excerpts(
 
 
 def pick_for_entities(
-    settings: LocalSearchSettings, pool: TextUnitPool, budget: int, finder: ExcerptFinder | None = None
+    settings: LocalSearchSettings,
+    pool: TextUnitPool,
+    budget: int,
+    finder: ExcerptFinder | None = None,
+    part: int | None = None,
 ) -> list[Pick]:
     """Return the text units that the settings' strategy or a reranking model puts first, with excerpts if any are set.
 
     Args:
         finder: of excerpts; None: whole text units alone.
+        part: tokens that text units have in the context, of which basic search may take its share; None: the budget.
     """
+    share = settings.share_of_basic
 
     def choose(budget: int) -> list[Pick]:
         if pool.order is not None:
             return _fill(pool.candidates, pool.order, budget)
         limits = Limits(budget, guaranteed=settings.guaranteed_text_units, cap=settings.max_text_units_per_entity)
-        return pick_text_units(settings.strategy, pool, limits, settings.share_of_basic)
+        basic_tokens = int((budget if part is None else part) * share) if share else None
+        return pick_text_units(settings.strategy, pool, limits, basic_tokens)
 
     if finder is None or not settings.has_excerpts:
         return choose(budget)

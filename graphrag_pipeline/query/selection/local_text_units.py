@@ -163,15 +163,18 @@ def _most_stated(units: np.ndarray, counts: np.ndarray, n: int) -> Offer:
     return units, counts
 
 
-def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float = 0.0) -> list[Pick]:
-    """Return the text units with a reserved place that fit its share of the budget, and those that the strategy takes.
+def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_tokens: int | None = None) -> list[Pick]:
+    """Return the text units with a reserved place that fit their tokens, and those that the strategy takes.
+
+    Args:
+        basic_tokens: of the budget, for text units with a reserved place; None: there are none.
 
     Returns:
         Picks in the order of the context. The reserved ones come first, but strategies in `RANKED` sort all by
         relevance. A reserved text unit is a pick for the first entity that it informs, -1 if it informs none.
     """
     candidates = pool.candidates
-    floor = _reserve(strategy, pool, limits, basic_share)
+    floor = [] if basic_tokens is None else _reserve(strategy, pool, limits, basic_tokens)
     reserved = [pick.text_unit for pick in floor]
     left = limits.budget - int(candidates.costs[reserved].sum())
     unaffordable = candidates.costs.copy()
@@ -192,15 +195,13 @@ def pick_text_units(strategy: str, pool: TextUnitPool, limits: Limits, basic_sha
     return picks
 
 
-def _reserve(strategy: str, pool: TextUnitPool, limits: Limits, basic_share: float) -> list[Pick]:
-    """Return the text units with a reserved place that fit its share; a cap holds here, too.
+def _reserve(strategy: str, pool: TextUnitPool, limits: Limits, basic_tokens: int) -> list[Pick]:
+    """Return the text units with a reserved place that fit their tokens; a cap holds here, too.
 
     With the strategies in `RANKED` it is at least the best one that fits the budget.
     """
-    if basic_share <= 0:
-        return []
     costs = pool.candidates.costs[pool.first].tolist()
-    fit = pack_rows(costs, int(limits.budget * basic_share))
+    fit = pack_rows(costs, basic_tokens)
     if not fit and strategy in RANKED:
         fit = pack_rows(costs, limits.budget)[:1]
     picks = [pick_of(pool, unit) for unit in pool.first[fit].tolist()]

@@ -182,6 +182,22 @@ def test_basic_search_has_its_share_alone(carol, strategy, basic_share):
         assert len(found) <= len(context.entities) + len(best) * bool(basic_share)
 
 
+@pytest.mark.parametrize("packing", ["strict", "shared"])
+@pytest.mark.parametrize(("basic_share", "n_basic"), [(0.1, 0), (0.25, 1), (0.5, 2)])
+def test_a_share_for_basic_search_is_of_the_tokens_of_text_units(carol, packing, basic_share, n_basic):
+    """Half of 12,000 tokens are for text units of about 1,200, of which a share of 0.5 holds two."""
+
+    def find(share):
+        settings = LocalSearchSettings(strategy="depth_first", packing=packing, basic_share=share)
+        units = local_search.select_local_context(carol, "Who is Bob Cratchit?", settings).text_units
+        return [unit.id for unit in units]
+
+    best = basic_search.select_basic_context(carol, "Who is Bob Cratchit?", BasicSearchSettings()).text_units
+    reserved = [unit.id for unit in best[:n_basic]]
+    found = find(basic_share)
+    assert found == (reserved + [unit for unit in find(0) if unit not in reserved])[: len(found)]
+
+
 @pytest.mark.parametrize(("cap", "k"), [(1, 1), (1, 3), (3, 1)])
 def test_a_cap_is_a_cap(carol, cap, k):
     settings = LocalSearchSettings(
