@@ -22,8 +22,10 @@ from typing import Any
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     DETERMINERS,
     cut_adverb,
+    find_person_in_place,
     find_sects,
     is_person,
+    is_place_word,
     is_shown_as_person,
     is_verb_like_place,
     join_cut_names,
@@ -51,12 +53,15 @@ _H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _ACTS = (
     "说道|说|问道|问|答道|回答|笑道|笑着|笑了|点头|点了点头|摇头|摇了摇头|叹|喊|想起|想到|教|拜|听了|听完|听说|看着|看了|握|"
     "走进|走出|走到|来到|坐在|站在|离开|低头|抬头|沉默|替|取出|拿出|从小|遇见|见到|第一次|推|转身|回头|起初|吸走|原名|本名|"
-    "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身|派人|派出|带着|带领|率领|召集|统治|站|住在|登上|追|炼制|推开|表示|认为"
+    "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身|派人|派出|带着|带领|率领|召集|统治|站|住在|登上|追|炼制|推开|表示|认为|"
+    "介绍|指出|承认|建议|要求|汇报|报告|提出|解释|同意|不同意|骑着|拔|接过|回答说|低声|大声|接着说|毕业于|出生于|病逝|生于|辞官"
 )
 _MILD_ACTS = f"{_ACTS}|在|是|把|将|对|收|等|看|拿|走|坐"  # only after a form that is itself a sign of a person
 _ROLES = (
     "父亲|母亲|祖父|祖母|爷爷|奶奶|外公|外婆|叔叔|伯父|舅舅|姑姑|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
-    "妻子|丈夫|朋友|教授|校长|首领|队长|团长|强者|高手|掌教|店主|老板|少主|少爷|专家|工程师|教师|作家|画家|诗人|学者|记者"
+    "妻子|丈夫|朋友|教授|校长|首领|队长|团长|强者|高手|掌教|店主|老板|少主|少爷|专家|工程师|教师|作家|画家|诗人|学者|记者|"
+    "合伙人|创始人|局长|主任|经理|秘书|主席|书记|县长|市长|院长|部长|主编|教练|律师|代表|总统|总理|大臣|总督|将领|翻译家|传教士|"
+    "大学士|侄子|侄女|同学|帮主|掌门|庄主|教习"
 )
 _SUBJECT = re.compile(
     rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=正是)|(?<=[宗门派帮会阁殿院谷家团国城镇]的))({_H}{{2,4}}?)(?=(?:{_ACTS}))",
@@ -82,6 +87,9 @@ _PLACE = re.compile(
     rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰庄寺庙岭]|观(?![看察测赏战点光])))(?![山镇城村谷峰脉门洞])"
 )
 _VILLAGES = frozenset("镇村县乡")
+_SITES = frozenset("山寺涧路桥江河湖岛峰谷庙街")
+_OFFICES = frozenset("局部厅社")
+_SHORT_PLACE = 2  # characters of a place that may be the start of a longer one
 _NO_STEM = frozenset("这那一二三四五六七八九十几两每各座个的了着他她它我你大小高在到从门")
 _IS = re.compile(
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{_ROLES})(?=[，。！？；])|的(?:{_ROLES}))",
@@ -115,7 +123,10 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
     tagged = _extend_places(_join_endings(list(_join_names(iter(words_of_text)))), text)
     counts = Counter(word for word, _, _ in tagged)
     kinds = {word: _KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
-    kinds = {_add_village(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
+    kinds = {_add_ending(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
+    signs = f"{_ACTS}|{'|'.join(sorted(ADDRESSES))}|的(?:{_ROLES})"
+    persons = {word: find_person_in_place(word, SURNAMES, text, signs) for word, kind in kinds.items() if kind == "GEO"}
+    kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
     kinds = {_whole(word, kind): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(_find_people(text, tokenizer), "PERSON")
     sects = find_sects([word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES], text)
@@ -142,7 +153,9 @@ def find_chinese_names(text: str, starts: list[int]) -> tuple[list[Name], dict[s
 
 def _is_named(word: str, kind: str, text: str, known: dict[str, int]) -> bool:
     if kind == "GEO":
-        return not word.startswith(DETERMINERS) and not is_verb_like_place(word, text)
+        return (
+            not word.startswith(DETERMINERS) and not is_verb_like_place(word, text) and is_place_word(word, text, known)
+        )
     return kind != "PERSON" or is_person(word, text, known, word[0] in SURNAMES, _ACTS, _ROLES)
 
 
@@ -196,12 +209,14 @@ def _find_places(text: str) -> set[str]:
     return {match.group(1) for match in _PLACE.finditer(text) if not _NO_STEM & set(match.group(1)[:-1])}
 
 
-def _add_village(word: str, kind: str, text: str) -> str:
-    """Return a place with the ending that always follows it: 青河村, where a dictionary has 青河."""
-    if kind != "GEO" or word[-1] in _VILLAGES:
+def _add_ending(word: str, kind: str, text: str) -> str:
+    """Return a place or body with the ending that always follows it: 青河村, where a dictionary has 青河, or 科技局."""
+    if kind == "PERSON" or word[-1] in _VILLAGES:
         return word
     after = set(re.findall(f"{word}(.?)", text))
-    return word + min(after) if len(after) == 1 and after <= _VILLAGES else word
+    endings = _VILLAGES | _SITES if len(word) == _SHORT_PLACE else _VILLAGES
+    endings = _OFFICES if kind == "ORGANIZATION" else endings
+    return word + min(after) if len(after) == 1 and after <= endings else word
 
 
 def _type_double(word: str, kind: str) -> str:

@@ -25,8 +25,14 @@ _COUNTED = "[声把柄道座条只头股阵片种层次件场所]"
 _MORE_ACTS = "希望|建议|介绍|要求|回应|展示|指出|赞成|强调|宣布|提出|批准|推荐|邀请|擅长|承认|发现|决定"
 _MORE_ROLES = "代表|局长|主席|主任|书记|县长|市长|院长|经理|总裁|秘书|医生|护士|律师|法官|警官|教练|同学|先生|女士"
 _SECTS = "[宗派帮盟教殿阁]"
-_WORD_SURNAMES = frozenset("封古应高安常严温成时方万白黄金石关向易任全席强包花路管解计水平明文毛云双单屈柔连祝冷江洪伍")
+_WORD_SURNAMES = frozenset(
+    "封古应高安常严温成时方万白黄金石关向易任全席强包花路管解计水平明文毛云双单屈柔连祝冷江洪伍马牛龙熊"
+)
 """Surnames that begin many common words: a name of two characters with one needs a sign of a person."""
+_ANIMAL_SURNAMES = frozenset("马牛龙熊")
+_MOTIONS, _GOALS = frozenset("回归出进入返赴离"), frozenset("国城村京乡家海宫府校")
+_OF_THINGS = "[匹头只条把张件本辆艘朵棵支]"
+_MIN_KNOWN_PLACE = 20
 DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另一", "所有")
 """Beginnings of a phrase for any place: 整个大陆."""
 _ADVERBS = frozenset("曾便也却已又就都只才乃竟仍未即正刚将")
@@ -102,12 +108,14 @@ def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool,
     if len(word) > 2 or (has_surname and word[0] not in _WORD_SURNAMES):
         return True
     n_signs, n_others = _count_signs(word, text, acts, roles), _count_other_uses(word, text)
+    if re.search(f"把{word}在", text) or (not n_signs and text.count(word) == 1 and word[0] in _ANIMAL_SURNAMES):
+        return False  # 把马拴在
     return n_signs > n_others if known.get(word) else n_signs >= n_others
 
 
 def _count_signs(word: str, text: str, acts: str, roles: str) -> int:
     """Return how often a word does what persons do, has a role, or stands beside 和."""
-    follows = rf"{word}(?={acts}|{_MORE_ACTS}|{_BESIDE}{_H})"
+    follows = rf"{word}(?={acts}|{_MORE_ACTS}|{_BESIDE}{_H}|的(?:{roles}))"
     return len(re.findall(rf"{follows}|(?:{roles}|{_MORE_ROLES}|{_BESIDE}){word}", text))
 
 
@@ -119,6 +127,31 @@ def is_verb_like_place(word: str, text: str) -> bool:
     """Return whether a place of the dictionary is a verb each time: 新建六所小学."""
     n_as_verb = len(re.findall(rf"{word}(?:[了过着]|{_NUMBER}{_H})", text))
     return len(word) == 2 and n_as_verb == text.count(word)
+
+
+def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
+    """Return whether a word that the segmenter takes for a place may be one, by its form and the words before it.
+
+    A verb of motion with a goal of every day is an act (回国), what is counted as an animal or a thing is one
+    (一匹白马), and a rare word that ends with a part of a place is that part (城门口).
+    """
+    if len(word) == len("回国") and word[0] in _MOTIONS and word[1] in _GOALS:
+        return False
+    if len(word) > len("门口") and word[-1] == "口" and known.get(word, 0) < _MIN_KNOWN_PLACE:
+        return False
+    return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None
+
+
+def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str) -> str:
+    """Return the person whose given name is a place: 徐南平教授, 贺连山的女儿; "" if no sign of a person follows.
+
+    Args:
+        signs: alternatives of a regular expression: what persons do, and what they are called by behind a name.
+    """
+    before = set(re.findall(f"(.){word}", text))
+    names = [word] if word[0] in surnames and len(word) == _MAX_SINGLE else []
+    names += [min(before) + word] if len(before) == 1 and before <= set(surnames) else []
+    return next((name for name in names if re.search(f"{name}(?:{signs})", text)), "")
 
 
 def find_sects(words: Collection[str], text: str) -> dict[str, str]:

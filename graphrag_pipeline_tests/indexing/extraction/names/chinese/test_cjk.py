@@ -104,3 +104,22 @@ def test_without_jieba_a_chinese_document_has_no_names_and_the_log_gives_the_rea
         assert find_chinese_names(STORY, [0]) == ([], {})
     cjk_names._load_jieba.cache_clear()
     assert "graphrag-pipeline[cjk]" in caplog.text
+
+
+def test_acts_animals_and_parts_of_places_are_no_places() -> None:
+    pytest.importorskip("jieba")
+    text = (
+        "顾长风骑着一匹白马进了临安城。城门口贴着朝廷的告示，马拴在树下。顾长风想起去年回国的时候，"
+        "他在北京见到了徐南平教授。贺连山的女儿说：“白马跑得快。”顾长风没有说话，把马拴在门前。"
+    )
+    types = find_chinese_names(text, [0])[1]
+    assert types == {"顾长风": "PERSON", "临安城": "GEO", "北京": "GEO", "徐南平": "PERSON", "贺连山": "PERSON"}
+
+
+def test_firms_and_schools_have_whole_names() -> None:
+    pytest.importorskip("jieba")
+    text = "星澜科技在苏州办厂。星澜科技的顾问在白马涧散步，市科技局给了贷款。红岭资本投了钱，红岭资本很大。"
+    types = find_chinese_names(text, [0])[1]
+    assert types == {
+        "星澜科技": "ORGANIZATION", "苏州": "GEO", "白马涧": "GEO", "红岭资本": "ORGANIZATION",
+    }  # fmt: skip
