@@ -79,6 +79,8 @@ def _find_full(text: str) -> Iterator[tuple[str, int, int]]:
         yield f"{match['head'].title()} {match['number']}", *match.span()
     for match in _DATED.finditer(text) if _MAY_BE_DATED.search(text) else ():
         first = _WORD.match(text, match.start())
+        line = match["title"].rfind("\nThe ")  # a heading before it: "18. Repeals"
+        first = _WORD.match(text, match.start() + line + 1) if line >= 0 else first
         start = first.end() if first and first.group(1).upper() in STOPWORDS else match.start()  # "The Companies Act"
         if start < match.end("title") - _MIN_TITLE:
             yield text[start : match.end()], start, match.end()

@@ -68,6 +68,7 @@ _WORD = re.compile(
 )  # not in code
 _MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be an adjective or a verb
 _MIN_FIRM = 3  # firm noun uses, which are enough for such a word
+_EVERYDAY, _COMMON = 1_500, 5_000  # ranks of words that need more occurrences than others: "staff", "finance"
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 
 
@@ -269,7 +270,10 @@ def _score_words(uses: WordUses, inside: Mapping[str, int]) -> dict[str, float]:
 
 
 def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
-    if word.upper() in EVERYDAY:
+    rank = english_rank(word) or UNKNOWN_RANK
+    if rank < _COMMON and count < _MIN_WORD_COUNT:
+        return False
+    if word.upper() in EVERYDAY or rank < _EVERYDAY:
         return count >= _MIN_EVERYDAY_COUNT and keyness >= _MIN_EVERYDAY_KEYNESS
     return keyness >= least
 
