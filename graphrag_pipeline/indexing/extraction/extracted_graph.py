@@ -38,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
+from graphrag_pipeline.indexing.extraction.names.forms.eponyms import join_eponyms
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
@@ -215,8 +216,9 @@ def _name_things(
         kin = link_kin(names, links, types, text)
         names, compounds = join_compounds(names, types, links, text)
         links = {form: kin.get(link, compounds.get(link, link)) for form, link in links.items()}
-        links |= {form: form for form in compounds.values()}
-        types |= dict.fromkeys(compounds.values(), CONCEPT)
+        names, eponyms = join_eponyms(names, types, links, text)
+        links |= {form: form for form in (*compounds.values(), *eponyms)}
+        types |= dict.fromkeys((*compounds.values(), *eponyms), CONCEPT)
         concepts = find_concepts(text, names, starts, headings)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}

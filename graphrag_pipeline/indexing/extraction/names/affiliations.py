@@ -16,8 +16,10 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATION_TAILS,
     PLACE_HEADS,
     PLACE_TAILS,
+    RANKS,
     words,
 )
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.phrases import PhrasePiece
 
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
@@ -55,7 +57,19 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
             and not _is_word(first.key)
             and not _is_word(first.key.removesuffix("S"))
         )
-    return last.key in _FIRM_TAILS
+    is_numbered = set(last.key) <= set("IVX")  # "Hugh IV of Lusignan"
+    is_rare = len(run) == 2 and first.key not in _NOT_IN_PERSONS | GIVEN_NAMES and not is_numbered
+    return last.key in _FIRM_TAILS or (is_rare and not _is_word(first.key) and not _is_word(last.key))
+
+
+def opens_with_role(pieces: list[PhrasePiece]) -> bool:
+    """Whether common words before a person say what the person is: "Enterprise Minister Roisin Kerrigan"."""
+    place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
+    if not 0 < place < len(pieces) - 1 or pieces[0].key in HONORIFICS | RANKS | GIVEN_NAMES:
+        return False
+    before = pieces[:place]
+    is_role = before[-1].key in HONORIFICS or kind_of(before[-1].key.lower()) == PERSON_NOUN
+    return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
 
 
 def _is_word(key: str) -> bool:

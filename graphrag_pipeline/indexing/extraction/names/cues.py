@@ -123,6 +123,8 @@ NOBLE = REGAL | words(
     "lord lady count countess baron baroness earl marquis viscount sultan sheik sheikh father brother sister"
 )
 
+SAINTS = words("st saint")
+
 # Before an honorific, part of it ("Prime Minister").
 RANKS = words("prime vice deputy chief former acting interim town police finance fire city county")
 
@@ -258,7 +260,7 @@ street road lane avenue square boulevard drive town city village county province
 islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
 park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
-building pavilion annexe arcade weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
+building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
 plains highway heights allotments
 """)

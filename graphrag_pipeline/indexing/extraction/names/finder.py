@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.affiliations import ends_firm, ends_person
+from graphrag_pipeline.indexing.extraction.names.affiliations import ends_firm, ends_person, opens_with_role
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
@@ -34,6 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     HOLDINGS,
     HONORIFICS,
     KIN,
+    LEGAL_SUFFIXES,
     LONERS,
     MONTHS,
     OF_OPENERS,
@@ -45,14 +46,13 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
-    RANKS,
+    SAINTS,
     SEASONS,
     STOPWORDS,
     UNITS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_kinds, is_also_a_word, join_slashes
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
@@ -77,6 +77,7 @@ _FIRM_TAILS = words("sons co company brothers")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
+_REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
 _IDENTIFIER = regex.compile(
     r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+"
@@ -92,7 +93,6 @@ _NUMBERED = words("version versions release revision edition chapter section art
 _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
-_SAINTS = frozenset({"ST", "SAINT"})
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
@@ -223,7 +223,7 @@ def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]
         return False
     last = following[-1].key
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
-    is_saint = run[0].key in _SAINTS
+    is_saint = run[0].key in SAINTS
     is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
     is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
     return is_office or is_kept or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
@@ -243,7 +243,7 @@ def _trim(
 
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
     first = pieces[0]
-    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1) or _opens_with_role(pieces):
+    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1) or opens_with_role(pieces):
         return True
     if len(pieces) > 2 and first.key in OF_OPENERS | UNITS and pieces[1].key == "OF":
         return True
@@ -255,16 +255,6 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key)
-
-
-def _opens_with_role(pieces: list[PhrasePiece]) -> bool:
-    """Whether common words before a person say what she is: "Enterprise Minister Roisin Kerrigan"."""
-    place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
-    if not 0 < place < len(pieces) - 1 or pieces[0].key in HONORIFICS | RANKS or pieces[0].key in GIVEN_NAMES:
-        return False
-    before = pieces[:place]
-    is_role = before[-1].key in HONORIFICS or kind_of(before[-1].key.lower()) == PERSON_NOUN
-    return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
 
 
 def is_place(key: str) -> bool:
@@ -287,6 +277,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces)
     word = pieces[0]
+    if word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
+        return False
     if _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start):
         return False  # "25/01834/HOU"
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
@@ -363,7 +355,7 @@ def _name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> Name:
 
 def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:
     """Whether a saint's possessive is a name, because no noun follows: "the bells of St. Mary's were ringing"."""
-    if len(pieces) != 2 or pieces[0].key not in _SAINTS or not pieces[1].is_possessive:
+    if len(pieces) != 2 or pieces[0].key not in SAINTS or not pieces[1].is_possessive:
         return False
     after = _WORD_AFTER.match(text, phrase.start + pieces[1].end + 2)
     return after is None or after.group(1).upper() in _AFTER_PERSON or after.group(2) is not None

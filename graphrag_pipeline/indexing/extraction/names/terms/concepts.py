@@ -55,6 +55,7 @@ _MIN_RATIO = 8.0  # times as frequent as in English
 _MIN_KEYNESS = 20.0
 _MIN_STORY_KEYNESS = 45.0  # in a document that tells a story
 _MIN_EVERYDAY_KEYNESS, _MIN_EVERYDAY_COUNT = 40.0, 12
+_MIN_ORDINARY_COUNT = 8
 _MIN_NOUN_SHARE = 0.6  # of the uses of a word that its neighbours decide
 _MIN_ONLY_SO = 3  # occurrences of a phrase with one word before it
 _MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
@@ -273,7 +274,9 @@ def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
     rank = english_rank(word) or UNKNOWN_RANK
     if rank < _COMMON and count < _MIN_WORD_COUNT:
         return False
-    if word.upper() in EVERYDAY or rank < _EVERYDAY:
+    if rank < _EVERYDAY and (count < _MIN_ORDINARY_COUNT or keyness < _MIN_EVERYDAY_KEYNESS):
+        return False
+    if word.upper() in EVERYDAY:
         return count >= _MIN_EVERYDAY_COUNT and keyness >= _MIN_EVERYDAY_KEYNESS
     return keyness >= least
 

@@ -128,6 +128,8 @@ def _read_described(text: str, name: Name) -> str | None:
     kind = kind_of(match["noun"]) if match else None
     if kind == PLACE_NOUN:
         return kind if match["noun"] in _MODIFIED_PLACES else None
+    if kind == THING_NOUN and name.form.isupper():
+        return kind  # "the APEC trial"
     return kind if kind in _OF_NAMED and _THE.search(text, max(name.start - 24, 0), name.start) else None
 
 

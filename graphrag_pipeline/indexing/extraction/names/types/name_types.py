@@ -66,6 +66,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 )
 
 _TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
+_MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
 _PRIZES = words("award awards prize prizes medal medals chart charts")
@@ -132,9 +133,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if not is_english or UNKNOWN not in types.values():
         return types
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
-    if is_technical:  # a name without evidence is a term there
-        return types
-    types |= type_by_signs(names, types, terms, text, attendees)
+    types |= type_by_signs(names, types, terms, text, None if is_technical else attendees)
     return types | _type_by_company(names, types, text)
 
 
@@ -236,6 +235,14 @@ def _type_by_family(
 
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
     """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
+    found: dict[str, str] = {}
+    for _ in range(_MAX_ROUNDS):  # "Grangemouth, Rosyth and Methil"
+        more = _read_company(names, {**types, **found}, text)
+        found |= {form: kind for form, kind in more.items() if not found or kind in (GEO, PERSON)}
+    return found
+
+
+def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dict[str, str]:
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
         if (
@@ -308,7 +315,7 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) ->
     if title in load_places() and (len(title) > _MAX_ACRONYM or title in ACRONYMS or "." in form):  # not "ROM"
         return GEO
     n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON] + cues[AGENT] + cues[ACTOR]
-    if title in TERMS_IN_CAPITALS and not n_acts:
+    if (title in TERMS_IN_CAPITALS and not n_acts) or cues[OF_THING] > n_acts:
         return CONCEPT
     if title not in ORGANIZATIONS_IN_CAPITALS and cues["describes"] > n_acts:  # "the KSM daemon"
         return CONCEPT
@@ -376,6 +383,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         and not title.endswith(ADJECTIVE_ENDINGS)
         and len(words[-1]) > 1
         and not is_common_noun(words[-1])
+        and not (form.isupper() and len(words) == 1)  # "in MEDLINE"
     ):
         return GEO
     return UNKNOWN

@@ -58,6 +58,8 @@ _BEFORE_FIRM = tuple(
         rf"\b{_PAPERS}\s+(?:(?:of|for)\s+[^.,;]{{1,30}}\s+)?from",
         rf"\b{_ACCOUNTS}\s+(?:(?:is|was|are|were)\s+)?(?:with|against)",
         rf"\b{_ACCOUNTS}\s+at",
+        r"\b(?:shares|stock|stake|holding)\s+in",
+        r"\b(?:fees?|royalties|licen[cs]ed|funding|sponsorship|supplied|purchased)\s+(?:[^.,;]{1,20}\s)?from",
         rf"(?:{_MONEY})\s+(?:was\s+|had\s+gone\s+|went\s+|paid\s+|owed\s+)?(?:with|to|at|from)",
         rf"\b{_GOODS}\s+(?:(?:is|are|was|were)\s+)?(?:now\s+)?by",
         rf"\b(?:scaffolding|{_GOODS})\s+(?:would\s+be|will\s+be|is|are|was|were)\s+from",
@@ -175,7 +177,7 @@ _PREPOSITIONS = frozenset(
     {"at", "in", "near", "of", "from", "to", "with", "by", "for", "on", "outside", "about", "into"}
 )
 _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
-_FIRM_ENDS = frozenset({"from", "with", "against", "at", "to", "by", "of", "through", "via"})
+_FIRM_ENDS = frozenset({"in", "from", "with", "against", "at", "to", "by", "of", "through", "via"})
 _PRODUCT_ENDS = frozenset({"from", "to", "into", "onto", "in", "on", "with", "for", "of"})
 _VERBS_OF_PROGRAMS = ("upgrad", "install", "configur", "deploy", "uninstall", "testing", "trialling", "piloting")
 

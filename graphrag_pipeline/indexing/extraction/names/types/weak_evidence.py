@@ -19,11 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
-from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, words
+from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_lower_words, is_code, is_common_noun
+from graphrag_pipeline.indexing.extraction.names.types.agent_cues import BUSINESS
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
     GEO,
@@ -33,6 +35,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 )
 
 _MIN_SUM, _MIN_LEAD = 1.5, 0.5
+_MIN_TYPED = 3  # names with a type, which say what a document is about
 _MIN_BODIES = 3  # organizations of a document that makes another one likelier
 _MAX_STORY_BODIES = 0.1  # of the typed names of a story
 _MIN_STORY_PERSONS = 0.4
@@ -42,7 +45,7 @@ _MIN_LETTERS = 6  # of a word whose ending may be that of a place
 _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "by": {ORGANIZATION: 1.5, PERSON: 1.0},
     "done by": {ORGANIZATION: 1.0, PERSON: 0.7},
-    "acts": {ORGANIZATION: 1.0, PERSON: 0.7, CONCEPT: 0.4},
+    "acts": {ORGANIZATION: 1.0, PERSON: 0.7, CONCEPT: 0.7},
     "works": {ORGANIZATION: 0.8, CONCEPT: 0.8},
     "from": {ORGANIZATION: 0.8, GEO: 0.8},
     "at": {GEO: 1.5, ORGANIZATION: 0.3},
@@ -68,8 +71,10 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "code": {CONCEPT: 1.0, ORGANIZATION: 0.5},
     "place ending": {GEO: 1.0},
     "firm ending": {ORGANIZATION: 1.0},
+    "capitals": {CONCEPT: 0.5, GEO: -1.0, PERSON: -1.0},
     "many bodies": {ORGANIZATION: 0.5},
-    "many programs": {CONCEPT: 1.2},
+    "many programs": {CONCEPT: 0.8},
+    "technical": {CONCEPT: 0.6},
     "many persons": {PERSON: 1.0},
 }
 _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
@@ -98,7 +103,7 @@ _ACTS = regex.compile(
 )
 _WORKS = regex.compile(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does\b)\p{Ll}{2,}(?<!s)s\b")
 _PLACED = regex.compile(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
-_DESCRIBES = regex.compile(r"\s+\p{Ll}{4,}(?<!ed|s|ing|ly)\b(?!['’])")
+_DESCRIBES = regex.compile(r"\s+(?P<noun>\p{Ll}{4,})(?<!ed|s|ing|ly)\b(?!['’])")
 _HAS = regex.compile(r"['’]s?\s+\p{Ll}")
 _PLACE_ENDINGS = tuple(
     words("""
@@ -114,7 +119,7 @@ def type_by_signs(
     types: Mapping[str, str],
     terms: Set[str],
     text: str,
-    attendees: Set[str],
+    attendees: Set[str] | None,
 ) -> dict[str, str]:
     """Return types of the names of type UNKNOWN whose weak signs agree.
 
@@ -122,12 +127,13 @@ def type_by_signs(
         names: every occurrence of a name in the document.
         types: type by written form.
         terms: forms that are terms, which need no other type.
-        attendees: forms of the persons in attendance lists, who do not make a document a story.
+        attendees: forms of the persons in attendance lists, who do not make a document a story; None for a technical
+            document, where a name without evidence is a term.
     """
     lower = find_lower_words(text)
     names = list(names)
-    context = _read_document(names, types, terms, attendees)
-    if context is None:
+    context = {"technical"} if attendees is None else _read_document(names, types, terms, attendees)
+    if context is None or sum(kind != UNKNOWN for kind in types.values()) < _MIN_TYPED:
         return {}
     able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
     places = {form for form, kind in types.items() if kind == GEO}
@@ -196,6 +202,8 @@ def _read_shape(form: str) -> Iterator[str]:
     written = form.split()
     if is_code(form):
         yield "code"
+    if form.isupper() and " " not in form:
+        yield "capitals"
     if len(parts) == 1:
         if len(parts[0]) >= _MIN_LETTERS and parts[0].endswith(_PLACE_ENDINGS):
             yield "place ending"
@@ -205,7 +213,9 @@ def _read_shape(form: str) -> Iterator[str]:
             yield "firm ending"
         return
     are_common = [is_common_noun(part) for part in written if not part.islower()]
-    if not are_common or all(are_common) or (are_common[-1] and parts[0] in LONERS) or len(parts[0]) < 2:
+    if parts[-1] in BUSINESS and parts[0] not in GIVEN_NAMES:
+        yield "goods"  # "Tokai Trading"
+    elif not are_common or all(are_common) or (are_common[-1] and parts[0] in LONERS) or len(parts[0]) < 2:
         yield "common"
     elif are_common[-1] and parts[-1].endswith("S") and parts[0] not in GIVEN_NAMES:
         yield "goods"
@@ -219,7 +229,9 @@ def _read_shape(form: str) -> Iterator[str]:
 
 def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
     before = text[max(name.start - 40, 0) : name.start]
-    match = _BEFORE.search(before)
+    following = _DESCRIBES.match(text, name.end)
+    is_describing = following is not None and following["noun"].upper() not in STOPWORDS | VERBS
+    match = None if is_describing else _BEFORE.search(before)  # "governed by Scots law" says nothing of Scots
     if match:
         sign = _PREPOSITIONS.get(match["word"].upper())
         verb = match["verb"] or ""
@@ -238,15 +250,15 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
     elif before.lower().endswith("the "):
         yield "the"
     is_object = match is not None and (match["word"] == "of" or match["word"].upper() in _PREPOSITIONS)
-    following = text[name.end : name.end + 2]
-    if following[:1].isspace() and following[1:].islower():
+    after = text[name.end : name.end + 2]
+    if after[:1].isspace() and after[1:].islower():
         if not is_object and _ACTS.match(text, name.end):
             yield "acts"
         elif not is_object and _WORKS.match(text, name.end):
             yield "works"
-        elif _DESCRIBES.match(text, name.end):
+        elif is_describing:
             yield "describes"
-    elif following[:1] in ("'", "’") and _HAS.match(text, name.end):
+    elif after[:1] in ("'", "’") and _HAS.match(text, name.end):
         yield "has parts"
     placed = _PLACED.match(text, name.end)
     if placed and (placed["place"] in places or placed["place"].split()[0] in places):

@@ -32,6 +32,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS,
     PLACE_TAILS,
     RANKS,
+    SAINTS,
     STORMS,
     words,
 )
@@ -51,17 +52,23 @@ _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
-_SAINTS = words("st saint")
-_WEAK_PLACES = words("farm arms point pier quay reef port state states channel bridge drive province")  # "Client Port"
-_INSTITUTIONS = ORGANIZATION_HEADS & ORGANIZATION_TAILS
-_SCOPES = words("international national european american african asian global world federal royal united")
+_WEAK_PLACES = words(
+    "area zone region farm arms point pier quay reef port state states channel bridge drive province"
+)  # "Client Port"
+_INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words("hospital infirmary museum observatory hospice")
+_SCOPES = words("""
+northern southern eastern western central regional international national european american african asian global world
+federal royal united
+""")
 _WEAK_TAILS = words("""
 software systems networks records services service technologies forces groups chemical chemicals semiconductor
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
 library shipping refrigeration haulage
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
-_OFFICE_HOLDERS = words("officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee")
+_OFFICE_HOLDERS = words("""
+commissioner inspector officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee
+""")
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
 _OFFICES = words("office assembly centre center")
@@ -118,7 +125,7 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION
     if _is_office_holder(words):
         return PERSON
-    if first in _SAINTS and form.endswith("'s"):  # the church, hospital or school of that name
+    if first in SAINTS and form.endswith("'s"):  # the church, hospital or school of that name
         return GEO
     if words[-2:] == ["OF", "STATE"]:
         return PERSON if head in _OFFICERS else None
@@ -162,6 +169,8 @@ def _is_event(words: list[str]) -> bool:
         return True
     if len(words) < 2:
         return False
+    if words[-1] == "AGREEMENT" and all(map(is_common_word, words)):
+        return False  # "Master Services Agreement"
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
     is_storm = (
         words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))

@@ -16,15 +16,15 @@ turbine wears out in salt water. Engineers built the barrage for the turbine, an
 
 def test_words_far_more_frequent_than_in_english_are_concepts() -> None:
     chosen = list(choose_concepts(TIDES * 4, set()))
-    assert chosen == ["mud flat", "tidal barrage", "salt water", "turbine", "barrage", "water", "sea", "power"]
+    assert chosen == ["mud flat", "tidal barrage", "salt water", "turbine", "barrage", "water"]
 
 
 def test_occurrences_are_found_outside_of_names_in_reading_order() -> None:
     text = TIDES * 4
     names = find_concepts(text, [Name("Tidal Barrage", 2, 15, 0)], [0])
     written = [text[name.start : name.end].lower() for name in names]
-    assert written[:6] == ["water", "sea", "barrage", "water", "turbine", "turbine"]
-    assert {name.form for name in names} == {"mud flat", "salt water", "turbine", "barrage", "water", "sea", "power"}
+    assert written[:6] == ["water", "barrage", "water", "turbine", "turbine", "turbine"]
+    assert {name.form for name in names} == {"mud flat", "salt water", "turbine", "barrage", "water"}
     assert [name.start for name in names] == sorted(name.start for name in names)
 
 
