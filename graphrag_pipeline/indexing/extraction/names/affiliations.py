@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.phrases import PhrasePiece
 
+_MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
 
@@ -46,7 +47,7 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     """
     if connector.key != "OF" or any(piece.is_connector for piece in (*run, *following)):
         return False
-    if any(_is_word(piece.key) for piece in following):
+    if any(_is_word(piece.key) and len(piece.key) > _MAX_PARTICLE for piece in following):
         return False
     first, last = run[0], run[-1]
     if len(run) == 1:

@@ -225,7 +225,8 @@ ORGANIZATION_HEADS = words("""
 agency authority university bank ministry department bureau institute institution college academy association
 federation house board court church council committee society league union confederation organisation organization
 school order knights chamber diocese regulator
-archdiocese friends universität université universidad università banco banque bundesbank zentralbank
+archdiocese grupo gruppo groupe cooperativa société sociedad stichting verein fundación fundação fondation fondazione
+kanzlei banca asociación friends universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry

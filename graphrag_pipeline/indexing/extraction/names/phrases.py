@@ -61,7 +61,7 @@ _CONNECTOR = (
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"
     r"(?<=(?:Treaty|Convention|Agreement|Protocol|Covenant|Declaration)\s)(?:on(?:\s+the)?|for\s+the|against)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{Ll}}+\s){{1,2}})and(?=\s+(?:\p{{Lu}}\p{{Ll}}+\s+){{1,2}}(?:{_BODIES})\b)|"
-    rf"(?<=(?:{_OFFICES})\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
+    rf"(?<=(?:{_OFFICES}|Authority|Commission|Council|Society|Association)\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
 )
 _PHRASE = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"

@@ -50,7 +50,7 @@ _CALLED = regex.compile(
     r"\s+(?:called|named|known\sas|styled|christened|codenamed)\s+(?:the\s+)?[\"“'‘]?$"
 )
 _DETERMINER = regex.compile(
-    rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Oo]ur|[Ii]ts|[Tt]heir|former|new)\s+(?:[\p{{L}}-]+\s+){{0,3}}$"
+    rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Oo]ur|[Ii]ts|[Tt]heir|former|new)\s+(?:[\p{{L}}-]+['’]?\s+){{0,3}}$"
 )
 _DESCRIBED = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})\b(?![\p{L}'’-])(?!\s+(?:of|in)\s+\p{Ll})")
 _THE = regex.compile(r"\b(?:[Tt]he|[Aa]|[Aa]n|[Tt]his|[Ii]ts|[Oo]ur|[Tt]heir)\s+(?:\p{Ll}+\s+)?$")

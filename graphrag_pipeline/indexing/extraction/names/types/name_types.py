@@ -132,6 +132,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= _type_by_company(names, types, text)
     if not is_english or UNKNOWN not in types.values():
         return types
+    types |= _type_by_last_words(types, cues) | _type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     types |= type_by_signs(names, types, terms, text, None if is_technical else attendees)
     return types | _type_by_company(names, types, text)
@@ -206,6 +207,12 @@ def _type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str
         if end == PERSON or form.endswith("s"):
             found[form] = end
     return found
+
+
+def _type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
+    """Return ORGANIZATION for unknown words that begin the name of one: "Lumo" of "Lumo Sensing", not "Royal"."""
+    begun = {form.split()[0] for form, kind in types.items() if kind == ORGANIZATION and " " in form}
+    return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
 
 
 def _type_by_family(
@@ -329,7 +336,9 @@ def _is_national_body(words: list[str], form: str) -> bool:
     """Whether a name ends with a country or a capital, and begins with no side, person or place: "IDA Ireland"."""
     if len(words) < 2 or words[-1] not in load_places() or " ".join(words) in load_places() or "OF" in words:
         return False
-    first = form.split()[0]
+    first, last = form.split()[0], form.split()[-1]
+    if last.isupper() and not form.isupper():  # "Cisco ISE"
+        return False
     if words[0] in LONERS | PLACE_HEADS | SIDES | HONORIFICS or (words[0] in GIVEN_NAMES and not first.isupper()):
         return False
     return not any(word in load_places() for word in words[:-1])

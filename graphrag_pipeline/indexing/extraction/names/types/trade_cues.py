@@ -65,7 +65,9 @@ _BEFORE_FIRM = tuple(
         rf"\b(?:scaffolding|{_GOODS})\s+(?:would\s+be|will\s+be|is|are|was|were)\s+from",
         r"\b(?:ordered|bought|hired|rented|leased|purchased|sourced|borrowed)\s+(?:[^.,;]{1,40}\s)?from",
         r"\b(?:customers?|clients?|employees?|staff|tenants?|shareholders?|directors?|board)\s+(?:of|at)",
-        r"\b(?:works?|worked|working|job|engineer|manager|adviser|consultant|someone|a\sman|a\swoman)\s+(?:at|with)",
+        r"\b(?:works?|worked|working|job|engineer|manager|adviser|consultant|someone|a\sman|a\swoman)\s+at",
+        r"\b(?:job|engineer|manager|adviser|consultant|someone|a\sman|a\swoman)\s+with",
+        r"\b(?:purchase|acquisition|takeover|merger|rival|rivals|shareholders?|subsidiary|owners?)\s+of",
         r"\b(?:orders?|payments?|bookings?|deliveries|invoices)\s+(?:go|goes|went|comes?|came|are)\s+(?:\p{Ll}+\s)?(?:through|via|to|from)",
         r"\b[Nn]ursery\srun\sby|\b(?:cleaned|insured|audited|hosted|serviced|managed|supplied|operated)\s+by",
     )
@@ -142,7 +144,7 @@ _AFTER_PERSON = regex.compile(
 _PRONOUN_AFTER = regex.compile(r"\s+\p{Ll}[^.!?:;\n]{2,160}[.!?]\s+(?:He|She)\s+(?:\p{Ll}+)\b")
 _ACTION = regex.compile(r"\b(?:ACTIONS?|Actions?|Owner|Assignee|Assigned\sto|Owned\sby)\s*[:–]\s+$")
 _JOURNEY = regex.compile(
-    r"\b(?:travel(?:s|led)?|drove|went|flew|sailed|emigrated|moved(?:\saway)?|moves|trip|outing|bus|buses|train|trains)\s+to\s+$"
+    r"\b(?:travel(?:s|led)?|drove|went|flew|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|trip|outing|bus|buses|train|trains)\s+to\s+$"
 )
 _DEPARTMENT = regex.compile(_DEPARTMENTS)
 _IN_DEPARTMENT = regex.compile(r"\p{Lu}\p{Ll}+\s+(?:in|from|of)\s+(?:the\s)?$")

@@ -43,6 +43,7 @@ _VESSEL = regex.compile(
 )
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
 _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
 _ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
@@ -83,7 +84,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         following = after.group(2).upper()
         if following in PERSON_VERBS or (after.group(1) and following in BODY):
             yield PERSON
-        elif following in ORGANIZATION_NOUNS:
+        elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):
             yield ORGANIZATION
         if following in AGENT_VERBS and _is_agency(text, name):
             yield "agency"

@@ -21,11 +21,16 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
+    PERSON_NOUN,
+    THING_NOUN,
+    kind_of,
+    kind_of_plural,
+)
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_lower_words, is_code, is_common_noun
-from graphrag_pipeline.indexing.extraction.names.types.agent_cues import BUSINESS
+from graphrag_pipeline.indexing.extraction.names.types.agent_cues import BUSINESS, SIDES
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
     GEO,
@@ -46,7 +51,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "by": {ORGANIZATION: 1.5, PERSON: 1.0},
     "done by": {ORGANIZATION: 1.0, PERSON: 0.7},
     "acts": {ORGANIZATION: 1.0, PERSON: 0.7, CONCEPT: 0.7},
-    "works": {ORGANIZATION: 0.8, CONCEPT: 0.8},
+    "works": {ORGANIZATION: 1.0, CONCEPT: 0.8},
     "from": {ORGANIZATION: 0.8, GEO: 0.8},
     "at": {GEO: 1.5, ORGANIZATION: 0.3},
     "staff at": {ORGANIZATION: 2.0, GEO: -1.0},
@@ -65,13 +70,15 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "is placed": {ORGANIZATION: 1.3, GEO: 1.0},
     "has parts": {ORGANIZATION: 0.5, GEO: 0.3, PERSON: 0.5, CONCEPT: 0.3},
     "goods": {ORGANIZATION: 1.5},
+    "goods of": {ORGANIZATION: 1.8},
+    "firm parts": {ORGANIZATION: 2.0},
     "headed": {ORGANIZATION: 0.5, CONCEPT: 0.5},
     "common": {CONCEPT: 1.5},
     "two names": {ORGANIZATION: 0.6, PERSON: 0.5, GEO: 0.2},
-    "code": {CONCEPT: 1.0, ORGANIZATION: 0.5},
+    "code": {CONCEPT: 0.7, ORGANIZATION: 1.0},
     "place ending": {GEO: 1.0},
     "firm ending": {ORGANIZATION: 1.0},
-    "capitals": {CONCEPT: 0.5, GEO: -1.0, PERSON: -1.0},
+    "capitals": {CONCEPT: 0.5, ORGANIZATION: -0.5, GEO: -1.0, PERSON: -1.0},
     "many bodies": {ORGANIZATION: 0.5},
     "many programs": {CONCEPT: 0.8},
     "technical": {CONCEPT: 0.6},
@@ -100,10 +107,16 @@ _ACTS = regex.compile(
     r"|\s+(?:has|had|have|would|will|could|can|cannot|might|are\s\p{Ll}+ing|is\s\p{Ll}+ing)\s"
     r"|\s+(?:sent|took|won|lost|gave|left|wrote|held|kept|let|sold|built|paid|drew|ran|came|went|cut|put|made|met|bought"
     r"|lent|read|ate|fell|rose|shut)\b"
+    r"|\s+(?:also\s+|still\s+|now\s+)?(?:sell|make|build|own|offer|supply|run|provide|operate|buy|want|compete|produce"
+    r"|host|employ|plan|expect|take|lend)\b"
 )
 _WORKS = regex.compile(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does\b)\p{Ll}{2,}(?<!s)s\b")
 _PLACED = regex.compile(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
-_DESCRIBES = regex.compile(r"\s+(?P<noun>\p{Ll}{4,})(?<!ed|s|ing|ly)\b(?!['’])")
+_DESCRIBES = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})(?<!ed|s|ing|ly)\b(?!['’])")
+_FIRM_PARTS = regex.compile(
+    r"['’]s?\s+(?:purchase|acquisition|bid|offer|takeover|plants?|factory|factories|chief|boss|founders?|board|customers"
+    r"|products?|engineers|lawyers|spokes\p{Ll}+|shares?|profits?|debts?|workers|staff|offices?|shareholders|managers)\b"
+)
 _HAS = regex.compile(r"['’]s?\s+\p{Ll}")
 _PLACE_ENDINGS = tuple(
     words("""
@@ -136,6 +149,7 @@ def type_by_signs(
     if context is None or sum(kind != UNKNOWN for kind in types.values()) < _MIN_TYPED:
         return {}
     able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
+    able -= set() if "many bodies" in context else {form for form in able if is_code(form)}
     places = {form for form, kind in types.items() if kind == GEO}
     signs: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
@@ -150,12 +164,12 @@ def type_by_signs(
 
 
 def _may_be_typed(form: str, is_term: bool, lower: Set[str]) -> bool:
-    """Whether a form is no office, no body of the reader's own, no label or code, and no term of common words."""
+    """Whether a form is no office, no body of the reader's own, no label, and no term of common words."""
     if title_of(form) in OFFICES | BODIES or any(letter.isdecimal() for letter in form):
         return False
     if form.lower() in lower or len(form.split()[-1]) < _MIN_LAST:
         return False
-    return not is_term or not (is_code(form) or any(is_common_noun(part) for part in form.split()))
+    return not is_term or is_code(form) or not any(is_common_noun(part) for part in form.split())
 
 
 def _cap(seen: Counter[str]) -> dict[str, float]:
@@ -221,7 +235,7 @@ def _read_shape(form: str) -> Iterator[str]:
         yield "goods"
     elif are_common[-1]:
         yield "headed"
-    elif parts[-1] in load_places() and parts[0] not in LONERS:
+    elif parts[-1] in load_places() and parts[0] not in LONERS | SIDES and not written[-1].isupper():
         yield "goods"
     elif not any(are_common) and len(parts) == 2:
         yield "two names"
@@ -231,6 +245,7 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
     before = text[max(name.start - 40, 0) : name.start]
     following = _DESCRIBES.match(text, name.end)
     is_describing = following is not None and following["noun"].upper() not in STOPWORDS | VERBS
+    is_describing = is_describing and _ACTS.match(text, name.end) is None
     match = None if is_describing else _BEFORE.search(before)  # "governed by Scots law" says nothing of Scots
     if match:
         sign = _PREPOSITIONS.get(match["word"].upper())
@@ -241,6 +256,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "staff at"
         elif sign == "to" and verb.upper() in _GIVEN_TO:
             yield "given to"
+        elif match["word"] in ("of", "from") and kind_of_plural(verb) == THING_NOUN:
+            yield "goods of"
         elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
             yield "firm of person" if " " in name.form else "place of name"
         if sign == "by" and verb.endswith(("ed", "en", "t")):
@@ -258,6 +275,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "works"
         elif is_describing:
             yield "describes"
+    elif after[:1] in ("'", "’") and _FIRM_PARTS.match(text, name.end):
+        yield "firm parts"
     elif after[:1] in ("'", "’") and _HAS.match(text, name.end):
         yield "has parts"
     placed = _PLACED.match(text, name.end)

@@ -217,3 +217,21 @@ def test_a_building_acts_as_a_body_and_a_ship_is_no_person() -> None:
         "Margaret Ellen": "CONCEPT",
         "Silver Tern": "CONCEPT",
     }
+
+
+def test_bodies_of_a_country_and_the_short_names_of_firms_are_organizations() -> None:
+    text = (
+        "IDA Ireland agreed. Jack London wrote. Upper Austria grew. They saw Cisco ISE. Lumo Sensing Ltd. Lumo is it."
+    )
+    types = type_names(
+        _occurrences(text, "IDA Ireland", "Jack London", "Upper Austria", "Cisco ISE", "Lumo Sensing Ltd", "Lumo"), text
+    )
+    assert (types["IDA Ireland"], types["Lumo"]) == ("ORGANIZATION", "ORGANIZATION")
+    assert types["Jack London"] == "PERSON"
+    assert "ORGANIZATION" not in (types["Upper Austria"], types["Cisco ISE"])
+
+
+def test_a_list_is_read_to_its_end() -> None:
+    text = "They met at Grangemouth in Rosyth. The office in Grangemouth, Methil, Burntisland and Inverkeithing closed."
+    forms = ("Grangemouth", "Methil", "Burntisland", "Inverkeithing")
+    assert set(type_names(_occurrences(text, *forms), text).values()) == {"GEO"}
