@@ -67,8 +67,8 @@ def embed_texts(
         return table.empty(), []
     text_of = {text_hash(text): text for text in dict.fromkeys(texts)}
     keys = pa.array(sorted(text_of), pa.string())
-    is_known, known_vectors = _find_known(keys, known)
-    fresh = np.flatnonzero(~is_known)
+    known_rows, known_vectors = _find_known(keys, known)
+    fresh = np.flatnonzero(known_rows < 0)
     matrix: np.ndarray | None = None  # allocated when the length of a vector is known, since asking costs a request
     failures: list[Failure] = []
     for start in range(0, len(fresh), BATCH_TEXTS):
@@ -80,18 +80,22 @@ def embed_texts(
         failures += [failure for failure in failed if failure.record in text_of]
     if matrix is None:
         matrix = np.empty((len(keys), known_vectors.shape[1]), dtype=np.float32)
-    if is_known.any():
-        matrix[is_known] = known_vectors
+    kept = np.flatnonzero(known_rows >= 0)
+    for start in range(0, len(kept), _BATCH_VECTORS):  # few at a time: vectors are the largest data of an index
+        here = kept[start : start + _BATCH_VECTORS]
+        matrix[here] = known_vectors[known_rows[here]]
     return pa.table({"text_hash": keys, "vector": _variable_lists(matrix)}, schema=table.schema), failures
 
 
 def _find_known(keys: pa.Array, known: pa.Table | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return which texts have a vector that is not zero, bool (n,), and these vectors in order (n known, d)."""
+    """Return the row of each text among the known vectors, int64 (n,), and these vectors, float32 (n_known, d).
+
+    The row is -1 for a text without a vector, or with one of zeros.
+    """
     if known is None or not known.num_rows:
-        return np.zeros(len(keys), dtype=bool), np.zeros((0, 0), dtype=np.float32)
+        return np.full(len(keys), -1, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
     rows, vectors = positions(keys, known["text_hash"]), _matrix_of(known, len(known["vector"][0]))
-    is_known = (rows >= 0) & np.asarray(vectors.any(axis=1))[rows]
-    return is_known, vectors[rows[is_known]]
+    return np.where(np.asarray(vectors.any(axis=1))[rows], rows, -1), vectors
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,6 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table, beside: Sequence[st
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
     run.count_tokens("embedded texts", texts)
-    known, progress = run.known(name), run.progress()
-    rows, failures = embed_texts(texts, STAGE_TABLES[name], run.root.embedder, known, progress, beside)
+    table, embedder, progress = STAGE_TABLES[name], run.root.embedder, run.progress()
+    rows, failures = embed_texts(texts, table, embedder, run.known(name), progress, beside)
     run.write(failures, **{name: rows})
