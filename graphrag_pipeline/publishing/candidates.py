@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ def freeze_candidate(
         sentences = embed_sentences(tables["text_units"], static_embeddings)
     sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))
     del sentences  # large, as each vector table is; those come last, one at a time
-    written = {name: store.write_table(name, rows) for name, rows in tables.items()}
-    adjacency = store.write_adjacency(build_arrays(tables))
+    with ThreadPoolExecutor(1) as beside:  # Arrow writes files without Python's lock, which the arrays need
+        writing = beside.submit(lambda: {name: store.write_table(name, rows) for name, rows in tables.items()})
+        adjacency = store.write_adjacency(build_arrays(tables))
+        written = writing.result()
     _keep_embedded_columns(tables)
     manifest = Manifest(
         origin=origin,

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
+from graphrag_pipeline.defs.assets.beside import running_beside, take_made_beside
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read, sources_of
@@ -198,29 +199,39 @@ def _run_stage(
         is_affected = stage.name in ("communities", "community_reports")
         run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
         run.allows_removal = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
-        is_fresh = context.run.tags.get(ONLY_STALE_TAG) == "true" and not run.is_reclustering and _is_fresh(run)
+        made = take_made_beside(run)
+        run = made or run
+        is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
+        is_fresh = is_stale_only and not made and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
             run.show_reused()
         else:
-            run.pin_inputs()
             try:
-                with parent_span(root.settings.use_spans, f"stage {stage.name}", partition=partition):
-                    BODIES[stage.name](run)
+                if not made:
+                    run.pin_inputs()
+                    with running_beside(run, root, _work):
+                        _work(run)
                 keep_prompts(root, stage)
             finally:
                 session.costs.book(stage.name, run.account)
     if before := run.details.get("published before"):
         run.details |= link_snapshot(context.instance, root, before, "run that published the snapshot before")
     run.book_calls_ahead(is_fresh)
+    session.waiting.discard(stage.name)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:
         context.log_event(dg.AssetObservation(asset_key(root, stage.name), metadata=run.details))
         return None
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
-        metadata=run.metadata(round(time.monotonic() - started, 3)),
+        metadata=run.metadata(round(time.monotonic() - started + run.seconds_beside, 3)),
         tags=observe_what_was_read(context.instance, root, stage, partition),
     )
+
+
+def _work(run: StageRun) -> None:
+    with parent_span(run.settings.use_spans, f"stage {run.stage.name}", partition=run.partition):
+        BODIES[run.stage.name](run)
 
 
 def _is_fresh(run: StageRun) -> bool:

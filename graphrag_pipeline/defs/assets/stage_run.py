@@ -48,6 +48,7 @@ class StageRun:
         is_reclustering: cluster communities from cold and defer no report, even if they are fresh.
         allows_removal: publish although many published documents are gone.
         is_withheld: nothing was published, because a snapshot is pinned; no materialization is recorded.
+        seconds_beside: how long it ran beside another stage, before its own step.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class StageRun:
         self.is_reclustering = False
         self.allows_removal = False
         self.is_withheld = False
+        self.seconds_beside = 0.0
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
         self._written: Mapping[str, pa.Table] = {}
@@ -83,6 +85,11 @@ class StageRun:
             head = self.root.tables.need(table, key)
             self._heads.setdefault(table, []).append(head)
             self._inputs[f"{table}/{key}"] = head.data_version
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Version of everything that is pinned, by name."""
+        return dict(self._inputs)
 
     @property
     def pinned(self) -> dict[str, dict[str, Any]]:

@@ -257,6 +257,7 @@ def _materialize(
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)
         materialize(second)
+        session.waiting.update(item.stage for item in whole)
         materialize(whole)
 
 

@@ -7,6 +7,7 @@ or daemon has a session for each stage, in which nothing is pooled and nothing o
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.models.accounting import CallStats
@@ -67,12 +68,16 @@ class IndexSession:
         pooled: results of calls made ahead of the stages that need them.
         costs: calls so far.
         caller_accounts: accounts of the code that started the index run, which count all its calls.
+        waiting: stages of the whole corpus that this index run has still to run, or is running.
+        made_beside: stage -> the run that made it beside another stage (`assets/beside.py`).
     """
 
     observer: RunObserver = field(default_factory=SilentObserver)
     pooled: PooledCalls = field(default_factory=PooledCalls)
     costs: RunCosts = field(default_factory=RunCosts)
     caller_accounts: tuple[CallStats, ...] = ()
+    waiting: set[str] = field(default_factory=set)
+    made_beside: dict[str, Any] = field(default_factory=dict)
 
     @property
     def accounts(self) -> tuple[CallStats, ...]:
