@@ -59,7 +59,16 @@ ROOMS = (
     # figures and reports about an index
     *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
     # Dagster
-    *("defs.runs", "defs.assets", "defs.index_runs", "defs.jobs", "defs.automation", "defs.dev", "defs"),
+    *(
+        "defs.runs",
+        "defs.assets.pages",
+        "defs.assets",
+        "defs.index_runs",
+        "defs.jobs",
+        "defs.automation",
+        "defs.dev",
+        "defs",
+    ),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
     *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.request_body", "serve.readers"),

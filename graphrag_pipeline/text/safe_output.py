@@ -1,7 +1,8 @@
 """Text of documents and models made safe for what shows it: terminals, and the markdown of Dagster's UI.
 
-Apply these functions at the edge, where text leaves the product (`commands/terminal.py`, `defs/assets/metadata.py`),
-and to nothing that is stored or sent to a model. Keep out: files of exports (`interchange/`).
+Apply these functions at the edge, where text leaves the product (`commands/terminal.py`,
+`defs/assets/pages/metadata.py`), and to nothing that is stored or sent to a model. Keep out: files of exports
+(`interchange/`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functools import partial
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import of_lines
+from graphrag_pipeline.defs.assets.pages.metadata import of_lines
 from graphrag_pipeline.defs.assets.published import open_published
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG

@@ -6,7 +6,7 @@ Keep out: loops, parsing, files, networks.
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 
 if TYPE_CHECKING:

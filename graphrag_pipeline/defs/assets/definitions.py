@@ -11,9 +11,10 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, metadata, publishing
+from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, publishing
 from graphrag_pipeline.defs.assets.beside import running_beside, take_made_beside
 from graphrag_pipeline.defs.assets.ledger import report_costs
+from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun

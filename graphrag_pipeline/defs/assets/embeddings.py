@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 

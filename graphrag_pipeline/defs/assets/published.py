@@ -79,7 +79,7 @@ def _of_changes(root: Root, before: Snapshot, snapshot: Snapshot) -> dict[str, A
     """Return the documents that were added, edited and removed, their counts, which plot over time, and all changes."""
     import dagster as dg
 
-    from graphrag_pipeline.defs.assets.metadata import of_lines
+    from graphrag_pipeline.defs.assets.pages.metadata import of_lines
 
     diff = diff_snapshots(before, snapshot)
     counts = {f"documents {kind}": sum(item.change == kind for item in diff.documents) for kind in _CHANGES}
@@ -103,7 +103,7 @@ def _list_documents(snapshot: Snapshot) -> str:
 
 def _first_rows(names: Sequence[str], rows: Sequence[Sequence[Any]], n_rows: int | None = None) -> str:
     """Return a markdown table of the first rows, and the number of further rows."""
-    from graphrag_pipeline.defs.assets.metadata import as_table
+    from graphrag_pipeline.defs.assets.pages.metadata import as_table
 
     n_more = (len(rows) if n_rows is None else n_rows) - _MAX_LISTED
     more = f"\n\nand {n_more:,} more" if n_more > 0 else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from graphrag_pipeline.defs.assets import metadata
+from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import of_lines
+from graphrag_pipeline.defs.assets.pages.metadata import of_lines
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError

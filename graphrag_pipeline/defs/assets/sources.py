@@ -15,7 +15,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.metadata import as_table, of_lines
+from graphrag_pipeline.defs.assets.pages.metadata import as_table, of_lines
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files

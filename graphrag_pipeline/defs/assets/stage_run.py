@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from graphrag_pipeline.defs.assets import metadata
-from graphrag_pipeline.defs.assets.stage_contents import StageContents
-from graphrag_pipeline.defs.assets.stage_pages import describe_contents
+from graphrag_pipeline.defs.assets.pages import metadata
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, text_hash

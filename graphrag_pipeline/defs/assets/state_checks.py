@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.pages.metadata import as_table
 from graphrag_pipeline.defs.assets.sources import observe_whole_input
 from graphrag_pipeline.defs.runs.instance import dagster_home
 from graphrag_pipeline.defs.runs.names import SHOWN_STATE

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
-from graphrag_pipeline.defs.assets.metadata import COST, as_markdown, round_figures
+from graphrag_pipeline.defs.assets.pages.metadata import COST, as_markdown, round_figures
 from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root

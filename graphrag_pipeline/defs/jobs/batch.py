@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from graphrag_pipeline.defs.assets.metadata import COST
+from graphrag_pipeline.defs.assets.pages.metadata import COST
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, count_tokens, keep_answer
 from graphrag_pipeline.defs.jobs.question_config import MethodName
 from graphrag_pipeline.defs.runs.executor import job_options

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.pages.metadata import as_table
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import EVALUATE, EVALUATION_JOB, KIND_TAG
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import as_markdown, round_figures
+from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, round_figures
 from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, keep_answer
 from graphrag_pipeline.defs.jobs.question_config import OPTIONS, WITHOUT_VALUE, AskedQuestion, refuse_contradiction
 from graphrag_pipeline.defs.runs.errors import in_words

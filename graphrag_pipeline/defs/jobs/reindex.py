@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import as_table, of_calls
+from graphrag_pipeline.defs.assets.pages.metadata import as_table, of_calls
 from graphrag_pipeline.defs.assets.published import link_difference
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions

@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
-from graphrag_pipeline.defs.assets.metadata import COST, as_table
+from graphrag_pipeline.defs.assets.pages.metadata import COST, as_table
 from graphrag_pipeline.defs.assets.state_checks import report_state
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.metadata import as_table
+from graphrag_pipeline.defs.assets.pages.metadata import as_table
 from graphrag_pipeline.defs.runs.executor import job_options
 from graphrag_pipeline.defs.runs.names import INSPECT, KIND_TAG, VERIFY_FILES
 from graphrag_pipeline.defs.runs.naming import full_name

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.defs.assets import community_map
-from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities
+from graphrag_pipeline.defs.assets.pages import community_map
+from graphrag_pipeline.defs.assets.pages.pictures import DrawnCommunity, draw_communities
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
 from graphrag_pipeline.defs.assets.published import of_snapshot
-from graphrag_pipeline.defs.assets.stage_contents import StageContents
-from graphrag_pipeline.defs.assets.stage_pages import describe_contents
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.metadata import as_table
-from graphrag_pipeline.defs.assets.pictures import DrawnCommunity, draw_communities, show_svg
-from graphrag_pipeline.defs.assets.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.metadata import as_table
+from graphrag_pipeline.defs.assets.pages.pictures import DrawnCommunity, draw_communities, show_svg
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 
 _N_COMMUNITIES = 8
 _N_ENTITIES = 24  # of a community

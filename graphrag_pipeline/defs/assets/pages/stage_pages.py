@@ -11,11 +11,11 @@ from typing import Any
 import dagster as dg
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.community_map import map_communities, map_graph
-from graphrag_pipeline.defs.assets.metadata import as_markdown, as_table, of_rows, of_tokens
-from graphrag_pipeline.defs.assets.pictures import plot_bars
-from graphrag_pipeline.defs.assets.previews import Preview, preview_of, render_highest_reports, units_by_document
-from graphrag_pipeline.defs.assets.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.community_map import map_communities, map_graph
+from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, as_table, of_rows, of_tokens
+from graphrag_pipeline.defs.assets.pages.pictures import plot_bars
+from graphrag_pipeline.defs.assets.pages.previews import Preview, preview_of, render_highest_reports, units_by_document
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.stages import CANDIDATE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.defs.assets.columns import column_lineage, column_schema, origins_of, shown_tables
+from graphrag_pipeline.defs.assets.pages.columns import column_lineage, column_schema, origins_of, shown_tables
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES, upstream_of
 
 

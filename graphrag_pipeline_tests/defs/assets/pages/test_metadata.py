@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline.defs.assets.metadata import as_markdown, as_table, of_calls
+from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, as_table, of_calls
 from graphrag_pipeline.models.accounting import CallStats
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import render_full_content, strip_citations
-from graphrag_pipeline.defs.assets.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 
 N_ROWS = 10
 _N_REPORTS = 10

@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.columns import column_lineage, column_schema
+from graphrag_pipeline.defs.assets.pages.columns import column_lineage, column_schema
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.text.safe_output import neutralize_markdown

@@ -1,0 +1,1 @@
+"""Pages of stages in the UI: counts, previews, plots and pictures of what a partition holds."""
