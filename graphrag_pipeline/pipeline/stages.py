@@ -119,7 +119,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=8,
+            algorithm=9,
         ),
         Stage(
             "summarized_descriptions",

@@ -4,31 +4,30 @@ Text units overlap by whole sentences, so an extractor reads the sentences in th
 of the text unit before it if both are of the same entity, or of the same pair of entities, and
 
 - both have offsets, and these are equal (the embedded engine), or
-- they have none (a model), and the evidence of both lies in the overlap: the overlap contains both names, and either
-  the rest of each of the two text units lacks one of them, or both mentions have the same description.
+- they have none (a model), the overlap has evidence of each (`shared_evidence.py`), and the rest of the later text unit
+  has none, or both mentions have the same description.
 
-A text contains a name if it contains one of its words, so a doubtful mention counts on its own. Rows of mentions are
-never removed: text units and descriptions of a repeat are kept, only counts and weights leave it out.
+So a model's mentions count as if each sentence belonged to the first text unit that has it. A doubtful mention counts
+on its own. Rows of mentions are never removed: text units and descriptions of a repeat are kept, only counts and
+weights leave it out.
 Keep out: counting (`merge.py`), repeated claims (`claims.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import regex
 
-from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.indexing.graph.shared_evidence import SpelledName, SpelledText, is_evidence_shared
 
 if TYPE_CHECKING:
     import duckdb
 
-_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
-_MIN_WORD = 3  # letters of a word that identifies a name
-_FIRST_UNSPACED = "\u2e80"  # letters from here on (Chinese, Japanese) are written without spaces between words
-_COMMON = frozenset(word for words in SMALL_WORDS.values() for word in words)
+_UNITS_AT_ONCE = 256
 
 PLACE = r"""
     "start" AS mention_start, "end" AS mention_end,
@@ -116,83 +115,38 @@ def mark_repeats(connection: duckdb.DuckDBPyConnection, table: str, first: str, 
 def _find_by_evidence(connection: duckdb.DuckDBPyConnection) -> list[int]:
     """Return the rows of `met` without offsets whose evidence lies in the overlap."""
     candidates = connection.execute("""
-        SELECT row_no, text_unit_no, a, b, coalesce(is_same_description, false) FROM met
-        WHERE NOT is_placed ORDER BY text_unit_no""").fetchall()
+        SELECT text_unit_no, row_no, a, b, coalesce(is_same_description, false) FROM met
+        WHERE NOT is_placed ORDER BY text_unit_no, row_no""").fetchall()
     if not candidates:
         return []
     names = _read_names(connection)
-    parts = _read_parts(connection)
+    by_unit = {unit: list(rows) for unit, rows in itertools.groupby(candidates, itemgetter(0))}
     return [
         row
-        for row, unit, a, b, is_same_description in candidates
-        if is_evidence_shared(*parts[unit], (names[a], names[b]), is_same_description)
+        for unit, parts in _read_parts(connection)
+        for _, row, a, b, is_same_description in by_unit[unit]
+        if is_evidence_shared(*parts, tuple(names[end] for end in dict.fromkeys((a, b))), is_same_description)
     ]
 
 
-def _read_names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, list[str]]:
-    """Return title number -> written forms."""
-    return dict(
-        connection.execute("""
-            SELECT title_id, list(name) FROM written_names
-            WHERE title_id IN (SELECT a FROM met UNION SELECT b FROM met) GROUP BY title_id""").fetchall()
-    )
-
-
-def _read_parts(connection: duckdb.DuckDBPyConnection) -> Mapping[int, tuple[SearchedText, SearchedText, SearchedText]]:
-    """Return text unit number -> the text it shares with the one before it, its other text, and that of the other."""
+def _read_names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, SpelledName]:
+    """Return title number -> its written forms."""
     rows = connection.execute("""
+        SELECT title_id, list(name) FROM written_names
+        WHERE title_id IN (SELECT a FROM met UNION SELECT b FROM met) GROUP BY title_id""").fetchall()
+    return {title: SpelledName(names) for title, names in rows}
+
+
+def _read_parts(
+    connection: duckdb.DuckDBPyConnection,
+) -> Iterator[tuple[int, tuple[SpelledText, SpelledText, SpelledText]]]:
+    """Yield text unit numbers, each with the text that only the one before it has, the shared text, and its own."""
+    found = connection.execute("""
         WITH numbered AS (SELECT text_unit_no, text FROM stored_text_units JOIN text_units USING (id))
         SELECT later, b.text, a.text, n_shared FROM shared_text
         JOIN numbered a ON a.text_unit_no = earlier JOIN numbered b ON b.text_unit_no = later
-        WHERE later IN (SELECT text_unit_no FROM met)""").fetchall()
-    return {
-        unit: (SearchedText(text[:n_shared]), SearchedText(text[n_shared:]), SearchedText(before[:-n_shared]))
-        for unit, text, before, n_shared in rows
-    }
-
-
-class SearchedText:
-    """A text in which names are searched: they count as contained if one of their words is."""
-
-    def __init__(self, text: str) -> None:
-        self._folded = " ".join(text.casefold().split())
-        self._words = frozenset(_WORD.findall(self._folded))
-
-    def contains(self, names: Iterable[str]) -> bool:
-        """Return whether the text has an identifying word of a name, or a whole name that has no such word."""
-        return any(self._has(word) for name in names for word in _identifying_words(name))
-
-    def _has(self, word: str) -> bool:
-        is_part = " " in word or word[:1] >= _FIRST_UNSPACED
-        return word in self._words or (is_part and word in self._folded)
-
-
-def is_evidence_shared(
-    shared: SearchedText,
-    own: SearchedText,
-    before: SearchedText,
-    ends: Iterable[Iterable[str]],
-    is_same_description: bool,
-) -> bool:
-    """Return whether mentions of two neighbouring text units must both come from the text that these share.
-
-    Args:
-        shared, own: the two parts of the later text unit's text.
-        before: the text of the earlier text unit that is not shared.
-        ends: the names of each entity of the mention.
-        is_same_description: whether the earlier text unit has the mention with the same description.
-    """
-    ends = [tuple(names) for names in ends]
-    if not all(shared.contains(names) for names in ends):
-        return False
-    return is_same_description or not any(all(rest.contains(names) for names in ends) for rest in (own, before))
-
-
-def _identifying_words(name: str) -> list[str]:
-    folded = " ".join(name.casefold().split())
-    words = [
-        word
-        for word in _WORD.findall(folded)
-        if word[0] >= _FIRST_UNSPACED or (len(word) >= _MIN_WORD and word not in _COMMON)
-    ]
-    return words or [folded]
+        WHERE later IN (SELECT text_unit_no FROM met WHERE NOT is_placed) ORDER BY later""")
+    while rows := found.fetchmany(_UNITS_AT_ONCE):
+        for unit, text, before, n_shared in rows:
+            parts = before[:-n_shared], text[:n_shared], text[n_shared:]
+            yield unit, (SpelledText(parts[0]), SpelledText(parts[1]), SpelledText(parts[2]))
