@@ -1,7 +1,8 @@
 """Sentences that say who a person is: "Nob, the parrot", "her brother, Ivo Lang", "Ivo Lang was a baker".
 
 Forms by strength: an apposition, a role beside the name or a copula with an article (3); "Ivo Lang, who ..." or a verb
-such as "owned" (2). A speech may relate the person whom it addresses ("your uncle"). English alone.
+such as "owned" (2). A speech may relate the person whom it addresses ("your uncle"), or name one who was just described
+("it's old Fezziwig"). English alone.
 
 Keep out: which of them an answer quotes.
 """
@@ -17,8 +18,12 @@ SAYS_WHO, SAYS_SOMETHING = 3.0, 2.0
 
 _ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )", r"[,.!?]")
 _YOUR_KIN = re.compile(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
+_IT_IS = (
+    r"\b(?:[Ii]t|[Tt]his|[Tt]hat|[Hh]e|[Ss]he)(?:['\u2019]s| is| was) (?:(?:old|young|little|poor|dear|my|our) ){0,2}"
+)
 _WHO_IS = re.compile(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S.*?)\s*[?.!]*\s*\Z", re.IGNORECASE)
 _WORDS = r"(?:(?!(?:of|and|or|to|with|in|at|for|that|than|as|by|on|from)\b)[a-z][\w-]* ){0,3}?"
+_SOMEONE = re.compile(rf"\b[Aa]n? (?P<words>{_WORDS}[a-z]+)(?= (?:in|of|with|who|at|on|from|behind|by)\b|[,.;:])")
 _OWNER = r"(?:[Tt]he|[Aa]n?|[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Oo]ur|[\w.]+['\u2019]s?)"
 _BESIDE = rf"\b{_OWNER} {_WORDS}(?P<noun>[a-z][\w-]*)(?: (?:is|was|were))?,? (?:the )?(?:Dr\.? |Mrs?\.? |Sir )?"
 _CALLED = r"\b[Aa]n? (?:[\w-]+ ){1,6}(?:called|named),? "
@@ -78,6 +83,19 @@ def _rate_at(text: str, found: re.Match[str]) -> float:
     if beside and _is_role(beside["noun"]) and not behind.startswith(("'s", "\u2019s")):
         return SAYS_WHO
     return SAYS_SOMETHING if re.match(_WHO_DOES, behind) or re.match(_STATE, behind) else 0.0
+
+
+def is_identified(text: str, name: re.Pattern[str]) -> bool:
+    """Return whether a sentence says that a person just described is the named one: "Why, it's old Fezziwig!"."""
+    return any(
+        re.search(rf"{_IT_IS}\Z", text[: found.start()]) and re.match(r"(?:[!.?,;]|$)", text[found.end() :])
+        for found in name.finditer(text)
+    )
+
+
+def describes_someone(text: str) -> bool:
+    """Return whether a sentence describes a person without a name: "At sight of an old gentleman in a Welsh wig"."""
+    return any(_is_role(noun) for found in _SOMEONE.finditer(text) for noun in found["words"].split())
 
 
 def is_addressed(text: str, name: re.Pattern[str]) -> bool:

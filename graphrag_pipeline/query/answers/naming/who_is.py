@@ -3,19 +3,23 @@
 The strongest form comes first (`understanding/definitions.py`), then the sentence with the whole name, then the one
 that reads best alone. Before a sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it
 may say whose brother. If no sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge.
-Will you let me in, Fred?" Keep out: other passages about the person.
+Will you let me in, Fred?" At last, a speech may name the person whom the sentence before it describes: "At sight of an
+old gentleman in a Welsh wig, Scrooge cried-- 'Why, it's old Fezziwig!'" Keep out: other passages about the person.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, Sentence, sentences_of
 from graphrag_pipeline.query.understanding.definitions import (
+    describes_someone,
     is_addressed,
+    is_identified,
     rate_definition,
     read_who_is,
     relates_addressee,
@@ -47,7 +51,7 @@ def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[T
             score = strength + 0.9 * weigh_form(sentence.folded) + WHOLE_NAME * is_whole if strength else 0.0
             if score > best[0]:
                 best = (score, _with_context(sentences, i))
-    return best[1] or _find_address(name, units)
+    return best[1] or _find_address(name, units) or _find_identification(name, units)
 
 
 def _has_whole_name(text: str, name: re.Pattern[str], asked: frozenset[str]) -> bool:
@@ -68,6 +72,17 @@ def _find_address(name: re.Pattern[str], units: Sequence[TextUnitRecord]) -> tup
         if relates_addressee(" ".join(one.folded for one in run))
     ]
     return min(found, key=_is_cut_and_long, default=())
+
+
+def _find_identification(name: re.Pattern[str], units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:
+    """Return the first sentence that names the person whom the sentence before it describes, behind it; else empty."""
+    for unit in units:
+        sentences = sentences_of(unit) if name.search(unit.text) else ()
+        for before, sentence in pairwise(sentences):
+            n_words = count_words(before.folded) + count_words(sentence.folded)
+            if n_words <= MAX_WORDS and is_identified(sentence.folded, name) and describes_someone(before.folded):
+                return (before, sentence)
+    return ()
 
 
 def _is_cut_and_long(run: Sequence[Sentence]) -> tuple[bool, float]:

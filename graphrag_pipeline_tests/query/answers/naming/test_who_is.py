@@ -38,3 +38,16 @@ def test_a_sentence_with_the_whole_name_comes_before_one_with_a_part_of_it() -> 
     unit = TextUnitRecord("u", 0, "d", "school", text, 0, len(text), 30, 1.0)
     (found,) = find_definition("Who was Pollock?", analysis, [unit])
     assert found.folded == OF_THE_WHOLE
+
+
+def test_a_person_who_is_described_and_then_named_is_quoted_with_the_description() -> None:
+    described = "At sight of a tall carpenter in a red cap, the boy cried--"
+    text = f"Ruddock laughed. {described}\n\n'Why, it's old Ruddock! He lives.'\n\nRuddock laid down the saw."
+    analysis = QuestionAnalysis("Who is Ruddock?", frozenset({"ruddock"}), frozenset({"ruddock"}), (), None, ())
+    unit = TextUnitRecord("u", 0, "d", "shop", text, 0, len(text), 30, 1.0)
+    found = find_definition("Who is Ruddock?", analysis, [unit])
+    assert [sentence.folded for sentence in found] == [described, "'Why, it's old Ruddock!"]
+    other = text.replace("a tall carpenter in a red cap", "the gate")
+    assert (
+        find_definition("Who is Ruddock?", analysis, [TextUnitRecord("u", 0, "d", "shop", other, 0, 9, 30, 1.0)]) == ()
+    )
