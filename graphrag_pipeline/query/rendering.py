@@ -44,9 +44,9 @@ def _source_line(citation: Citation) -> str:
 def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     """Return the context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
-    Cells keep to one line and hold no delimiter; reports and sources keep their own lines under a heading. Text from
-    documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG (`strict_tables.py`),
-    with cells as they are.
+    Cells keep to one line; reports and sources keep their own lines under a heading. A delimiter inside a text stays.
+    Text from documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG
+    (`strict_tables.py`), with cells as they are.
     """
     if style.is_strict:
         return render_strict(context, style)
@@ -55,15 +55,13 @@ def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     ranks = [f" (rank {report.rank:g})" if style.shows("community_rank") else "" for report in context.reports]
     reports = zip(context.reports, ranks, strict=True)
     sources = [(u.human_readable_id, _source_title(u), u.text) for u in context.text_units]
-    names, delimiter = style.context_names, style.column_delimiter
+    names = style.context_names
     parts = [
         _table(names["entities"], ("title", "type", "description", *rank), context.entities, style),
         _table(names["relationships"], ("source", "target", "description", *weight), context.relationships, style),
         _table(names["claims"], ("subject", "object", "type", "status", "description"), context.claims, style),
-        _blocks(
-            names["reports"], [(r.human_readable_id, f"{r.title}{rank}", r.content) for r, rank in reports], delimiter
-        ),
-        _blocks(names["text_units"], sources, delimiter),
+        _blocks(names["reports"], [(r.human_readable_id, f"{r.title}{rank}", r.content) for r, rank in reports]),
+        _blocks(names["text_units"], sources),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -74,31 +72,31 @@ def _table(heading: str, columns: Sequence[str], records: Sequence[object], styl
     shown = [style.rank_description if name == "rank" else name for name in columns]
     read, delimiter = attrgetter("human_readable_id", *columns), style.column_delimiter
     rows = [[value if type(value) is str else _write_value(value) for value in read(record)] for record in records]
-    if not _is_folded(rows, delimiter):
-        rows = [[_fold_cell(text, delimiter) for text in row] for row in rows]
+    if not _is_folded(rows):
+        rows = [[_fold_cell(text) for text in row] for row in rows]
     return "\n".join([f"# {heading}", delimiter.join(("id", *shown)), *map(delimiter.join, rows)])
 
 
-def _is_folded(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+def _is_folded(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether `_fold_cell` leaves all cells as they are; one look at all text takes a tenth of the time."""
     text = _BETWEEN.join([_BETWEEN.join(row) for row in rows])
     has_edge = f"{_BETWEEN} " in text or f" {_BETWEEN}" in text
-    return not has_edge and delimiter not in text and " ".join(text.split()) == text
+    return not has_edge and " ".join(text.split()) == text
 
 
-def _fold_cell(text: str, delimiter: str) -> str:
-    """Return the text of a cell on one line and without the delimiter, which becomes "/" (or "|")."""
-    return " ".join(text.replace(delimiter, "|" if delimiter == "/" else "/").split())
+def _fold_cell(text: str) -> str:
+    """Return the text of a cell on one line."""
+    return " ".join(text.split())
 
 
 def _write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]], delimiter: str) -> str:
+def _blocks(heading: str, blocks: Sequence[tuple[int, str, str]]) -> str:
     if not blocks:
         return ""
-    written = [f"[{number}] {_fold_cell(title, delimiter)}\n{text.strip()}" for number, title, text in blocks]
+    written = [f"[{number}] {_fold_cell(title)}\n{text.strip()}" for number, title, text in blocks]
     return f"# {heading}\n" + "\n\n".join(written)
 
 

@@ -134,7 +134,9 @@ class LocalSearchSettings(SearchSection):
         "number of relationships", description="Name of the column with the rank of entities, as a model gets it."
     )
     column_delimiter: Delimiter = Field(
-        "|", description="Character between the columns that a model gets, such as `,`, `;` or `tab`."
+        "|",
+        description="Character between the columns that a model gets, such as `,`, `;` or `tab`. Texts that contain it "
+        "stay as they are, as in Microsoft GraphRAG; strict packing quotes the cells of reports, as in CSV.",
     )
     community_context_name: ColumnName = Field("Reports", description="Heading of the reports that a model gets.")
     entity_context_name: ColumnName = Field("Entities", description="Heading of the entities that a model gets.")

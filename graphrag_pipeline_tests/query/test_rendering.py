@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
 from graphrag_pipeline.text.tokens import count_tokens
@@ -17,7 +18,7 @@ def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
     assert render_context(CONTEXT).splitlines() == [
         "# Entities",
         "id|title|type|description|number of relationships",
-        "7|MARLEY|PERSON|Dead / to begin with.|3",
+        "7|MARLEY|PERSON|Dead | to begin with.|3",
         "",
         "# Relationships",
         "id|source|target|description|weight",
@@ -40,16 +41,27 @@ def test_a_context_is_written_with_numbers_first_and_one_line_a_record():
         ("a  b", "a b"),
         ("a\n\tb", "a b"),
         ("a\u2028b\u00a0c", "a b c"),
-        ("a|b", "a/b"),
+        ("a|b", "a|b"),
         ("\0 a", "\0 a"),
         (" ", ""),
     ],
 )  # fmt: skip
-def test_each_cell_is_on_one_line_without_outer_space_and_delimiter(text, cell):
+def test_each_cell_is_on_one_line_without_outer_space(text, cell):
     [entity] = CONTEXT.entities
     for before, after in (("PERSON", "PERSON"), (" x", "x")):  # a cell beside it that is written as it is, or is not
         shown = render_context(Context(entities=(replace(entity, type=before, description=text),)))
         assert shown.split("\n")[2:] == [f"7|MARLEY|{after}|{cell}|3"]
+
+
+@pytest.mark.parametrize("delimiter", ["|", ",", ";", "/"])
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_a_delimiter_inside_a_text_stays(delimiter, is_strict):
+    """As Microsoft GraphRAG 3.3.0 joins the cells of entities, relationships, claims and text units."""
+    text = "His own kind, generous, hearty nature; he said | he / she."
+    entity, unit = replace(CONTEXT.entities[0], description=text), replace(CONTEXT.text_units[0], text=text)
+    style = ContextStyle(column_delimiter=delimiter, is_strict=is_strict)
+    shown = render_context(Context(entities=(entity,), text_units=(unit,)), style)
+    assert shown.count(text) == 2 and delimiter.join((text, "3")) in shown.splitlines()[2]
 
 
 def test_readers_of_an_answer_see_what_the_model_was_not_shown_and_what_it_invented(carol):
