@@ -5,8 +5,12 @@ In 100 cases both get the same options, the same rating of each report and the s
 the reports rated, their ratings, the reports kept, the batches of the map step in order, and the points that the final
 answer is written from. Our side runs whole: model calls go by HTTP to the model server, which replies by script.
 
-The options are those that Microsoft GraphRAG has, under our names (`peer_options`). In every tenth case one score is
-not a number. There Microsoft GraphRAG loses the whole batch, so those cases differ by design.
+The options are those that Microsoft GraphRAG has, under our names (`peer_options`). In seven of ten cases all scores are
+numbers from 0 to 100 that both read alike: no difference is allowed. Three of ten have odd scores, which both read
+differently by design: shares such as 0.7, one that is not a number, or both. There a difference has a reason only if it
+is proved: Microsoft GraphRAG gets the case again with the odd scores as we read them (`repair`), and must then write
+from the points that we wrote from. In the cases with exact budgets (`_exact_budget`) all points have the same number of
+tokens, and the limit is a multiple of it or one less.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +42,22 @@ from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
 RECORDING = "global"
 FINEST = 3
-ONE_BAD_SCORE = "one bad score loses that point alone, and Microsoft GraphRAG loses its whole batch"
-SHARE = "a score between 0 and 1 is read as a share of 100, and Microsoft GraphRAG cuts it to 0"
+REASONS = {
+    "shares": "a score between 0 and 1 is read as a share of 100, and Microsoft GraphRAG cuts it to 0",
+    "words": "one score that is no number loses that point alone, and Microsoft GraphRAG loses its whole batch",
+    "both": "of both kinds of scores together",
+}
+"""Repair of a case's scores -> why its points differ, if the peer's points after the repair are ours before it."""
+ODD_SCORES = {7: "both", 8: "shares", 9: "words"}
+"""Last digit of a case's place -> its odd scores; the other cases have none."""
+REDUCED = "reduced"
 WHAT = {
     "asked": "reports rated, and how often",
     "ratings": "ratings",
     "kept": "reports kept",
     "batches": "batches of the map step, in order",
-    "reduced": "points of the final answer",
 }
+"""Outputs that no case may differ in; the points of the final answer are compared by kind of score."""
 _BATCHED = re.compile(r"^\[(\d+)\] .* \(occurrence weight \d\.\d\d, rank [\d.]+\)$", re.MULTILINE)
 _DATA = re.compile(r"<data>\n(.*)\n</data>", re.DOTALL)
 
@@ -71,14 +82,9 @@ class Case:
         return f"What becomes of Scrooge, case {self.place}?"
 
     @property
-    def has_bad_score(self) -> bool:
-        return self.place % 10 == 9
-
-    @property
-    def has_share(self) -> bool:
-        """Whether a score is a number between 0 and 1."""
-        scores = [point["score"] for point in self.points.values()]
-        return any(isinstance(score, float) and 0 < score < 1 for score in scores)
+    def odd_scores(self) -> str:
+        """Which scores both programs read differently, a key of `REASONS`; "" if there are none."""
+        return ODD_SCORES.get(self.place % 10, "")
 
 
 def make_cases(levels: dict[int, int], n: int) -> list[Case]:
@@ -99,7 +105,7 @@ def _make_case(place: int, levels: dict[int, int]) -> Case:
         num_repeats=n_repeats,
         rated_text="summary" if place % 5 == 4 else "full_content",
         max_context_tokens=(2000, 8000, 12000)[place % 3],
-        max_answer_tokens=(200, 1000, 12000)[place // 3 % 3],
+        max_answer_tokens=_exact_budget(place) if _is_exact(place) else (200, 1000, 12000)[place // 3 % 3],
     )
     ratings = {c: [_rate(place, c, level, repeat) for repeat in range(n_repeats)] for c, level in levels.items()}
     points = {c: _make_point(place, c) for c in levels}
@@ -122,16 +128,53 @@ def _rate(place: int, community: int, level: int, repeat: int) -> int | None:
     return max(0, _draw(place, community, repeat) % 9 - 3)
 
 
+def _is_exact(place: int) -> bool:
+    """Whether the points of a case have one number of tokens, and its limit is at a multiple of it."""
+    return place % 10 in (0, 4)
+
+
+def _exact_budget(place: int) -> int:
+    """Return a limit that some points fill to the last token, or one token less."""
+    example = f"----Analyst 1----\nImportance Score: 50\n{_describe_point(1, 1)}"
+    return tokens.count_tokens(example) * (4 + place // 10) - (place // 2 % 2)
+
+
+def _describe_point(community: int, n_sentences: int) -> str:
+    return f"Report {community} says so. " * n_sentences + "So it is."
+
+
 def _make_point(place: int, community: int) -> dict[str, Any]:
     drawn = _draw(place, community, 77)
     score: Any = drawn % 101 * (drawn % 4 > 0)
     if drawn % 11 == 0:
-        score = min(score, 99) + 0.7
+        score = max(1, min(score, 99)) + 0.7
     elif drawn % 13 == 0:
         score = str(score)
-    if place % 10 == 9 and community == 9:
+    odd = ODD_SCORES.get(place % 10)
+    if odd in ("shares", "both") and drawn % 7 == 0:
+        score = drawn % 9 / 10 + 0.1
+    if odd in ("words", "both") and community == 9:
         score = "high"
-    return {"description": f"Report {community} says so. " * (1 + drawn % 5) + "So it is.", "score": score}
+    n_sentences = 1 if _is_exact(place) else 1 + drawn % 5
+    return {"description": _describe_point(community, n_sentences), "score": score}
+
+
+def repair(case: Case, name: str) -> Case:
+    """Return a case with some odd scores as we read them: shares are of 100, a point with another word is left out.
+
+    Args:
+        name: a key of `REASONS`.
+    """
+    points = case.points
+    if name in ("shares", "both"):
+        points = {c: {**point, "score": _read_share(point["score"])} for c, point in points.items()}
+    if name in ("words", "both"):
+        points = {c: point for c, point in points.items() if point["score"] != "high"}
+    return replace(case, points=points)
+
+
+def _read_share(score: Any) -> Any:
+    return round(100 * score) if isinstance(score, float) and 0 < score < 1 else score
 
 
 def peer_options(settings: GlobalSearchSettings) -> dict[str, Any]:
@@ -169,7 +212,7 @@ class _Script:
         data = _DATA.search(request.body["messages"][0]["content"]) if "messages" in request.body else None
         if request.kind == "map" and data:
             found = [self._communities[int(number)] for number in _BATCHED.findall(data[1])]
-            return {"points": [self._points[community] for community in found]}
+            return {"points": [self._points[community] for community in found if community in self._points]}
         if request.kind == "answer" and data:
             self.reduced = data[1]
             return "The answer."
@@ -222,15 +265,25 @@ def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Compar
     with GraphIndex.open(folder / "root") as index:
         cases = make_cases(levels_of(index), n_questions)
         export_snapshot(index.snapshot, folder / "exported", "graphrag")
+        runs = {"": cases, **repaired_cases(cases)}
         request = {
             "ranks": str(tokens._RANKS),
             "tables": str(folder / "exported"),
-            "cases": [_request(case) for case in cases],
+            "cases": [_request(case) for run in runs.values() for case in run],
         }
-        theirs = peer.run_recorded("peer_global.py", json.loads(json.dumps(request)), RECORDING)
+        replies = iter(peer.run("peer_global.py", json.loads(json.dumps(request))))
+        theirs = {name: [next(replies) for _ in run] for name, run in runs.items()}
+        peer.record(RECORDING, theirs)
         (folder / "asking").mkdir()
+        (folder / "repaired").mkdir()
         ours = run_ours(index, cases, folder / "asking")
-    return compare_cases(cases, ours, theirs)
+        repaired = run_ours(index, runs["both"], folder / "repaired")
+    return [*compare_cases(cases, ours, theirs), compare_repaired(runs["both"], repaired, theirs)]
+
+
+def repaired_cases(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Return the cases with odd scores after each repair of `REASONS`."""
+    return {name: [repair(case, name) for case in cases if case.odd_scores] for name in REASONS}
 
 
 def _request(case: Case) -> dict[str, Any]:
@@ -238,22 +291,54 @@ def _request(case: Case) -> dict[str, Any]:
     return {"question": case.question, "options": options, "ratings": case.ratings, "points": case.points}
 
 
-def compare_cases(cases: Sequence[Case], ours: Sequence[Any], theirs: Sequence[Any]) -> list[Comparison]:
-    """Compare each output of our searches and the peer's, case by case."""
+def compare_cases(cases: Sequence[Case], ours: Sequence[Any], theirs: Mapping[str, Sequence[Any]]) -> list[Comparison]:
+    """Compare each output of our searches and the peer's, case by case.
 
-    def reason_of(place: int) -> str:
-        if ours[place]["batches"] != theirs[place]["batches"]:
-            return ""
-        return ONE_BAD_SCORE if cases[place].has_bad_score else SHARE if cases[place].has_share else ""
-
-    questions = [case.question for case in cases]
-    return [
-        compare(
-            f"global: {what}",
-            questions,
-            [found[name] for found in ours],
-            [found[name] for found in theirs],
-            reason_of if name == "reduced" else lambda _: "",
-        )
+    Args:
+        theirs: outputs of the cases at ""; of those with odd scores after each repair.
+    """
+    questions, plain = [case.question for case in cases], theirs[""]
+    compared = [
+        compare(f"global: {what}", questions, [found[name] for found in ours], [found[name] for found in plain])
         for name, what in WHAT.items()
     ]
+    return [*compared, _compare_plain_points(cases, ours, plain), _compare_odd_points(cases, ours, theirs)]
+
+
+def _compare_plain_points(cases: Sequence[Case], ours: Sequence[Any], theirs: Sequence[Any]) -> Comparison:
+    """Compare the points of the final answer where all scores are whole numbers or round down to one: all are equal."""
+    places = [place for place, case in enumerate(cases) if not case.odd_scores]
+    return _compare_points("plain scores", cases, ours, theirs, places)
+
+
+def _compare_odd_points(cases: Sequence[Case], ours: Sequence[Any], theirs: Mapping[str, Sequence[Any]]) -> Comparison:
+    """Compare those of cases with odd scores; a reason is the repair after which the peer's points are ours."""
+    places = [place for place, case in enumerate(cases) if case.odd_scores]
+
+    def name_reason(odd: int) -> str:
+        our = ours[places[odd]][REDUCED]
+        return next((why for name, why in REASONS.items() if theirs[name][odd][REDUCED] == our), "")
+
+    return _compare_points("odd scores", cases, ours, theirs[""], places, name_reason)
+
+
+def compare_repaired(cases: Sequence[Case], ours: Sequence[Any], theirs: Mapping[str, Sequence[Any]]) -> Comparison:
+    """Compare the points of both programs after both repairs: all are equal."""
+    return _compare_points("odd scores repaired", cases, ours, theirs["both"], range(len(cases)))
+
+
+def _compare_points(
+    scores: str,
+    cases: Sequence[Case],
+    ours: Sequence[Any],
+    theirs: Sequence[Any],
+    places: Sequence[int],
+    reason_of: Callable[[int], str] = lambda _: "",
+) -> Comparison:
+    return compare(
+        f"global, {scores}: points of the final answer, in order",
+        [cases[place].question for place in places],
+        [ours[place][REDUCED] for place in places],
+        [theirs[place][REDUCED] for place in places],
+        reason_of,
+    )

@@ -59,8 +59,9 @@ class ScriptedModel:
         return "I cannot say." if rating is None else json.dumps({"reason": "scripted", "rating": rating})
 
     def _map(self, prompt):
-        points = [self._case["points"][community] for community in batch_of(prompt[prompt.index("id|title|") :])]
-        return json.dumps({"points": points})
+        points = self._case["points"]
+        found = batch_of(prompt[prompt.index("id|title|") :])
+        return json.dumps({"points": [points[community] for community in found if community in points]})
 
     async def _pieces(self, text):
         delta = SimpleNamespace(content=text)
