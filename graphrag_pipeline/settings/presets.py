@@ -19,6 +19,8 @@ from graphrag_pipeline.settings.models import OPENAI_URL
 from graphrag_pipeline.settings.settings import Settings
 
 LOCAL_TIMEOUT_S = 600.0
+LOCAL_MAP_TOKENS = 4000
+"""Cap of the points from one batch: a small model that never ends would run into the timeout."""
 _FREE = {"prompt_price": 0.0, "completion_price": 0.0}
 _LOCAL = {"timeout_s": LOCAL_TIMEOUT_S, **_FREE}
 
@@ -34,6 +36,7 @@ class Preset:
         name: for people.
         base_url: where the server listens by default; empty if every user has an address of their own.
         chat, embedding: options of `chat_model` and `embedding_model`.
+        answers: options of `answers`, if a chat model writes them.
         notes: what a user should know about the server, one sentence each.
     """
 
@@ -42,13 +45,14 @@ class Preset:
     chat: Mapping[str, Any] = field(default_factory=dict)
     embedding: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _local(name: str, base_url: str, concurrency: int, *notes: str) -> Preset:
     """A server on the user's own machine: free, slow, and with an embedder that reads 512 tokens."""
     chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}, "stop_loops": True}
     embedding = {**_LOCAL, "max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
-    return Preset(name, base_url, chat, embedding, notes)
+    return Preset(name, base_url, chat, embedding, notes, {"max_map_tokens": LOCAL_MAP_TOKENS})
 
 
 ANY_LOCAL = _local("a local server", "", 4)
@@ -136,7 +140,7 @@ def settings_for_model(
     endpoint = {name: value for name, value in place.items() if value}
     values: dict[str, dict[str, Any]] = {"chat_model": {**preset.chat, "model": chat_model, **endpoint}}
     for section in model_sections() if sections is None else sections:
-        values[section] = {"engine": "model"}
+        values[section] = {"engine": "model", **(preset.answers if section == "answers" else {})}
     if embedding_model:
         own = preset.embedding
         if embedding_base_url:

@@ -305,6 +305,13 @@ class AnswersSettings(Section):
     response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
     max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)
     max_reply_tokens: int = reply_cap(1600)
+    max_map_tokens: int | None = for_model(
+        None,
+        "maximum tokens of the points from one batch of reports or text units; null: no limit, as Microsoft GraphRAG "
+        "sets none, but max_reply_tokens for a question with a token budget. A known window and a budget of the root "
+        "limit the points in any case.",
+        ge=16,
+    )
     language: str = for_model(
         "auto", "language of the answer: auto (the language of the question) or a name, such as German."
     )

@@ -93,8 +93,8 @@ class OpenAIChatModel:
         self._settings = settings
         self._cache = cache
         # A budget holds only if no reply can be longer than its reservation.
-        bounded = BOUNDED_COMPLETION if spending.has_ceiling else None
-        self._cap = settings.reply_cap or max_reply_tokens or bounded
+        self._bounded = BOUNDED_COMPLETION if spending.has_ceiling else None
+        self._cap = settings.reply_cap or max_reply_tokens or self._bounded
         self._cap_option = settings.name_reply_cap(stage)
         self._learned = learned or LearnedModel.of_settings(settings)
         self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
@@ -185,7 +185,7 @@ class OpenAIChatModel:
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
-        attempts = read_attempts(self._cache, request, key, self._cap_option)
+        attempts = read_attempts(self._cache, request, key, request.cap_option or self._cap_option)
         if attempts.accepted is not None and attempts.stored is not None:
             await self._store.write(request, attempts.stored)
             return attempts.accepted
@@ -200,7 +200,7 @@ class OpenAIChatModel:
                     break
                 sent = await self._send(messages, self._give_room(request, messages, rejected[-1][0]), key)
             calls.append(sent)
-            judged = judge(request, sent.value, self._cap_option)
+            judged = judge(request, sent.value, request.cap_option or self._cap_option)
             if not isinstance(judged, ReplyFault):
                 stored = self._to_store(sent.value, calls)
                 return reply_of(stored, judged, await self._store.write(request, stored), is_cached=False)
@@ -223,7 +223,7 @@ class OpenAIChatModel:
 
     def _give_room(self, request: ChatRequest[T], messages: Sequence[Message], answer: Completion) -> ChatRequest[T]:
         """Return the request with a larger cap if its last reply was cut off, did not run in a loop, and it fits."""
-        cap = request.max_tokens or self._cap
+        cap = request.cap_of(self._cap)
         if cap is None or not answer.is_cut or is_loop(answer.text):
             return request
         fits = not self._learned.window.refuses(PromptSize(count_prompt(messages), WIDER * cap))
@@ -281,5 +281,5 @@ class OpenAIChatModel:
         key: str,
         on_token: OnToken | None = None,
     ) -> Sent[Completion]:
-        cap = self._settings.reply_cap or request.max_tokens or self._cap
+        cap = self._settings.reply_cap or request.cap_of(self._cap) or self._bounded
         return await self._sender.send(messages, more, cap, key, self._caller, on_token)

@@ -51,4 +51,4 @@ class ReplyStore:
         return key
 
     def _cut_key(self, key: str, request: ChatRequest[Any]) -> str:
-        return stable_hash("cut", key, str(request.max_tokens or self._cap), str(self._settings.context_window))
+        return stable_hash("cut", key, str(request.cap_of(self._cap)), str(self._settings.context_window))

@@ -61,8 +61,8 @@ class MapReply(BaseModel):
 
 
 RESPONSE_FORMAT = json_schema_format(MapReply, "points")
-MAX_POINTS = 30
-"""A model that repeats a point is stopped soon after the most that a reply of `max_words` holds."""
+LEAST_POINTS, POINTS_PER_RECORD = 30, 10
+"""Points that a schema allows in any case, and for each record shown: it stops only a model that repeats itself."""
 ECHOED = "points that repeat the prompt"
 UNCITED = "points without a citation"
 NO_SCORE, NO_TEXT = "points without a score", "points without text"
@@ -242,8 +242,21 @@ def _build_request(
     shown, echoes = shown_numbers(context), index.prompt(prompt).echoes
     numbers = ", ".join(map(str, context.record_numbers))
     parse = partial(read_points, shown=shown, echoes=echoes, is_citation_needed=settings.cited_points_only)
-    limits = {"points": {"maxItems": MAX_POINTS}, "description": text_limit(max_words)}  # half of the reply's tokens
-    return ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT, limits=limits)
+    n_points = max(LEAST_POINTS, POINTS_PER_RECORD * len(context.record_numbers))
+    limits = {"points": {"maxItems": n_points}, "description": text_limit(max_words)}  # half of the reply's tokens
+    request = ChatRequest(f"{kind} {numbers}", messages, parse, RESPONSE_FORMAT, limits=limits)
+    return _cap_map(index, request)
+
+
+def _cap_map(index: IndexReader, request: ChatRequest[ReadPoints]) -> ChatRequest[ReadPoints]:
+    """Return a request for points without the cap of answers, unless a token budget counts on it.
+
+    The words that the prompt asks for are the only limit that Microsoft GraphRAG sets. A model that writes more would
+    lose whole points at a cap.
+    """
+    if most := index.settings.answers.max_map_tokens:
+        return replace(request, max_tokens=most, cap_option="answers.max_map_tokens")
+    return replace(request, is_uncapped=index.calls.budget.most is None)
 
 
 def _row_of(text: str, batch: Sequence[ReportRecord], row_of: Mapping[int, int]) -> int:

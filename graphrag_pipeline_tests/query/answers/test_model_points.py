@@ -355,3 +355,31 @@ def test_a_map_reply_that_was_cut_off_keeps_its_whole_points_and_is_counted(caro
         selection = open_with_model(carol, tmp_path, server).search(QUESTION, method="global").selection
     assert selection["map"]["failed"] == 0 and selection["points"] == selection["map"]["calls"]
     assert selection["map"]["lost"]["replies cut off"] == selection["map"]["calls"] == server.count("map")
+
+
+def reply_at_length(request: ReceivedRequest) -> Any:
+    """Give six points of 45 words for each report: many more words than the prompt asks for."""
+    if request.kind != "map":
+        return None
+    numbers = re.findall(r"^\[(\d+)\] .* \(occurrence weight", request.prompt, re.MULTILINE)
+    words = [f"word{n}" for n in range(45)]
+    texts = [f"{place} {' '.join(words)} [Data: Reports ({n})]" for n in numbers for place in range(6)]
+    return points(*((text, 50) for text in texts))
+
+
+def test_long_map_replies_lose_no_point_unless_a_cap_is_set(carol: GraphIndex, tmp_path: Path) -> None:
+    asked, options = {}, {"selection": "static", "level": 0}
+    runs = {"none": ({}, {}), "cap": ({"max_map_tokens": 900}, {}), "budget": ({}, {"budget": 2_000_000})}
+    with running_model_server(reply_at_length) as server:
+        for name, (answers, more) in runs.items():
+            folder = tmp_path / name
+            folder.mkdir()
+            index = open_with_model(carol, folder, server, answers={"engine": "model", **answers})
+            n_before = len(server.calls)
+            selection = index.search(QUESTION, method="global", **options, **more).selection
+            maps = [call for call in server.calls[n_before:] if call.kind == "map"]
+            asked[name] = (selection["points"], selection["map"]["lost"].get("replies cut off", 0), len(maps))
+            n_kept = selection["kept"]
+    assert asked["none"][:2] == (6 * n_kept, 0)
+    assert asked["cap"][0] < asked["budget"][0] < 6 * n_kept
+    assert asked["cap"][1] == asked["cap"][2] and asked["budget"][1] > 0
