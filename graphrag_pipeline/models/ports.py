@@ -60,8 +60,8 @@ class ChatRequest(Generic[T]):
         keep_whole: returns what is whole of a text that was cut off, for `parse`; None means that a text which was cut
             off cannot be used. Replies with a `response_format` are cut back to whole JSON values without it.
         max_tokens: most tokens of the reply, if it is not that of the stage.
-        is_uncapped: whether the cap of the stage does not hold; without `max_tokens`, only the window and a budget limit
-            the reply.
+        is_uncapped: whether the cap of the stage does not hold; without `max_tokens`, only the window and a budget
+            limit the reply.
         cap_option: the option that sets `max_tokens`, for messages; "" is that of the stage.
         limits: keywords that the schema of `response_format` gets on the way to an endpoint, by property: the most
             items of a list, the allowed numbers. Like `max_tokens`, they shorten a reply that runs on, and are not

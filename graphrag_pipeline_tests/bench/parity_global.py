@@ -5,10 +5,10 @@ In 100 cases both get the same options, the same rating of each report and the s
 the reports rated, their ratings, the reports kept, the batches of the map step in order, and the points that the final
 answer is written from. Our side runs whole: model calls go by HTTP to the model server, which replies by script.
 
-The options are those that Microsoft GraphRAG has, under our names (`peer_options`). In seven of ten cases all scores are
-numbers from 0 to 100 that both read alike: no difference is allowed. Three of ten have odd scores, which both read
-differently by design: shares such as 0.7, one that is not a number, or both. There a difference has a reason only if it
-is proved: Microsoft GraphRAG gets the case again with the odd scores as we read them (`repair`), and must then write
+The options are those that Microsoft GraphRAG has, under our names (`peer_options`). In seven of ten cases all scores
+are numbers from 0 to 100 that both read alike: no difference is allowed. Three of ten have odd scores, which both read
+differently by design: shares such as 0.7, one that is not a number, or both. There a difference has a reason only if
+it is proved: Microsoft GraphRAG gets the case again with the odd scores as we read them (`repair`), and must then write
 from the points that we wrote from. In the cases with exact budgets (`_exact_budget`) all points have the same number of
 tokens, and the limit is a multiple of it or one less.
 """
