@@ -31,7 +31,7 @@ TEXT = (
 )
 
 
-def make_model_root(path: Path, base_url: str, n_articles: int = 12, **sections: dict) -> Root:
+def make_model_root(path: Path, base_url: str, n_articles: int = 6, **sections: dict) -> Root:
     """Make a root whose stages all use the model at an address."""
     settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
     values = settings.model_dump(mode="json")
