@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.search.local import LocalSelection, select_with_candidates
-from graphrag_pipeline.query.selection.excerpts import find_mentions, find_words
+from graphrag_pipeline.query.selection.mentions import WordedText, find_half, find_mentions, words_of_name
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -57,25 +57,29 @@ def test_default_contexts_hear_all_entities_that_their_texts_name(carol: GraphIn
         without += len(select(carol, question, strategy=strategy, excerpts=False).unheard)
         unheard += select(carol, question, strategy=strategy).unheard
     assert without >= 5
-    assert len(unheard) <= 4
+    assert len(unheard) <= 1
     units = carol.snapshot.table("text_units")["text"].to_pylist()
     for row in carol.snapshot.rows_of("entities", unheard, "title"):
         texts = [units[unit] for unit in carol.snapshot.adjacency.of("entity_text_units", int(row))]
         names = carol.snapshot.take("entities", [int(row)], ["names"])[0]["names"]
         assert not any(list(find_mentions(text, names)) for text in texts)
-        assert not any(find_words(text, [content_words(name) for name in names]) for text in texts[:1])
+        assert not find_half(
+            [WordedText.of(text) for text in texts], [words for name in names for words in words_of_name(name)]
+        )
 
 
 @pytest.mark.parametrize("strategy", WITH_EXCERPTS)
-def test_an_excerpt_has_a_name_of_each_entity_or_all_words_of_one(carol: GraphIndex, strategy: str) -> None:
-    """A part of a name is no mention: "Scrooge's nephew" does not inform about Scrooge's friends."""
+def test_an_excerpt_has_a_name_of_each_entity_or_half_the_words_of_one(carol: GraphIndex, strategy: str) -> None:
     for question in QUESTIONS:
         for unit in select(carol, question, strategy=strategy).context.excerpts:
             for title in unit.entities:
                 [row] = carol.snapshot.rows_of("entities", [title], "title")
                 names = [title, *carol.snapshot.take("entities", [int(row)], ["names"])[0]["names"]]
                 parts = [part for name in names for part in (name, *re.split(r"[()]", name)) if part.strip()]
-                assert any(content_words(part) <= content_words(unit.text) for part in parts), (title, unit.text)
+                shared = [
+                    len(content_words(part) & content_words(unit.text)) / len(content_words(part)) for part in parts
+                ]
+                assert max(shared) >= 0.5, (title, unit.text)
 
 
 def test_depth_first_has_no_excerpts_unless_they_are_set(carol: GraphIndex) -> None:

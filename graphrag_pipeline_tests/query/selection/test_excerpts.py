@@ -1,10 +1,15 @@
 import itertools
+from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.question import content_words
-from graphrag_pipeline.query.selection.excerpts import cut_excerpt, find_mentions, find_words, is_named
+from graphrag_pipeline.query.selection.candidates import Candidates
+from graphrag_pipeline.query.selection.excerpts import ExcerptFinder, cut_excerpt
+from graphrag_pipeline.query.selection.local_text_units import TextUnitPool
+from graphrag_pipeline.query.selection.mentions import find_mentions
+from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens
 
@@ -12,38 +17,6 @@ TEXT = "The fog was thick. Old Fezziwig laughed all over himself. He called out 
 WORDS = st.sampled_from(
     ["Marley", "was", "dead", "to", "begin", "with.", "There", "no", "doubt!", "萧炎", "。", "(so)\n\n"]
 )
-
-
-def spans_of(text, *names):
-    return [text[start:end] for start, end in find_mentions(text, names)]
-
-
-def test_a_mention_is_a_name_as_whole_words_in_any_case_and_with_any_white_space():
-    assert spans_of("Tim, TINY\nTIM and Timothy; tiny tims", "Tiny Tim") == ["TINY\nTIM"]
-    assert spans_of("Mr. Cratchit and Bob Cratchit", "Bob Cratchit", "CRATCHIT") == ["Cratchit", "Bob Cratchit"]
-    assert spans_of("萧炎是谁？", "萧炎") == ["萧炎"]
-    assert spans_of("O'Brien (C++) said", "O'Brien", "C++") == ["O'Brien", "C++"]
-    assert spans_of("anything", "", "  ") == []
-    assert spans_of("Tiny\n   Tim, İstanbul", "TINY TIM") == ["Tiny\n   Tim"]
-
-
-@given(words=st.lists(WORDS, max_size=30), names=st.lists(WORDS, min_size=1, max_size=3))
-def test_a_text_is_named_where_a_mention_is_found(words, names):
-    text = " ".join(words)
-    assert is_named(text, names) <= bool(find_mentions(text, names))
-    for start, end in find_mentions(text, names):
-        assert " ".join(text[start:end].lower().split()) in {" ".join(name.lower().split()) for name in names}
-
-
-def test_words_of_a_name_count_in_the_shortest_run_of_three_sentences_at_most():
-    def found(name):
-        span = find_words(TEXT, [content_words(name)])
-        return span and TEXT[slice(*span)]
-
-    assert found("Dick's call") == "He called out to Dick."
-    assert found("the dance in the fog") is None, "four sentences apart is no mention"
-    assert found("Fezziwig's call") == "Old Fezziwig laughed all over himself. He called out to Dick."
-    assert find_words(TEXT, []) is None
 
 
 def test_an_excerpt_grows_by_whole_sentences_behind_and_before_in_turn():
@@ -57,6 +30,49 @@ def test_an_excerpt_of_a_long_sentence_is_the_words_around_the_mention():
     start, end = cut_excerpt(text, find_mentions(text, ["Fezziwig"])[0], 20)
     assert count_tokens(text[start:end]) <= 20
     assert text[start:end].startswith("and and") and "Fezziwig danced" in text[start:end]
+
+
+class Reader:
+    """The tables of one entity that is in all of some text units, with the numbers of texts read at once."""
+
+    def __init__(self, names: list[str], texts: list[str]) -> None:
+        self.snapshot = self
+        self.n_read: list[int] = []
+        self._names, self._texts = names, texts
+
+    def take(self, table: str, rows: Sequence[int], _columns: object) -> list[dict[str, object]]:
+        if table == "entities":
+            return [{"title": self._names[0], "names": self._names} for _ in rows]
+        self.n_read.append(len(rows))
+        return [{"text": self._texts[row]} for row in rows]
+
+    def find(self) -> list[str]:
+        """Return the excerpts of the entity."""
+        n = len(self._texts)
+        everything = np.arange(n)
+        candidates = Candidates((everything,), (np.zeros(n, int),), np.ones(1), np.full(n, 500))
+        finder = ExcerptFinder(
+            self, "Who?", [Match(0, 1.0, False)], TextUnitPool(everything, candidates, everything[:0])
+        )
+        return [self._texts[p.text_unit][p.excerpt.start : p.excerpt.end] for p in finder.find([0], 8) if p.excerpt]
+
+
+PAGE = "The rain fell on the town. Nobody came to the door. The clock struck nine in the hall. "
+
+
+def test_a_name_is_looked_for_until_a_text_unit_has_it():
+    for place, n_read in ((1, [3]), (7, [3, 8]), (20, [3, 8, 21]), (63, [3, 8, 21, 32])):
+        reader = Reader(["MR RARELING"], [PAGE + "Mr Rareling came." * (unit == place) for unit in range(70)])
+        assert reader.find() == ["Mr Rareling came."]
+        assert reader.n_read == n_read
+    assert Reader(["MR RARELING"], [PAGE + "Mr Rareling came." * (unit == 64) for unit in range(70)]).find() == []
+
+
+def test_a_name_in_a_later_text_unit_is_before_words_of_it_and_all_words_before_half():
+    pages = [PAGE + text for text in ("A dead goose.", "He was a man. He is dead.", PAGE, "The dead man lay.")]
+    assert Reader(["DEAD MAN"], pages).find() == ["The dead man lay."]
+    assert Reader(["DEAD MAN"], pages[:2]).find() == ["He was a man. He is dead."]
+    assert Reader(["DEAD MAN"], pages[:1]).find() == ["A dead goose."]
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=60), place=st.integers(0, 59), limit=st.integers(1, 60))
