@@ -39,6 +39,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acr
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
 from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.forms.eponyms import join_eponyms
+from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_firm_pairs
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
@@ -58,7 +59,13 @@ from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     vote_types,
 )
 from graphrag_pipeline.indexing.extraction.names.types.term_types import type_terms
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON, UNKNOWN, type_by_words
+from graphrag_pipeline.indexing.extraction.names.types.word_types import (
+    CONCEPT,
+    ORGANIZATION,
+    PERSON,
+    UNKNOWN,
+    type_by_words,
+)
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language
@@ -185,13 +192,17 @@ def _name_things(
         names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
         if language == "de":
             names = keep_german_names(names, text)
+        firms: set[str] = set()
         if is_english:
             names = split_joined(drop_cited(names, text, headings), text)
             names = join_species(names, text, starts)
             names, acronyms = place_acronyms(names, text, starts)
+            names, firms = join_firm_pairs(names, text)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
-        types = _type_addressed(names, language) | {act.form: CONCEPT for act in acts}
+        types = (
+            _type_addressed(names, language) | {act.form: CONCEPT for act in acts} | dict.fromkeys(firms, ORGANIZATION)
+        )
         types |= {name.form: CONCEPT for name in names if is_english and is_species(name.form)}
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)

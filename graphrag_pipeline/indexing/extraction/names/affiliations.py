@@ -5,7 +5,7 @@ Keep out: persons with a title or a place (`phrases.splits_after_person`).
 
 from __future__ import annotations
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import is_proper_word, token_rank
+from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     HONORIFICS,
@@ -19,8 +19,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     RANKS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
-from graphrag_pipeline.indexing.extraction.names.phrases import PhrasePiece
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
+from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
 _MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
@@ -71,6 +71,13 @@ def opens_with_role(pieces: list[PhrasePiece]) -> bool:
     before = pieces[:place]
     is_role = before[-1].key in HONORIFICS or kind_of(before[-1].key.lower()) == PERSON_NOUN
     return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
+
+
+def is_plural_opener(first: PhrasePiece, phrase: Phrase) -> bool:
+    """Whether a common plural opens the sentence before "of": "Interpreters of DA Languages"."""
+    is_first = phrase.is_weak and not phrase.is_heading and not first.start
+    is_common = is_common_word(first.key) or kind_of_plural(first.key.lower()) is not None
+    return is_first and first.key.endswith("S") and is_common and first.key not in ORGANIZATION_HEADS
 
 
 def _is_word(key: str) -> bool:

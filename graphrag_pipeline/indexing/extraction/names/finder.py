@@ -15,7 +15,12 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.affiliations import ends_firm, ends_person, opens_with_role
+from graphrag_pipeline.indexing.extraction.names.affiliations import (
+    ends_firm,
+    ends_person,
+    is_plural_opener,
+    opens_with_role,
+)
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
@@ -59,6 +64,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     PhrasePiece,
     ends_sentence,
     find_phrases,
+    is_label,
     splits_after_person,
 )
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
@@ -145,6 +151,8 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
+        if is_label(number, phrase, text):  # "Maura Tighe", newline, "Attending: Jo Hill"
+            run = run[:-1]
         is_split = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
         if is_split or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
             yield from _trim(run, phrase, evidence, text)
@@ -245,7 +253,11 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     first = pieces[0]
     if first.is_connector or (first.key in GREETINGS and len(pieces) > 1) or opens_with_role(pieces):
         return True
-    if len(pieces) > 2 and first.key in OF_OPENERS | UNITS and pieces[1].key == "OF":
+    if (
+        len(pieces) > 2
+        and pieces[1].key == "OF"
+        and (first.key in OF_OPENERS | UNITS or is_plural_opener(first, phrase))
+    ):
         return True
     if len(pieces) == 2 and first.key in GRADES and _CODE.fullmatch(pieces[1].text):  # "Stage G5" is "G5"
         return True
@@ -277,9 +289,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces)
     word = pieces[0]
-    if word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
-        return False
-    if _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start):
+    is_coded = _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start)
+    if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
         return False  # "25/01834/HOU"
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False

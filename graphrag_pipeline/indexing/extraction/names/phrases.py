@@ -144,6 +144,12 @@ def _is_line(text: str, start: int, end: int) -> bool:
     return not after.strip() and (not before.strip() or _LABEL.fullmatch(before) is not None)
 
 
+def is_label(number: int, phrase: Phrase, text: str) -> bool:
+    """Whether the last word of a phrase is alone on its line before a colon, and so begins something else."""
+    is_last = 0 < number == len(phrase.pieces) - 1
+    return is_last and phrase.pieces[number].is_after_break and text.startswith(":", phrase.end)
+
+
 def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> Iterator[Phrase]:
     heads = _find_table_heads(text)
     for number, (start, end) in enumerate(sentences):

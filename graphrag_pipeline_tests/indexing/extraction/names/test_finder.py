@@ -193,6 +193,9 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("Then Enterprise Minister Roisin Kerrigan and Council Member Raul Escamilla left.",
          ["Minister Roisin Kerrigan", "Raul Escamilla"]),
         ("It was up since St Cuthbert's Sixth Form closed.", ["St Cuthbert's Sixth Form"]),
+        ("Interpreters of DA Languages came.", ["DA Languages"]),
+        ("They saw Everton Clarke, Maura Tighe\nAttending: Joanna Hill came.",
+         ["Everton Clarke", "Maura Tighe", "Joanna Hill"]),
         ("They met Rashid al-Din at Karum.", ["Rashid al-Din", "Karum"]),
     ],
 )  # fmt: skip

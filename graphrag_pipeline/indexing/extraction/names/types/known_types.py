@@ -36,7 +36,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 
 _OF_PERSONS = GIVEN_NAMES | HONORIFICS
 _WEAK_PLACE_TAILS = words("""
-close green barn marsh wood woods common field fields crescent row way mews grove rise orchard moor hollow
+mill ward loop close green barn marsh
+wood woods common field fields crescent row way mews grove rise orchard moor hollow
 meadow meadows copse coppice spinney down downs dale fen heath cross yard wharf gate estate court square
 ropewalk recreation ground
 """)

@@ -372,7 +372,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION  # "an analyst at Davy"
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
-    if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words:  # Tiny Tim
+    is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
+    if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
         return PERSON
     if cues["organization role"] > cues["person role"]:  # also one that "said" something
         return ORGANIZATION

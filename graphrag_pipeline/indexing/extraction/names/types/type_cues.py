@@ -44,6 +44,7 @@ _VESSEL = regex.compile(
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
+_SUBJECT = regex.compile(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|who))\s+$")  # "Ann Hill said Bridge 14"
 _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
 _ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
@@ -98,7 +99,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     word, between = before.group(1), before.group(2)
     key = word.upper()
     if key in PERSON_VERBS - _PRONOUNS:
-        yield PERSON
+        if not _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())):
+            yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield GEO
     elif key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:

@@ -58,6 +58,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "firm of person": {ORGANIZATION: 1.5},
     "place of name": {GEO: 1.6},
     "given to": {ORGANIZATION: 1.0},
+    "asked for": {ORGANIZATION: 1.0, PERSON: 1.0},
     "in": {GEO: 1.5, CONCEPT: 0.7},
     "near": {GEO: 2.0},
     "to": {GEO: 0.7, ORGANIZATION: 0.7},
@@ -85,7 +86,13 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "many persons": {PERSON: 1.0},
 }
 _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
-_GIVEN_TO = words("sold passed turned handed given awarded owed lost went paid lent returned switched fell")
+_CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
+_ASKED = regex.compile(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
+_FOR = regex.compile(r"\s+(?:for|to)\s+\p{Ll}")
+_GIVEN_TO = words("""
+letter report complaint reply application donation grant note sold passed turned handed given awarded owed lost went
+paid lent returned switched fell
+""")
 _NEAR = words("near outside between towards toward across around above below")
 _LED = words("""
 runs ran owns owned founded co-founded leads led manages managed joined chairs bought acquired sold advises advised
@@ -256,7 +263,7 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "staff at"
         elif sign == "to" and verb.upper() in _GIVEN_TO:
             yield "given to"
-        elif match["word"] in ("of", "from") and kind_of_plural(verb) == THING_NOUN:
+        elif match["word"] in ("of", "from") and (kind_of_plural(verb) == THING_NOUN or verb.upper() in _CARS):
             yield "goods of"
         elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
             yield "firm of person" if " " in name.form else "place of name"
@@ -279,6 +286,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         yield "firm parts"
     elif after[:1] in ("'", "’") and _HAS.match(text, name.end):
         yield "has parts"
+    if before.endswith(" ") and _ASKED.search(before) and _FOR.match(text, name.end):
+        yield "asked for"
     placed = _PLACED.match(text, name.end)
     if placed and (placed["place"] in places or placed["place"].split()[0] in places):
         yield "is placed"

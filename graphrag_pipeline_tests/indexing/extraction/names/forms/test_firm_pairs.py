@@ -1,0 +1,28 @@
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_firm_pairs
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+
+ROLL = "Present: Ann Hill (Chair), Tom Wexford, Eve Castell\n\n"
+
+
+def joined(text: str, *forms: str) -> tuple[list[str], set[str]]:
+    names = [Name(form, m.start(), m.end(), 0) for form in forms for m in regex.finditer(form, text)]
+    found, firms = join_firm_pairs(sorted(names, key=lambda name: name.start), text)
+    assert [text[name.start : name.end] for name in found] == [name.form for name in found]
+    return [name.form for name in found], firms
+
+
+def test_two_words_that_act_together_are_one_firm_in_minutes() -> None:
+    text = ROLL + "Accounts will be examined by Ormerod and Pellby as before."
+    assert joined(text, "Ormerod", "Pellby") == (["Ormerod and Pellby"], {"Ormerod and Pellby"})
+
+
+def test_other_pairs_are_two_names() -> None:
+    for text in (
+        "A study by Ormerod and Pellby showed it.",  # authors
+        ROLL + "Work by Ormerod and Pellby. Then Pellby left.",
+        ROLL + "Work by Ormerod and Pellby, Zorn and others.",
+        ROLL + "Yesterday Ormerod and Pellby met.",
+    ):
+        assert joined(text, "Ormerod", "Pellby")[1] == set()
