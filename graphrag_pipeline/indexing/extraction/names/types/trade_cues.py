@@ -160,7 +160,7 @@ _ACTS = regex.compile(
     r",?\s+(?:(?:has|had|have)\s+(?:not\s+|also\s+|already\s+|just\s+|once\s+|again\s+)?(?!been\b|become\b|an?\b|the\b|no\b|to\b)\p{Ll}{3,}"
     r"|(?:has|had)\s+no\s|(?:would|will|could|can|might|should)\s+(?:not\s+)?(?!be\b|have\b|close\b|open\b|fall\b|rise\b|remain\b|stay\b)\p{Ll}{2,}"
     r"|(?:was|were|is|are|has\sbeen|have\sbeen)\s(?:to\sbe\s)?"
-    r"(?:informed|notified|consulted|asked|told|contacted|invited|thanked|approached|reminded|instructed|appointed)\b"
+    r"(?:informed|notified|consulted|asked|contacted|invited|thanked|approached|reminded|instructed|appointed)\b"
     r"|(?:came|sent|took|won|lost|gave|left|wrote|thought|held|kept|let|set|(?<!,\s+)\p{Ll}{2,}(?<!ne|fe|spe)ed)\b)"
 )
 _THINGS_BY = regex.compile(
