@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorMatrix
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 _SLICE_ROWS = 16_384
+_MAX_ROWS_AHEAD = 150_000
+"""Rows of all vector tables together, up to which they are read ahead: more do not fit into memory at once."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _FULL_TEXT = {"default-text_unit-text"}
 _ATTRIBUTES = {
@@ -87,7 +90,7 @@ def freeze_candidate(
         heads=dict(heads or {}),
         tables=written,
         adjacency=adjacency,
-        vectors={name: _write_vectors(store, name, tables, vectors, previous) for name in VECTOR_TABLES},
+        vectors=_write_all_vectors(store, tables, vectors, previous),
         embedding_fingerprint=embedding_fingerprint,
         notes=notes,
         sentences=sentence_folder,
@@ -104,14 +107,29 @@ def _keep_embedded_columns(tables: dict[str, pa.Table]) -> None:
     pa.default_memory_pool().release_unused()
 
 
+def _write_all_vectors(
+    store: SnapshotStore,
+    tables: Mapping[str, pa.Table],
+    vectors: Mapping[str, VectorMatrix],
+    previous: Manifest | None,
+) -> dict[str, VectorFolder]:
+    """Write the vector tables; the vectors of small ones are read while another one is written."""
+    if sum(len(tables[table]) for table, _ in VECTOR_TABLES.values()) > _MAX_ROWS_AHEAD:
+        readers = {name: partial(vectors.__getitem__, name) for name in VECTOR_TABLES}
+        return {name: _write_vectors(store, name, tables, read, previous) for name, read in readers.items()}
+    with ThreadPoolExecutor(1) as thread:
+        coming = {name: thread.submit(vectors.__getitem__, name) for name in VECTOR_TABLES}
+        return {name: _write_vectors(store, name, tables, coming.pop(name).result, previous) for name in VECTOR_TABLES}
+
+
 def _write_vectors(
     store: SnapshotStore,
     name: str,
     tables: Mapping[str, pa.Table],
-    vectors: Mapping[str, VectorMatrix],
+    read: Callable[[], VectorMatrix],
     previous: Manifest | None,
 ) -> VectorFolder:
-    matrix = vectors[name]  # before the texts: the lookup of vectors frees memory when it ends
+    matrix = read()  # before the texts: the lookup of vectors frees memory when it ends
     return store.write_vectors(name, join_vector_rows(name, tables, matrix), name in _FULL_TEXT, previous)
 
 

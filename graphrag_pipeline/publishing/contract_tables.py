@@ -19,6 +19,7 @@ from graphrag_pipeline.arrow_columns import compress, list_pairs, one_chunk, pos
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
+from graphrag_pipeline.publishing.token_counts import COUNTED_TEXTS, TokenCounts
 from graphrag_pipeline.tables import CONTRACT_TABLES, RECORD_NUMBERS
 from graphrag_pipeline.text.tokens import TokenCounter
 
@@ -31,7 +32,6 @@ JOINED_TABLES = (
 _REPORT_COLUMNS = ("human_readable_id", "community", "level", "parent", "children", "period", "size")
 """Columns that a report takes from its community."""
 _SLICE_REPORTS = 2_000
-_SLICE_ROWS = 65_536
 
 CITED_KINDS = {
     "Entities": "entity", "Relationships": "relationship", "Claims": "covariate", "Reports": "community",
@@ -41,7 +41,10 @@ CITED_KINDS = {
 
 
 def join_contract_tables(
-    stage: Mapping[str, pa.Table], previous_numbers: pa.Table | None, count_tokens_each: TokenCounter
+    stage: Mapping[str, pa.Table],
+    previous_numbers: pa.Table | None,
+    count_tokens_each: TokenCounter,
+    counted: Mapping[str, pa.Table] | None = None,
 ) -> dict[str, pa.Table]:
     """Return all contract tables by name, in file order.
 
@@ -49,7 +52,9 @@ def join_contract_tables(
         stage: `JOINED_TABLES` by name, all partitions in one.
         previous_numbers: `record_numbers` of the last published snapshot.
         count_tokens_each: function that counts the tokens of each text.
+        counted: contract tables of an earlier snapshot, whose tokens the same function counted.
     """
+    count = TokenCounts(count_tokens_each, counted or {})
     stage = dict(stage)  # each stage table is released after its join: together they are large
     failures = join_failures(stage)
     numbers = Numbering(previous_numbers)
@@ -66,9 +71,9 @@ def join_contract_tables(
     tables = {
         "documents": _documents(documents, text_units),
         "text_units": _text_units(text_units, entities, relationships, covariates),
-        "entities": _entities(entities, unit_ids, count_tokens_each),
-        "relationships": _relationships(relationships, unit_ids, count_tokens_each),
-        "covariates": _covariates(covariates, unit_ids, count_tokens_each),
+        "entities": count.add("entities", _in_unit_order(entities, unit_ids)),
+        "relationships": count.add("relationships", _in_unit_order(relationships, unit_ids)),
+        "covariates": count.add("covariates", _in_unit_order(covariates, unit_ids)),
         "communities": _communities(communities, entities, relationships, unit_ids),
         "record_numbers": numbers.table(),
         "failures": failures,
@@ -76,7 +81,7 @@ def join_contract_tables(
     del documents, text_units, entities, relationships, covariates, communities
     del unit_ids, by_document, by_unit
     reports = stage.pop("community_reports")
-    tables["community_reports"] = _reports(tables["communities"], reports, numbers, count_tokens_each)
+    tables["community_reports"] = count.add("community_reports", _reports(tables["communities"], reports, numbers))
     return {name: CONTRACT_TABLES[name].sort(tables.pop(name)) for name in list(tables)}
 
 
@@ -195,15 +200,6 @@ def with_full_content(reports: pa.Table) -> pa.Table:
     return reports.append_column("full_content", pa.array(texts, pa.string()))
 
 
-def _token_counts(count_tokens_each: TokenCounter, *columns: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the number of tokens of each row's texts, joined by a space."""
-    counts: list[int] = []
-    for start in range(0, len(columns[0]), _SLICE_ROWS):
-        values = (column.slice(start, _SLICE_ROWS).to_pylist() for column in columns)
-        counts += count_tokens_each([" ".join(texts) for texts in zip(*values, strict=True)])
-    return pa.array(counts, pa.int64())
-
-
 def _documents(documents: pa.Table, text_units: pa.Table) -> pa.Table:
     owner = positions(text_units["document_id"], documents["id"])
     units = _lists((owner, np.arange(len(text_units))), len(documents), text_units["id"])
@@ -226,23 +222,6 @@ def _in_unit_order(rows: pa.Table, text_unit_ids: pa.ChunkedArray) -> pa.Table:
     """Return `rows` with their text unit ids ordered by number."""
     ordered = _lists(list_pairs(rows["text_unit_ids"], text_unit_ids), len(rows), text_unit_ids)
     return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", ordered)
-
-
-def _entities(entities: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
-    joined = _in_unit_order(entities, unit_ids)
-    return joined.append_column("n_tokens", _token_counts(count, joined["title"], joined["description"]))
-
-
-def _relationships(relationships: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
-    joined = _in_unit_order(relationships, unit_ids)
-    columns = joined["source"], joined["target"], joined["description"]
-    return joined.append_column("n_tokens", _token_counts(count, *columns))
-
-
-def _covariates(covariates: pa.Table, unit_ids: pa.ChunkedArray, count: TokenCounter) -> pa.Table:
-    joined = _in_unit_order(covariates, unit_ids)
-    columns = joined["subject_id"], joined["object_id"], joined["description"]
-    return joined.append_column("n_tokens", _token_counts(count, *columns))
 
 
 def _communities(
@@ -309,7 +288,7 @@ def _through(
     return rows, indices[starts + within].astype(np.int64)
 
 
-def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count: TokenCounter) -> pa.Table:
+def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering) -> pa.Table:
     found = positions(communities["id"], reports["community_id"])
     if (found < 0).any():
         raise KeyError(f"{int((found < 0).sum())} communities have no report: reports are older than the communities")
@@ -321,9 +300,6 @@ def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering, count
         cited = _find_cited(stage_rows, numbers)
         pairs = zip(communities[here].to_pylist(), stage_rows, strict=True)
         rows = [_report_row(community, report, cited) for community, report in pairs]
-        for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
-            for row, n_tokens in zip(rows, count([row[column] for row in rows]), strict=True):
-                row[counted] = n_tokens
         parts.append(CONTRACT_TABLES["community_reports"].from_rows(rows))
     return pa.concat_tables(parts)
 
@@ -360,4 +336,5 @@ def _report_row(community: dict, report: dict, cited: Mapping[str, Mapping[str, 
         "full_content_json": json.dumps(content, ensure_ascii=False),
         "is_verbatim": report["is_verbatim"],
         "is_fallback": report["is_fallback"],
+        **dict.fromkeys(COUNTED_TEXTS["community_reports"], 0),  # counted later, all together
     }

@@ -32,6 +32,7 @@ from graphrag_pipeline.storage.damage import (
     find_changed_parts,
     find_damaged_parts,
     find_missing_parts,
+    has_own_hash,
     parts_of,
 )
 from graphrag_pipeline.storage.locks import hold_for_reading
@@ -136,6 +137,17 @@ class Snapshot:
         if name not in self._tables:
             self._tables[name] = self._read(name)
         return self._tables[name]
+
+    def checked_table(self, name: str) -> pa.Table:
+        """Return a contract table whose file was read and has the hash that it was written with.
+
+        Raises:
+            NoSnapshotError: its file is missing or damaged.
+        """
+        if not has_own_hash(self.mapped_path(name)):
+            self._unmapped.add(self.mapped_path(name))
+            self._tables.pop(name, None)
+        return self.table(name)
 
     def _read(self, name: str) -> pa.Table:
         """Read the mapped copy; if it is damaged, or an old release made none, read the Parquet file."""

@@ -19,13 +19,16 @@ def index_candidate(run: StageRun) -> None:
     from graphrag_pipeline.indexing.embeddings import look_up_all_vectors
     from graphrag_pipeline.publishing.candidates import freeze_candidate
     from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
+    from graphrag_pipeline.publishing.token_counts import COUNTED_TEXTS
     from graphrag_pipeline.text.tokens import count_tokens_each
 
     last = run.root.tables.head(run.stage.name)
     previous = run.root.snapshots.last_manifest(last.data_version if last else None)
     numbers = _carried_numbers(run, previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
-    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens)
+    counted = run.frozen_before(COUNTED_TEXTS)
+    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens, counted)
+    del counted
     vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(
         run.root.snapshots,

@@ -158,6 +158,17 @@ class StageRun:
         self._based_on = snapshot.id
         return tables
 
+    def frozen_before(self, names: Iterable[str]) -> dict[str, pa.Table]:
+        """Return contract tables that this stage froze last time with the same code; {} if a file is not whole."""
+        head = self.root.tables.head(self.stage.name)
+        if head is None or head.code_version != code_version_of(self.code):
+            return {}
+        try:
+            snapshot = self.root.snapshots.open(head.data_version)
+            return {name: snapshot.checked_table(name) for name in names}
+        except NoSnapshotError:
+            return {}
+
     def add_input(self, name: str, version: str) -> None:
         """Record the version of an input that is not a table."""
         self._inputs[name] = version
