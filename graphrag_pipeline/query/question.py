@@ -30,7 +30,7 @@ wasn't we were what what's when where where's which while who who's whom whose w
 yours yourself
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split()) | frozenset(
-    "的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个"
+    "的了是谁什么在和与有吗呢吧哪里怎为何及也之他她它我你们这那个誰甚麼什與嗎裡裏為這個們"
 )
 _FOREIGN_TEXT = """
 wer wen wem wessen wo wohin woher wann warum wieso weshalb wie welche welcher welches welchen der das ein eine einen
@@ -52,18 +52,26 @@ trend common broad moral lesson message character people person place event orga
 wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
 _IRREGULAR_TEXT = """
-became/become began/begin begun/begin bought/buy broke/break broken/break brought/bring built/build came/come
-caught/catch children/child chose/choose chosen/choose died/die drank/drink drew/draw drawn/draw driven/drive
-drove/drive dying/die eaten/eat ate/eat fed/feed feet/foot flew/fly flown/fly fought/fight found/find gave/give
-given/give goes/go gone/go grew/grow grown/grow held/hold hung/hang kept/keep knew/know known/know led/lead left/leave
-lent/lend lost/lose made/make men/man met/meet paid/pay ran/run rang/ring ridden/ride rode/ride said/say sang/sing
-sank/sink sat/sit saw/see seen/see sent/send shown/show slept/sleep sold/sell sought/seek spent/spend spoke/speak
-spoken/speak stole/steal stolen/steal stood/stand struck/strike sung/sing swam/swim swept/sweep taken/take
-taught/teach teeth/tooth thought/think threw/throw thrown/throw took/take went/go wept/weep wives/wife women/woman
-won/win wore/wear worn/wear written/write wrote/write
+became/become began/begin begun/begin bent/bend bitten/bite blew/blow blown/blow bought/buy broke/break broken/break
+brought/bring built/build burnt/burn came/come caught/catch children/child chose/choose chosen/choose crept/creep
+dealt/deal died/die drank/drink drew/draw drawn/draw driven/drive drove/drive dug/dig dying/die eaten/eat ate/eat
+beaten/beat fallen/fall fed/feed feet/foot fell/fall fled/flee flew/fly flown/fly forbade/forbid forbidden/forbid
+forgot/forget forgotten/forget fought/fight found/find froze/freeze frozen/freeze gave/give given/give goes/go gone/go
+got/get grew/grow grown/grow heard/hear held/hold hid/hide hidden/hide hung/hang kept/keep knew/know known/know
+learnt/learn led/lead left/leave lent/lend lit/light lost/lose made/make meant/mean men/man met/meet paid/pay ran/run
+rang/ring ridden/ride rode/ride said/say sang/sing sank/sink sat/sit saw/see seen/see sent/send shaken/shake
+shone/shine shook/shake shot/shoot shown/show slept/sleep slid/slide sold/sell sought/seek spent/spend spoke/speak
+spoken/speak stole/steal stolen/steal stood/stand struck/strike stuck/stick stung/sting sung/sing swam/swim
+swept/sweep swore/swear sworn/swear taken/take taught/teach teeth/tooth thought/think threw/throw thrown/throw
+told/tell took/take torn/tear understood/understand went/go wept/weep withdrawn/withdraw withdrew/withdraw wives/wife
+woke/wake women/woman won/win wore/wear worn/wear woven/weave written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
 """English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""
+_PLURAL_BASES = frozenset({"child", "foot", "man", "tooth", "wife", "woman"})
+_LIKE_THEIR_BASES = frozenset("beat born burst cast cut hit hurt put set shut split spread".split())  # noqa: SIM905
+_DOUBLED = frozenset("bdgmnprt")
+"""Consonants that English doubles before "-ed" and "-ing", but seldom at the end of a base: "stop", "stopped"."""
 
 
 def read_question(question: str) -> str:
@@ -119,8 +127,23 @@ def stem(word: str) -> str:
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + replacement
+            word = word[:-1] if ending in ("ed", "ing") and _is_doubled(word) else word
             break
     return word.removesuffix("e") if len(word) > 3 and word[-2] != word[-3] else word  # belle is not bell
+
+
+def _is_doubled(cut: str) -> bool:
+    """Return whether what an ending was cut from has a consonant that the ending doubled: "stopp", "travell"."""
+    if len(cut) < 4 or cut[-1] != cut[-2]:
+        return False
+    return cut[-1] in _DOUBLED or (cut[-1] == "l" and len(cut) >= 6)
+
+
+def is_past_form(word: str) -> bool:
+    """Return whether a folded word is an English past form by its spelling: "stopped", "wrote", "stolen"."""
+    if word in _BASES:
+        return _BASES[word] not in _PLURAL_BASES and word not in ("goes", "dying")
+    return word in _LIKE_THEIR_BASES or (len(word) > 4 and word.endswith("ed") and not word.endswith("eed"))
 
 
 _ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import is_latin, stem, topic_words
 from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
+from graphrag_pipeline.query.understanding.asked_verb import AskedVerb, read_asked_verb
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
 from graphrag_pipeline.text.extractive import words_of
 
 _NEXT_CLAUSE = re.compile(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
 _OWNER = re.compile(r"['\u2019]s?\s+(?=[a-z])")
 _CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
-_WHO_DOES = re.compile(r"\W*who\s+(\w+)", re.IGNORECASE)
+_WHOSE = re.compile(r"\W*whose\b", re.IGNORECASE)
 _MEASURE_WORDS = frozenset(stem(word) for word in ("many", "much", "long", "old", "year", "date", "day"))
 _MEASURES = {
     "date": r"when|(?:what|which)\s+(?:year|date|day)",
@@ -38,14 +39,14 @@ class AskedName:
         kind: person, place, date, duration, amount or count.
         anchors: stems of the words that name what the question starts from.
         focus: stems of its other content words, at least one.
-        verb: stem of the word behind "who", if it is one of the focus; "" without one. Its subject is sought.
+        verb: whose subject, object, place or time is sought; None without one, and of a question for a role.
         role: the role whose holder it asks for: "Scrooge's clerk", "the author of Faust"; None for other questions.
     """
 
     kind: str
     anchors: frozenset[str]
     focus: frozenset[str]
-    verb: str
+    verb: AskedVerb | None
     role: AskedRole | None
 
     @property
@@ -74,9 +75,8 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
     is_office = role is not None and not role.owner  # an entity may be named HARBOUR MASTER
     anchors = frozenset(words & capitals) or (frozenset() if is_office else words & name_words)
     focus = words - anchors - _MEASURE_WORDS
-    opening = _WHO_DOES.match(clause)
-    verb = stem(opening[1].lower()) if opening else ""
-    return AskedName(kind, anchors, focus, verb if verb in focus else "", role) if focus else None
+    verb = None if role or _WHOSE.match(clause) else read_asked_verb(clause)
+    return AskedName(kind, anchors, focus, verb, role) if focus else None
 
 
 def _kind(clause: str) -> str:

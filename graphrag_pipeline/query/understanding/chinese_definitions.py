@@ -1,17 +1,17 @@
 """Chinese sentences that say who a person is or who has a role, for questions such as 萧炎是谁？ and 谁是萧炎的老师？
 
-Keep out: the layout of answers.
+Simplified and traditional characters are read alike. Keep out: the layout of answers.
 """
 
 from __future__ import annotations
 
 import re
 
-_WHO_IS = re.compile(r"\s*([\u4e00-\u9fff·]{2,8}?)(?:究竟|到底)?是(?:谁|什么人|何人)[\s？?。]*")
-_APPOSITION = r"，(?:表?字|号|本名|原名|原[为是]|本[为是]|曾[为是]|乃|[为是])"
+_WHO_IS = re.compile(r"\s*([\u4e00-\u9fff·]{2,8}?)(?:究竟|到底)?是(?:[谁誰]|[什甚][么麼]人|何人)[\s？?。]*")
+_APPOSITION = r"，(?:表?字|[号號]|本名|原名|原[为為是]|本[为為是]|曾[为為是]|乃|[为為是])"
 _COPULA = (
-    r"(?:原本|原|本|曾经?|便|就|乃)?[是为]"
-    r"(?!在|从|被|把|对|由|昨|今|明|当|第.{1,3}[个次位].*的人|[^，。！？]*的[，。！？])"
+    r"(?:原本|原|本|曾经?|便|就|乃)?[是为為]"
+    r"(?!在|[从從]|被|把|[对對]|由|昨|今|明|[当當]|第.{1,3}[个個次位].*的人|[^，。！？]*的[，。！？])"
 )
 
 
@@ -28,9 +28,9 @@ def defines_person(name: str, sentence: str) -> bool:
 
 _OWNED = r"([\u4e00-\u9fff·]{2,8}?)的([\u4e00-\u9fff]{1,6}?)"
 _END = r"[呢啊？?。\s]*"
-_WHO_HAS_ROLE = (re.compile(rf"\s*谁是{_OWNED}{_END}"), re.compile(rf"\s*{_OWNED}是谁{_END}"))
-_IS_NAMED = r"(?:，?(?:名叫|叫做?|名为|便?是|乃是|就是)|，)[^谁]"
-_IS = r"[\u4e00-\u9fff·]{2,8}(?:正?是|就是|乃是?|便是|成为了?|做了?)"
+_WHO_HAS_ROLE = (re.compile(rf"\s*[谁誰]是{_OWNED}{_END}"), re.compile(rf"\s*{_OWNED}是[谁誰]{_END}"))
+_IS_NAMED = r"(?:，?(?:名叫|叫做?|名[为為]|便?是|乃是|就是)|，)[^谁誰]"
+_IS = r"[\u4e00-\u9fff·]{2,8}(?:正?是|就是|乃是?|便是|成[为為]了?|做了?)"
 
 
 def asked_role(question: str) -> tuple[str, str] | None:

@@ -33,9 +33,9 @@ _KINDS = {
 }
 _LATIN = {kind: re.compile(rf"\W*(?:\w+\s+)?(?:{words})\b", re.IGNORECASE) for kind, words in _KINDS.items()}
 _CHINESE = {
-    "person": re.compile("谁"),
-    "place": re.compile("哪里|哪儿|何处"),
-    "number": re.compile("多少|几|何时|什么时候"),
+    "person": re.compile("[谁誰]"),
+    "place": re.compile("哪[里裡裏儿兒]|何[处處]"),
+    "number": re.compile("多少|[几幾]|何[时時]|[什甚][么麼][时時]候"),
 }
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"

@@ -17,16 +17,16 @@ T = TypeVar("T", int, str)
 
 _UNITS = {
     "day": "day days tag tagen tage jour jours día días dia dias 天 日",
-    "week": "week weeks woche wochen semaine semaines semana semanas 周 星期 个星期 礼拜",
+    "week": "week weeks woche wochen semaine semaines semana semanas 周 週 星期 个星期 個星期 礼拜 禮拜",
     "fortnight": "fortnight fortnights quinzaine quincena",
-    "month": "month months monat monaten monate monats mois mes meses 个月 月",
-    "quarter": "quarter quarters quartal quartale quartalen trimestre trimestres 季度 个季度",
+    "month": "month months monat monaten monate monats mois mes meses 个月 個月 月",
+    "quarter": "quarter quarters quartal quartale quartalen trimestre trimestres 季度 个季度 個季度",
     "year": "year years jahr jahren jahre jahres an ans année années año años 年",
     "decade": "decade decades jahrzehnt jahrzehnten jahrzehnte décennie décennies década décadas",
 }
 _NUMBERS = {
     1: "one a an ein einen einem einer une un una 一",
-    2: "two couple zwei deux dos 两 二",
+    2: "two couple zwei deux dos 两 兩 二",
     3: "three few drei trois tres 三",
     4: "four several vier quatre cuatro 四",
     5: "five fünf cinq cinco 五",
@@ -123,12 +123,12 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("es", "yesterday", r"\b(?:desde\s+)?ayer\b"),
     ("es", "today", r"\bhoy\b"),
     ("es", "since", rf"\bdesde\s+(?:el\s+)?(?P<first>{_DATE})"),
-    ("zh", "rolling", rf"(?:在)?(?:最近|过去|近)的?{_N}{_UNIT}(?:里|内|以来|中)?"),
-    ("zh", "last", r"上个?(?P<unit>周|星期|月|季度)|去(?P<year>年)"),
-    ("zh", "this", r"[本这]个?(?P<unit>周|星期|月|季度|年)|今(?P<year>年)"),
+    ("zh", "rolling", rf"(?:在)?(?:最近|过去|過去|近)的?{_N}{_UNIT}(?:里|裡|裏|内|內|以来|以來|中)?"),
+    ("zh", "last", r"上[个個]?(?P<unit>周|週|星期|月|季度)|去(?P<year>年)"),
+    ("zh", "this", r"[本这這][个個]?(?P<unit>周|週|星期|月|季度|年)|今(?P<year>年)"),
     ("zh", "yesterday", r"昨[天日]"),
     ("zh", "today", r"今[天日]"),
-    ("zh", "since", rf"自?从?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?以来"),
+    ("zh", "since", rf"自?[从從]?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?以[来來]"),
     ("zh", "during", rf"在?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?"),
 )  # fmt: skip
 PATTERNS = [(language, kind, re.compile(pattern, re.IGNORECASE)) for language, kind, pattern in _FORMS]
@@ -139,7 +139,7 @@ changed changes catch update updates events anything something everything
 was ist sind gibt es passiert geschehen geschah neues neu los erzähl mir hat sich getan
 que quoi qu'est s'est est s'est-il est-il il passé a eu lieu arrivé nouveau neuf nouvelles de
 qué pasó pasado ha ocurrió ocurrido nuevo novedades hay se
-发生了什么事情有新闻些哪
+发生了什么事情有新闻些哪發麼聞
 """
 ABOUT_TIME = content_words(_HAPPENED)
 OVERVIEWS = {

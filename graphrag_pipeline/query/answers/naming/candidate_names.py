@@ -116,7 +116,8 @@ class CandidateNames:
             return
         if not kind and ((is_opening and " " not in name) or _CALENDAR.fullmatch(name)):
             return
-        if kind in _TYPES[self._asked.kind]:
+        is_agent = kind == "ORGANIZATION" and self._asked.kind == "person" and self._asked.verb is not None
+        if is_agent or kind in _TYPES[self._asked.kind]:
             yield Mention(title, found.start(), found.end(), 1.0)
         elif kind in ("", "UNKNOWN"):
             locates = bool(_LOCATES.search(text[: found.start()]))

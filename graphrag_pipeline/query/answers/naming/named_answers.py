@@ -11,9 +11,10 @@ named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the s
 
 Of a question for a role ("Scrooge's clerk"), sentences that state it come first (`stated_roles.py`). If they disagree,
 nothing is named. Without them, only sentences count that say whose role it is. Of a question for a place, sentences
-that state it come first (`stated_places.py`). Of "Who designed ...?", only sentences with the verb count. "Who is
-NAME?" asks for no name, but for the sentence that says who it is (`who_is.py`). What the question starts from is never
-a candidate. Keep out: the layout of answers.
+that state it come first (`stated_places.py`). Of a question with a verb ("Who designed ...?", "Where was ... found?"),
+only names count that are its subject or object, or belong to it (`understanding/verb_statements.py`). "Who is NAME?"
+asks for no name, but for the sentence that says who it is (`who_is.py`). What the question starts from is never a
+candidate. Keep out: the layout of answers.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
 from graphrag_pipeline.query.understanding.definitions import read_who_is
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
+from graphrag_pipeline.query.understanding.verb_statements import belongs_to, find_verbs, is_patient, is_subject
 
 LEAST_SHARE = 0.6
 """Least share of the question's words, weighed by rarity, in a sentence and its neighbours."""
@@ -150,13 +152,21 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
         base = _share(place, weights) * _anchor_nearness(asked, place)
         if asked.is_role:
             base *= _says_whose(analysis, asked, place)
-        elif asked.verb and asked.verb not in place.words:
-            continue
         if base:
             for mention in names.find(place.sentence):
+                if not _fits_verb(asked, place.sentence.text, mention):
+                    continue
                 score = base * mention.weight * _nearness(asked, place.sentence.text, mention)
                 scores[mention.key].append((score, number))
     return _choose(names, scores, near, asked)
+
+
+def _fits_verb(asked: AskedName, text: str, mention: Mention) -> bool:
+    """Return whether a name is what is asked of the verb; True if the question has none, or asks for a number."""
+    if asked.verb is None or asked.kind not in ("person", "place", "date"):
+        return True
+    fits = belongs_to if asked.kind != "person" else is_patient if asked.verb.asks_patient else is_subject
+    return any(fits(text, verb, mention.start, mention.end) for verb in find_verbs(text, frozenset({asked.verb.stem})))
 
 
 def _choose(
@@ -241,6 +251,8 @@ def _nearness(asked: AskedName, text: str, mention: Mention) -> float:
 
     The name of the holder of a role needs such a form, or both are owners: "to Scrooge's clerk's, to Bob's dwelling".
     """
+    if asked.verb and asked.kind == "person":
+        return 2.0
     is_owner = bool(_POSSESSIVE.match(text, mention.end))
     best = 0.0 if asked.is_role else 0.4
     for found in _WORD.finditer(text):

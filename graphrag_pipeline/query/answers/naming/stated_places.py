@@ -16,13 +16,12 @@ from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName
-from graphrag_pipeline.query.understanding.place_statements import read_made_places, read_places
+from graphrag_pipeline.query.understanding.place_statements import LIGHT, read_made_places, read_places
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.role_statements import leading_name
 from graphrag_pipeline.query.understanding.time_forms import ENGLISH_MONTHS
 from graphrag_pipeline.text.sentence_forms import has_pronoun
 
-_LIGHT = frozenset(map(stem, ("hold", "take", "place", "happen", "give", "occur", "keep", "celebrate", "locate")))
 _MONTHS = frozenset(map(stem, ENGLISH_MONTHS))
 _WORD = re.compile(r"[^\W_]+")
 MAX_TO_PRONOUN = 40
@@ -44,8 +43,7 @@ def find_stated_place(
     index: IndexReader, analysis: QuestionAnalysis, asked: AskedName, units: Sequence[TextUnitRecord]
 ) -> StatedPlace | None:
     """Return the place that a question asks for; None if no sentence states one."""
-    events = (asked.focus - _LIGHT) or asked.focus
-    found = [stated for unit in units for stated in _read_unit(analysis, asked.anchors, events, unit)]
+    found = [stated for unit in units for stated in _read_unit(analysis, asked, unit)]
     found.sort(key=lambda stated: -stated.score)
     return next((stated for stated in found if not _is_person(index, stated.place)), None)
 
@@ -63,9 +61,8 @@ def _is_person(index: IndexReader, name: str) -> bool:
     return types == {"PERSON"} and name[:1].isupper()
 
 
-def _read_unit(
-    analysis: QuestionAnalysis, anchors: frozenset[str], events: frozenset[str], unit: TextUnitRecord
-) -> list[StatedPlace]:
+def _read_unit(analysis: QuestionAnalysis, asked: AskedName, unit: TextUnitRecord) -> list[StatedPlace]:
+    anchors, events = asked.anchors, (asked.focus - LIGHT) or asked.focus
     if not events & content_words(unit.text):
         return []
     sentences = sentences_of(unit)
@@ -75,7 +72,7 @@ def _read_unit(
     for i, sentence in enumerate(sentences):
         around, own = slice(max(i - N_NEAR, 0), i + N_NEAR + 1), analysis.words_in(sentence.text)
         is_about = anchors - _MONTHS <= own or _stands_for_another(sentence.folded, events)
-        stated = list(read_places(sentence.text, events)) if is_about and events <= words[i] else []
+        stated = list(read_places(sentence.text, events, asked.verb)) if is_about and events <= words[i] else []
         if events & frozenset().union(*words[around]):
             stated += read_made_places(sentence.text, events)
         if not stated or sentence.text.rstrip("'\"\u2019\u201d ").endswith("?"):

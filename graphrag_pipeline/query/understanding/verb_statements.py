@@ -1,0 +1,113 @@
+"""Verbs of English sentences: which name is the subject or object of a verb, and which phrase belongs to it.
+
+"A car stolen from a garage in Lyon has been found in a quarry": the garage belongs to "stolen", the quarry to "found".
+A phrase belongs to the verb before it in the same clause, or to the verb behind it if no other one is before it. The
+subject is before an active verb ("Ida Kern, who closed the pass"), and behind "by" with a passive. English alone.
+
+Keep out: the verb of a question (`asked_verb.py`), and which statement answers it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from graphrag_pipeline.query.question import is_past_form, stem
+
+_WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_BREAK = re.compile(
+    r"[;:.!?\u2014](?:\s|$)|,\s+(?:and|but|as|or|so|then)\b|\b(?:who|which|whose|that|while|when|after|before|because"
+    r"|although|though|where|until|since|if)\b|\bas\s+\w+\s+as\b"
+)
+_DETERMINER = re.compile(
+    r"\b(?:the|an?|his|her|its|their|my|your|our|this|that|these|those|some|any|no|[\w.]+['\u2019]s?)\s+(?:\w+ly\s+)?\Z",
+    re.IGNORECASE,
+)
+_BE_BEFORE = re.compile(
+    r"\b(?:is|are|was|were|be|been|being)(?:\s+(?:\w+ly|not|never|also|later|then|first|now))*\s+\Z"
+)
+_HELPERS_BEFORE = re.compile(
+    r"(?:\s+(?:has|have|had|will|would|can|could|may|might|must|shall|should|did|does|do|is|are|was|were|be|been|being"
+    r"|not|never|also|later|then|first|now|soon|again|still|once|already|\w+ly))+\s*\Z"
+)
+_RELATIVE = re.compile(r",?\s*\bwho\s*\Z")
+_COORDINATED = re.compile(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
+_INSERTED = re.compile(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
+_LINKED_BEFORE = re.compile(
+    r"\b(?:of|by|with|to|in|from|for|at|near|on|against|about|under|beside|than|as|like)\s+(?:the\s+)?(?:[a-z]+\s+)?\Z"
+)
+_BY = re.compile(r"\s*(?:[\w'\u2019-]+\s+){0,3}?by\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[\w-]+\s+){0,3}\Z")
+_OBJECT = re.compile(r"\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[a-z-]+\s+){0,3}\Z")
+_NOUN_BEHIND = re.compile(
+    r"\s+(?!(?:and|or|of|in|at|on|by|to|from|for|with|about|after|before|as|who|when|while|was|is|were|are|had|has|the"
+    r"|an?|his|her|their|near|because|but|into|over|under|against|during|that|where|last|next|this|again|yesterday)\b)"
+    r"[a-z]+"
+)
+
+
+def find_verbs(text: str, verbs: frozenset[str]) -> list[re.Match[str]]:
+    """Return the words of a sentence with the stem of one of some verbs, in order; no adjectives such as "the lost"."""
+    return [
+        found
+        for found in _WORD.finditer(text)
+        if found[0][:1].islower() and stem(found[0].lower()) in verbs and not _DETERMINER.search(text[: found.start()])
+    ]
+
+
+def has_verb(text: str) -> bool:
+    """Return whether a part of a sentence has a past form or a participle that is a verb."""
+    return next(_past_forms(text), None) is not None
+
+
+def _past_forms(text: str) -> Iterator[re.Match[str]]:
+    for found in _WORD.finditer(text):
+        if is_past_form(found[0]) and not _DETERMINER.search(text[: found.start()]):
+            yield found
+
+
+def belongs_to(text: str, verb: re.Match[str], start: int, end: int) -> bool:
+    """Return whether a phrase of a sentence belongs to a verb, not to another one of the sentence."""
+    if verb.end() <= start:
+        between = text[verb.end() : start]
+        return not _BREAK.search(between) and not has_verb(between)
+    if end > verb.start():
+        return start <= verb.start()
+    between, before = text[end : verb.start()], text[:start]
+    opening = max((found.end() for found in _BREAK.finditer(before)), default=0)
+    return not _BREAK.search(between) and not has_verb(between) and not has_verb(before[opening:])
+
+
+def is_subject(text: str, verb: re.Match[str], start: int, end: int) -> bool:
+    """Return whether a name does what a verb says: before an active verb, or behind "by" with a passive."""
+    if verb.end() <= start:
+        by = is_past_form(verb[0]) and _BY.match(text[verb.end() : start])
+        return bool(by) and not _BREAK.search(text[verb.end() : start]) and not _NOUN_BEHIND.match(text, end)
+    if end > verb.start() or _BE_BEFORE.search(text[: verb.start()]):
+        return False
+    return _opens_clause(text, verb.start(), start, end)
+
+
+def is_patient(text: str, verb: re.Match[str], start: int, end: int) -> bool:
+    """Return whether something is done to a name: before a passive verb, or the object of an active one."""
+    is_passive = bool(_BE_BEFORE.search(text[: verb.start()]))
+    if verb.end() <= start:
+        between = text[verb.end() : start]
+        return not is_passive and bool(_OBJECT.match(between)) and not _LINKED_BEFORE.search(between)
+    return is_passive and end <= verb.start() and _opens_clause(text, verb.start(), start, end)
+
+
+def _opens_clause(text: str, position: int, start: int, end: int) -> bool:
+    """Return whether a name is the subject of the verb at a position."""
+    before = _HELPERS_BEFORE.sub("", text[:position]).rstrip()
+    if relative := _RELATIVE.search(before):
+        before = before[: relative.start()]
+    elif coordinated := _COORDINATED.search(before):
+        earlier = list(_past_forms(before[: coordinated.start()]))
+        if not earlier or _BREAK.search(before, earlier[-1].end(), coordinated.start()):
+            return False
+        return end <= earlier[-1].start() and _opens_clause(text, earlier[-1].start(), start, end)
+    elif inserted := _INSERTED.search(before):
+        if end == inserted.start() and not _LINKED_BEFORE.search(text[:start]):
+            return True
+        before = before.rstrip(", ")
+    return len(before.rstrip(", ")) == end and not _LINKED_BEFORE.search(text[:start])
