@@ -63,7 +63,7 @@ rang/ring ridden/ride rode/ride said/say sang/sing sank/sink sat/sit saw/see see
 shone/shine shook/shake shot/shoot shown/show slept/sleep slid/slide sold/sell sought/seek spent/spend spoke/speak
 spoken/speak stole/steal stolen/steal stood/stand struck/strike stuck/stick stung/sting sung/sing swam/swim
 swept/sweep swore/swear sworn/swear taken/take taught/teach teeth/tooth thought/think threw/throw thrown/throw
-told/tell took/take torn/tear understood/understand went/go wept/weep withdrawn/withdraw withdrew/withdraw wives/wife
+took/take torn/tear understood/understand went/go wept/weep withdrawn/withdraw withdrew/withdraw wives/wife
 woke/wake women/woman won/win wore/wear worn/wear woven/weave written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())

@@ -1,8 +1,9 @@
 """Places that English sentences state: "was held in the old library", "the barn was made a ball-room".
 
-Of a question with a verb, the place must belong to the verb (`verb_statements.py`), or follow it behind "to" or "from". A
-place is a phrase behind a preposition with the name of a place or a noun such as "barn", up to its own phrases ("the
-infirmary at Selby"), or the subject of a sentence that makes it the room of an event. Keep out: which place answers.
+Of a question with a verb, the place must belong to the verb (`verb_statements.py`), or follow it behind "to" or
+"from". A place is a phrase behind a preposition with the name of a place or a noun such as "barn", up to its own
+phrases ("the infirmary at Selby"), or the subject of a sentence that makes it the room of an event. Keep out: which
+place answers.
 """
 
 from __future__ import annotations

@@ -40,7 +40,12 @@ def test_the_holder_of_a_role_is_read():
 
 @pytest.mark.parametrize(
     ("question", "kind"),
-    [("誰救了林安？", "person"), ("林安住在哪裡？", "place"), ("林安有幾個弟弟？", "number"), ("林安何時回家？", "number")],
+    [
+        ("誰救了林安？", "person"),
+        ("林安住在哪裡？", "place"),
+        ("林安有幾個弟弟？", "number"),
+        ("林安何時回家？", "number"),
+    ],
 )
 def test_the_kind_of_answer_is_read(question, kind):
     assert kind_of(question) == kind
