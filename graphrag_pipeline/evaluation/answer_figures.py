@@ -23,7 +23,13 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, judge_answers
 from graphrag_pipeline.evaluation.answer_text import answer_body, declines
 from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
-from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_mean
+from graphrag_pipeline.evaluation.confidence import (
+    Estimate,
+    PairedDifference,
+    compare_pairs,
+    estimate_amount,
+    estimate_mean,
+)
 from graphrag_pipeline.evaluation.metered import Meter, MeteredIndex
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.evaluation.text_overlap import measure_overlap
@@ -50,6 +56,7 @@ FIGURES = {
     "seconds": "seconds",
 }
 """Figure of an answer -> its heading."""
+SECONDS = "seconds"
 JUDGED = ("covered_claims", "precision", "faithfulness")
 """Figures by a model's judgement."""
 PAIRED = ("f1", "rouge_l", "contained", *JUDGED)
@@ -117,7 +124,12 @@ class AnswerFigures:
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the mean of each figure with its confidence interval, over the answers that have it."""
-        return {name: estimate_mean([v for v in self.values(name) if v is not None]) for name in FIGURES}
+        return {
+            name: (estimate_amount if name == SECONDS else estimate_mean)(
+                [v for v in self.values(name) if v is not None]
+            )
+            for name in FIGURES
+        }
 
     @property
     def n_replaced(self) -> int:

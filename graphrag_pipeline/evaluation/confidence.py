@@ -1,18 +1,20 @@
 """Confidence intervals (95 %) of means and of paired differences.
 
-    values of 0 and 1 only    a proportion: Wilson's score interval (Wilson 1927), which also holds for 0 and n of n
-    other values              percentile bootstrap of the mean (Efron 1979), `N_RESAMPLES` samples with replacement
-                              (fewer for more than 1,000 values, whose intervals are narrow)
-    paired differences        percentile bootstrap of the mean difference: questions are drawn, each with both values
+    values from 0 to 1       Gaffke's limits (Gaffke 2005; Learned-Miller and Thomas 2020, arXiv 1905.06208)
+    paired differences       the same: differences of values from 0 to 1 are from -1 to 1
+    times and counts         percentile bootstrap of the mean (Efron 1979)
 
-The samples are drawn as places in the sorted values, and they depend on the number of values alone. So the same values
-give the same interval on every machine, whatever their order. If no sorted value changes by more than d, no limit does.
-Keep out: what is measured.
+Gaffke's lower limit is the 2.5 % quantile of the sum of w_i * x_i over the sorted values and one more value, 0, with
+random weights w, uniform over all weights that add up to 1. The upper limit is that of 1 - x, taken from 1. So an
+interval is never a point: values that n questions did not show may exist. For values of 0 and 1 the limits are those of
+Clopper and Pearson (1934). If no value falls, no limit falls. If no sorted value changes by more than d, no limit does.
+
+Weights and samples are drawn once for each number of values. So the same values give the same interval on every
+machine, whatever their order. Keep out: what is measured.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,21 +26,17 @@ from graphrag_pipeline.evaluation.sign_test import sign_test
 
 LEVEL = 0.95
 N_RESAMPLES = 20_000
-INTERVALS = (
-    "[95 % confidence intervals: Wilson for shares of questions, else bootstrap; paired bootstrap of differences]"
-)
+INTERVALS = "[95 % confidence intervals, by Gaffke: exact for shares of questions; of times and counts by bootstrap]"
 """Explanation of the brackets below a table."""
-WILSON = "wilson"
+GAFFKE = "gaffke"
 BOOTSTRAP = "bootstrap"
 NONE = "none"
-_Z = 1.959963984540054
-"""Quantile of the normal distribution for `LEVEL`."""
-_MAX_DRAWN = 20_000_000
+_TAIL = (1 - LEVEL) / 2
+_MAX_DRAWN = 4_000_000
 """Most values of all samples together, but for `_MIN_RESAMPLES`."""
 _MIN_RESAMPLES = 1_000
-_MAX_AT_ONCE = 2_000_000
-"""Most values whose means are taken at once."""
 _DIGITS = 9
+_LIMIT_DIGITS = 6  # of sums of 32-bit weights
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Estimate:
         n: number of values.
         mean: null without values.
         low, high: the interval, which contains the mean; null if `method` is "none".
-        method: "wilson", "bootstrap", or "none": no value, or one value that is neither 0 nor 1.
+        method: "gaffke", "bootstrap", or "none": no value, or times or counts that are all equal.
     """
 
     n: int
@@ -69,47 +67,72 @@ class Estimate:
 
 
 def estimate_mean(values: Sequence[float]) -> Estimate:
-    """Return the mean of values with its interval: Wilson's for a proportion, else the bootstrap's."""
+    """Return the mean of values from 0 to 1 with Gaffke's interval.
+
+    Raises:
+        ValueError: a value is below 0 or above 1.
+    """
     if not values:
         return Estimate(0, None, None, None, NONE)
-    if all(value in (0, 1) for value in values):
-        return estimate_proportion(int(sum(values)), len(values))
-    return _resample(values)
+    ordered: NDArray[np.float64] = np.sort(np.round(np.asarray(values, dtype=np.float64), _DIGITS))
+    if ordered[0] < 0 or ordered[-1] > 1:
+        raise ValueError(f"values from 0 to 1 are expected, not {ordered[0]:g} to {ordered[-1]:g}")
+    mean = float(np.mean(ordered))
+    low, high = _lower_limit(ordered), 1 - _lower_limit((1 - ordered)[::-1])
+    return Estimate(len(ordered), mean, min(low, mean), max(round(high, _LIMIT_DIGITS), mean), GAFFKE)
 
 
 def estimate_proportion(n_hits: int, n: int) -> Estimate:
-    """Return n_hits / n with Wilson's score interval.
+    """Return n_hits / n with its interval, that of Clopper and Pearson."""
+    return estimate_mean([1.0] * n_hits + [0.0] * (n - n_hits))
 
-    With p = n_hits / n and z = 1.96: (p + z^2 / 2n +- z * sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
-    """
-    if not n:
+
+def estimate_amount(values: Sequence[float]) -> Estimate:
+    """Return the mean of times or counts with its percentile bootstrap interval; equal values have none."""
+    if not values:
         return Estimate(0, None, None, None, NONE)
-    share, squared = n_hits / n, _Z * _Z
-    center = (share + squared / (2 * n)) / (1 + squared / n)
-    margin = _Z * math.sqrt(share * (1 - share) / n + squared / (4 * n * n)) / (1 + squared / n)
-    low, high = max(0.0, center - margin), min(1.0, center + margin)
-    return Estimate(n, share, min(low, share), max(high, share), WILSON)
-
-
-def _resample(values: Sequence[float]) -> Estimate:
-    """Return the mean with its percentile bootstrap interval; one value has no interval."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     mean = float(ordered.mean())
-    if len(ordered) < 2:
-        return Estimate(1, mean, None, None, NONE)
+    if ordered[0] == ordered[-1]:
+        return Estimate(len(ordered), mean, None, None, NONE)
     samples = _draw_samples(len(ordered))
-    n_at_once = max(1, _MAX_AT_ONCE // len(ordered))
+    n_at_once = max(1, _MAX_DRAWN // len(ordered))
     blocks = (samples[start : start + n_at_once] for start in range(0, len(samples), n_at_once))
     means = np.concatenate([ordered[block].mean(axis=1) for block in blocks])
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
     return Estimate(len(ordered), mean, min(float(low), mean), max(float(high), mean), BOOTSTRAP)
+
+
+def _lower_limit(ordered: NDArray[np.float64]) -> float:
+    """Return Gaffke's lower limit of the mean of ascending values from 0 to 1."""
+    sums = _draw_weights(len(ordered)) @ ordered.astype(np.float32)
+    return round(float(np.quantile(sums, _TAIL)), _LIMIT_DIGITS)
+
+
+@lru_cache(maxsize=2)
+def _draw_weights(n: int) -> NDArray[np.float32]:
+    """Return random weights of n values, one row for each sample; what a row lacks to 1 is the weight of the value 0.
+
+    This weight has the distribution 1 - (1 - u)^n. It is not drawn: its quantiles are taken, so limits near the edge
+    are exact.
+    """
+    random = np.random.default_rng(n)
+    n_samples = _n_samples(n)
+    shares = random.standard_exponential((n_samples, n), dtype=np.float32)
+    shares /= shares.sum(axis=1, keepdims=True)
+    left = ((np.arange(n_samples) + 0.5) / n_samples) ** (1 / n)
+    shares *= left[:, np.newaxis].astype(np.float32)
+    return shares
 
 
 @lru_cache(maxsize=2)
 def _draw_samples(n: int) -> NDArray[np.unsignedinteger]:
     """Return places in n sorted values, one row for each sample with replacement."""
-    n_samples = min(N_RESAMPLES, max(_MIN_RESAMPLES, _MAX_DRAWN // n))
-    return np.random.default_rng(n).integers(0, n, (n_samples, n), dtype=np.min_scalar_type(n - 1))
+    return np.random.default_rng(n).integers(0, n, (_n_samples(n), n), dtype=np.min_scalar_type(n - 1))
+
+
+def _n_samples(n: int) -> int:
+    return min(N_RESAMPLES, max(_MIN_RESAMPLES, _MAX_DRAWN // n))
 
 
 @dataclass(frozen=True)
@@ -118,7 +141,7 @@ class PairedDifference:
 
     Attributes:
         figure: name of the values.
-        difference: mean difference; its interval is the paired bootstrap's.
+        difference: mean difference with its interval.
         wins, losses, ties: questions where A's value is higher, lower, equal.
         p_value: two-sided sign test over the questions that are not ties.
     """
@@ -132,9 +155,29 @@ class PairedDifference:
 
 
 def compare_pairs(figure: str, values: Sequence[float | None], others: Sequence[float | None]) -> PairedDifference:
-    """Compare the values of A and B question by question; a question without both values does not count."""
-    pairs = [(a, b) for a, b in zip(values, others, strict=True) if a is not None and b is not None]
-    differences = [round(a - b, _DIGITS) for a, b in pairs]
+    """Compare the values of A and B, from 0 to 1, question by question; one without both values does not count."""
+    differences = _subtract(values, others)
+    halves = estimate_mean([(1 + difference) / 2 for difference in differences])
+    return _count_pairs(figure, differences, _stretch(halves))
+
+
+def compare_amounts(figure: str, values: Sequence[float | None], others: Sequence[float | None]) -> PairedDifference:
+    """Compare times or counts of A and B pair by pair; a pair without both values does not count."""
+    differences = _subtract(values, others)
+    return _count_pairs(figure, differences, estimate_amount(differences))
+
+
+def _subtract(values: Sequence[float | None], others: Sequence[float | None]) -> list[float]:
+    pairs = zip(values, others, strict=True)
+    return [round(a - b, _DIGITS) for a, b in pairs if a is not None and b is not None]
+
+
+def _stretch(halves: Estimate) -> Estimate:
+    """Return the estimate of values from -1 to 1 whose image from 0 to 1 has the given one."""
+    mean, low, high = (None if v is None else 2 * v - 1 for v in (halves.mean, halves.low, halves.high))
+    return Estimate(halves.n, mean, low, high, halves.method)
+
+
+def _count_pairs(figure: str, differences: Sequence[float], found: Estimate) -> PairedDifference:
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    found = _resample(differences) if differences else estimate_mean(())
-    return PairedDifference(figure, found, wins, losses, len(pairs) - wins - losses, sign_test(wins, losses))
+    return PairedDifference(figure, found, wins, losses, len(differences) - wins - losses, sign_test(wins, losses))

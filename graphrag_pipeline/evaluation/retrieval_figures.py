@@ -19,7 +19,13 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.conditions import Condition, Ranker, parse_condition, rank_text_units
-from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_mean
+from graphrag_pipeline.evaluation.confidence import (
+    Estimate,
+    PairedDifference,
+    compare_pairs,
+    estimate_amount,
+    estimate_mean,
+)
 from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evidence
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 
@@ -56,7 +62,7 @@ class RetrievalFigures:
         return {
             "recall": estimate_mean(self.recalls),
             "all_evidence": estimate_mean(self.whole),
-            "milliseconds": estimate_mean(self.question_ms),
+            "milliseconds": estimate_amount(self.question_ms),
         }
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.confidence import PairedDifference, compare_pairs
+from graphrag_pipeline.evaluation.confidence import PairedDifference, compare_amounts, compare_pairs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 from graphrag_pipeline.indexing.model_stages import extraction_works
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate, estimate_extraction, with_price
@@ -27,6 +27,7 @@ from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.tuning.adoption import root_with
 from graphrag_pipeline.tuning.corpus import Corpus
 from graphrag_pipeline.tuning.extraction_figures import (
+    COUNTS,
     FIGURES,
     ExtractionFigures,
     UnitFigures,
@@ -138,9 +139,13 @@ def compare_sets(root: Root, corpus: Corpus, tuned: TunedSet, units: pa.Table) -
         new.side,
         corpus.units.num_rows,
         sum(len(_names(rows)) for rows in by_rule.values()) / len(ids),
-        tuple(compare_pairs(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
+        tuple(_compare(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
         tuple(_compare_unit(*row) for row in zip(ids, old.units, new.units, old.failures, new.failures, strict=True)),
     )
+
+
+def _compare(figure: str, new: Sequence[float | None], old: Sequence[float | None]) -> PairedDifference:
+    return (compare_amounts if figure in COUNTS else compare_pairs)(figure, new, old)
 
 
 @dataclass(frozen=True)

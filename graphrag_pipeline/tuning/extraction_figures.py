@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_amount, estimate_mean
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
@@ -37,6 +37,7 @@ FIGURES = (
     "isolated_share",
     "agreement",
 )
+COUNTS = ("entities", "relationships")
 _REPEATED = "repeated"
 
 
@@ -140,7 +141,9 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
         n_units=len(read),
         n_failed=len(units) - len(read),
         means={
-            figure: estimate_mean([value for unit in read if (value := getattr(unit, figure)) is not None])
+            figure: (estimate_amount if figure in COUNTS else estimate_mean)(
+                [value for unit in read if (value := getattr(unit, figure)) is not None]
+            )
             for figure in FIGURES
         },
         n_distinct=len(frozenset().union(*(unit.names for unit in read))),

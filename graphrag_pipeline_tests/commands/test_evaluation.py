@@ -48,7 +48,7 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     assert lines[1].startswith("bm25         0.500 [0.095, 0.905]  ") and lines[2].startswith("local:graph ")
     change = lines[lines.index(f"bm25 minus {first}: mean difference, questions won, lost, tied, sign test") + 1]
     assert change.split() == ["recall@5", "-0.500", "[-1.000,", "+0.000]", "0", "1", "1", "p", "1.000"]
-    assert lines[-1].endswith(f"compared with {first}") and "Wilson" in lines[-2]
+    assert lines[-1].endswith(f"compared with {first}") and "Gaffke" in lines[-2]
     assert "line 2: 'three.md'" in outcome.err
     kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
     assert kept == {first, root.snapshots.current()}
@@ -89,7 +89,7 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     assert record["against"] == "local:depth_first" and len(record["answers_against"]) == 2
     estimates = record["answers"][0]["estimates"]
     assert estimates["contained"]["mean"] == estimates["declined_rightly"]["mean"] == 1
-    assert estimates["contained"]["method"] == "wilson" and estimates["covered_claims"]["mean"] is None
+    assert estimates["contained"]["method"] == "gaffke" and estimates["covered_claims"]["mean"] is None
     assert {row["figure"] for row in record["differences"]["C0"]} == {"token F1", "ROUGE-L", "contained"}
     without = call(*ask[:4], "--methods", "local", "--no-answers")
     assert "token F1" not in without.out and "recall@5" in without.out
@@ -209,7 +209,7 @@ def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> No
     shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
     assert "| basic | 0.500 [0.095, 0.905] | 0.500 [0.095, 0.905] |" in shown["figures"].value
-    assert "answers" not in shown and "Wilson" in shown["figures"].value
+    assert "answers" not in shown and "Gaffke" in shown["figures"].value
 
 
 def test_the_job_shows_answers_and_their_differences(root, answered: Path) -> None:

@@ -1,4 +1,4 @@
-"""Confidence intervals: laws of bootstrap and Wilson, published values, and paired differences."""
+"""Confidence intervals: laws of Gaffke's limits and the bootstrap, published values, and paired differences."""
 
 from __future__ import annotations
 
@@ -9,64 +9,89 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.evaluation.confidence import (
     BOOTSTRAP,
+    GAFFKE,
     NONE,
-    WILSON,
+    compare_amounts,
     compare_pairs,
+    estimate_amount,
     estimate_mean,
     estimate_proportion,
 )
 
-shares = st.lists(st.floats(0, 1), min_size=1, max_size=25)
+shares = st.lists(st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=1, max_size=25)
 
 
 @settings(max_examples=60, deadline=None)
 @given(shares, st.randoms(use_true_random=False))
 def test_an_interval_contains_the_mean_whatever_the_order(values: list[float], random) -> None:
     found = estimate_mean(values)
-    assert found.mean == pytest.approx(np.mean(values)) and found.n == len(values)
-    if found.method == NONE:
-        assert len(values) == 1 and found.low is found.high is None
-    else:
-        assert 0 <= found.low <= found.mean <= found.high <= 1
-    shuffled = random.sample(values, len(values))
-    again = estimate_mean(shuffled)
-    assert (again.low, again.high, again.method) == (found.low, found.high, found.method)
+    assert found.mean == pytest.approx(np.mean(values)) and (found.n, found.method) == (len(values), GAFFKE)
+    assert 0 <= found.low <= found.mean <= found.high <= 1 and found.low < found.high
+    again = estimate_mean(random.sample(values, len(values)))
+    assert (again.low, again.high) == (found.low, found.high)
+    turned = estimate_mean([1 - value for value in values])
+    assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high), abs=1e-5)
 
 
-@given(st.integers(0, 60), st.integers(1, 60))
-def test_wilsons_interval_is_never_a_point_and_narrows_with_more_questions(n_hits: int, n: int) -> None:
-    n_hits = min(n_hits, n)
-    one, more = estimate_proportion(n_hits, n), estimate_proportion(4 * n_hits, 4 * n)
-    assert 0 <= one.low <= one.mean <= one.high <= 1 and one.low < one.high
-    assert more.high - more.low < one.high - one.low
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1)), min_size=1, max_size=25))
+def test_more_found_never_lowers_a_limit(pairs: list[tuple[float, float]]) -> None:
+    less, more = estimate_mean([value for value, _ in pairs]), estimate_mean([max(pair) for pair in pairs])
+    assert more.low >= less.low - 1e-6 and more.high >= less.high - 1e-6
 
 
-def test_wilsons_interval_has_its_published_values() -> None:
-    """Newcombe 1998, Statistics in Medicine 17, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
-    for hits, n, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611),
-                               (1, 29, 0.0061, 0.1718)):  # fmt: skip
+def test_half_of_one_missed_is_between_all_found_and_one_missed() -> None:
+    whole, half, missed = (estimate_mean([1.0] * 22 + [last]) for last in (1.0, 0.5, 0.0))
+    assert [whole.render(), half.render(), missed.render()] == [
+        "1.000 [0.852, 1.000]", "0.978 [0.827, 0.999]", "0.957 [0.781, 0.999]",
+    ]  # fmt: skip
+
+
+def test_shares_of_questions_have_the_published_exact_limits() -> None:
+    """Newcombe 1998, Statistics in Medicine 17, table I, method 5: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
+    for hits, n, low, high in ((81, 263, 0.2527, 0.3676), (15, 148, 0.0578, 0.1617), (0, 20, 0.0, 0.1684),
+                               (1, 29, 0.0009, 0.1776)):  # fmt: skip
         found = estimate_proportion(hits, n)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
 
 
-def test_proportions_get_wilson_and_other_values_the_bootstrap() -> None:
-    assert estimate_mean([1, 0, 1.0]).method == WILSON and estimate_mean([0.5, 1]).method == BOOTSTRAP
-    assert estimate_mean([1, 1, 1]).low == pytest.approx(0.4385, abs=1e-4), "three of three are not certainty"
-    assert estimate_mean([]).mean is None and estimate_mean([]).render() == "-"
-    assert estimate_mean([0.25]).render() == "0.250"
+@pytest.mark.parametrize(
+    ("values", "shares"), [([0.0, 0.5, 1.0], [0.02, 0.1, 0.88]), ([0.0, 0.3, 1.0], [0.4, 0.4, 0.2])]
+)
+def test_95_of_100_intervals_of_few_questions_contain_the_true_mean(values: list[float], shares: list[float]) -> None:
+    random, truth = np.random.default_rng(3), float(np.dot(values, shares))
+    drawn = [estimate_mean(random.choice(values, 12, p=shares).tolist()) for _ in range(400)]
+    assert sum(found.low <= truth <= found.high for found in drawn) >= 0.95 * len(drawn)
 
 
-def test_the_bootstrap_is_near_the_normal_interval_of_many_values() -> None:
-    values = np.random.default_rng(1).uniform(0, 1, 400)
+def test_an_interval_narrows_with_more_questions_to_the_normal_one() -> None:
+    one, more = estimate_proportion(15, 20), estimate_proportion(60, 80)
+    assert more.high - more.low < one.high - one.low
+    values = np.random.default_rng(2).uniform(0, 1, 8_000)
     found = estimate_mean(values.tolist())
+    assert found.high - found.low == pytest.approx(2 * 1.96 * values.std() / 8_000**0.5, rel=0.1)
+
+
+def test_no_value_has_no_interval_and_values_outside_are_refused() -> None:
+    assert estimate_mean([]).mean is None and estimate_mean([]).render() == "-"
+    assert estimate_mean([0.1 + 0.2 + 0.7]).high == 1
+    with pytest.raises(ValueError, match="values from 0 to 1 are expected"):
+        estimate_mean([7, 0.5])
+
+
+def test_the_bootstrap_of_times_is_near_the_normal_interval_of_many_values() -> None:
+    values = np.random.default_rng(1).uniform(0, 90, 400)
+    found = estimate_amount(values.tolist())
     margin = 1.96 * values.std() / 20
-    assert (found.low, found.high) == pytest.approx((found.mean - margin, found.mean + margin), abs=0.004)
+    assert (found.low, found.high) == pytest.approx((found.mean - margin, found.mean + margin), abs=0.4)
+    assert found.method == BOOTSTRAP and estimate_amount([]).mean is None
+    assert (estimate_amount([3.5, 3.5]).method, estimate_amount([3.5, 3.5]).render(1)) == (NONE, "3.5")
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(-0.02, 0.02)), min_size=2, max_size=12))
 def test_limits_move_no_more_than_the_values(changes: list[tuple[float, float]]) -> None:
-    values, moved = [value for value, _ in changes], [value + change for value, change in changes]
+    values, moved = [value for value, _ in changes], [min(max(value + change, 0), 1) for value, change in changes]
     one, other = (compare_pairs("f1", each, [0.0] * len(each)).difference for each in (values, moved))
     largest = float(np.abs(np.sort(values) - np.sort(moved)).max()) + 1e-8
     assert abs(one.low - other.low) <= largest and abs(one.high - other.high) <= largest
@@ -79,23 +104,37 @@ def test_limits_are_those_of_all_samples() -> None:
     for _ in values:
         means = np.add.outer(means, values).ravel()
     low, high = np.quantile(means / 7, [0.025, 0.975])
-    found = estimate_mean(values.tolist())
+    found = estimate_amount(values.tolist())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.006)
 
 
 def test_many_values_are_drawn_less_often() -> None:
     values = np.random.default_rng(2).uniform(0, 1, 30_000)
-    found = estimate_mean(values.tolist())
+    found = estimate_amount(values.tolist())
     assert found.high - found.low == pytest.approx(2 * 1.96 * values.std() / 30_000**0.5, rel=0.1)
 
 
 def test_pairs_are_compared_question_by_question() -> None:
-    """Paired values that differ by a constant have a narrow interval, though the values themselves vary widely."""
-    first = [0.1, 0.9, 0.4, 0.7, None]
-    found = compare_pairs("f1", first, [value - 0.1 if value is not None else 0.3 for value in first])
-    assert (found.wins, found.losses, found.ties, found.difference.n) == (4, 0, 0, 4)
-    assert (found.difference.low, found.difference.high) == pytest.approx((0.1, 0.1))
-    assert found.p_value == 2 / 2**4
+    """Paired values that differ by a constant have a narrower interval than the values, which vary widely."""
+    first = [0.1, 0.9, 0.4, 0.7] * 50
+    found = compare_pairs("f1", [*first, None], [*(value - 0.1 for value in first), 0.3])
+    assert (found.wins, found.losses, found.ties, found.difference.n) == (200, 0, 0, 200)
+    assert 0.07 < found.difference.low < 0.1 < found.difference.high < 0.13
+    assert compare_pairs("f1", first[:4], [0.0] * 4).p_value == 2 / 2**4
+
+
+@pytest.mark.parametrize(("n", "most"), [(4, 0.602), (20, 0.168), (200, 0.018)])
+def test_ties_alone_say_as_much_as_their_number(n: int, most: float) -> None:
+    """As none of n questions differ, up to 1 - 0.025 ** (1 / n) of others may: about 3.7 / n."""
+    found = compare_pairs("f1", [0.4] * n, [0.4] * n)
+    assert (found.difference.low, found.difference.high) == pytest.approx((-most, most), abs=5e-4)
+    assert (found.wins, found.losses, found.ties, found.difference.mean) == (0, 0, n, 0)
+
+
+def test_counts_are_compared_by_bootstrap() -> None:
+    found = compare_amounts("entities", [9.0, 7.0, 4.0, None], [2.0, 6.0, 4.0, 1.0])
+    assert (found.difference.mean, found.difference.method, found.ties) == (pytest.approx(8 / 3), BOOTSTRAP, 1)
+    assert 0 <= found.difference.low < 8 / 3 < found.difference.high <= 7
 
 
 @settings(max_examples=40, deadline=None)

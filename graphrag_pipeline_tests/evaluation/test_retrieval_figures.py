@@ -48,7 +48,7 @@ def test_baselines_and_every_strategy_are_measured(index: GraphIndex) -> None:
     assert one.recalls[1] <= 0.5 and one.all_evidence == 0.5 and one.recall == pytest.approx(sum(one.recalls) / 2)
     estimate = one.estimates()["all_evidence"]
     assert (
-        estimate.method == "wilson" and f"0.500 [{estimate.low:.3f}, {estimate.high:.3f}]" in render_figures([one])[1]
+        estimate.method == "gaffke" and f"0.500 [{estimate.low:.3f}, {estimate.high:.3f}]" in render_figures([one])[1]
     )
     differences = {row.figure: row for row in compare_retrieval(one, figures[2])}
     assert differences["recall@1"].difference.mean == pytest.approx(one.recall - 1)
