@@ -25,8 +25,8 @@ _NUMBER = (
     r"\d{1,4}/\d{2,5}(?:/(?:EU|EC|EEC|JHA|CFSP|Euratom))?|[Nn]o\.?\s*\d{2,6}"
 )
 _NUMBERED = regex.compile(
-    rf"(?<!\p{{L}}){_BEFORE}(?P<head>{_HEAD}|{_HEAD.upper()}|Executive\sOrder(?=\s\d)|Public\sLaw(?=\s\d))\s+"
-    rf"(?P<number>{_NUMBER}|(?<=Executive\sOrder\s|Public\sLaw\s)\d+(?:[-\u2010\u2011\u2013]\d+)?+)(?![\p{{L}}\p{{Nd}}\u2010\u2011\u2013-])"
+    rf"(?<!\p{{L}}){_BEFORE}(?P<head>{_HEAD}|{_HEAD.upper()}|Executive\sOrder(?=\s\d)|Public\sLaw(?=\s\d)|(?:House|Senate|Assembly)\sBill(?=\s\d))\s+"
+    rf"(?P<number>{_NUMBER}|(?<=Executive\sOrder\s|Public\sLaw\s|(?:House|Senate|Assembly)\sBill\s)\d+(?:[-\u2010\u2011\u2013]\d+)?+)(?![\p{{L}}\p{{Nd}}\u2010\u2011\u2013-])"
 )
 _CAPITAL = r"\p{Lu}[\p{L}’'-]*+"
 _DATED_HEAD = r"(?:Act|Regulations|Rules|Ordinance)"

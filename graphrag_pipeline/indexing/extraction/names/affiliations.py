@@ -5,6 +5,8 @@ Keep out: persons with a title or a place (`phrases.splits_after_person`).
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
@@ -63,13 +65,22 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     return last.key in _FIRM_TAILS or (is_rare and not _is_word(first.key) and not _is_word(last.key))
 
 
-def opens_with_role(pieces: list[PhrasePiece]) -> bool:
-    """Whether common words before a person say what the person is: "Enterprise Minister Roisin Kerrigan"."""
+def opens_with_role(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
+    """Whether common words before a person say what the person is: "Enterprise Minister Roisin Kerrigan".
+
+    Args:
+        family_names: words that the document writes behind given names: "Council Member Doucette".
+    """
     place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
-    if not 0 < place < len(pieces) - 1 or pieces[0].key in HONORIFICS | RANKS | GIVEN_NAMES:
+    if not 0 < place < len(pieces) - 1:
+        place = len(pieces) - 1 if pieces[-1].key in family_names else 0
+    is_rank = pieces[0].key in RANKS and len(pieces) > 1 and pieces[1].key in HONORIFICS
+    if not place or is_rank or pieces[0].key in HONORIFICS | GIVEN_NAMES:
         return False
     before = pieces[:place]
-    is_role = before[-1].key in HONORIFICS or kind_of(before[-1].key.lower()) == PERSON_NOUN
+    is_role = (before[-1].key in HONORIFICS and place < len(pieces) - 1) or kind_of(
+        before[-1].key.lower()
+    ) == PERSON_NOUN
     return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
 
 

@@ -251,13 +251,11 @@ def _trim(
 
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
     first = pieces[0]
-    if first.is_connector or (first.key in GREETINGS and len(pieces) > 1) or opens_with_role(pieces):
+    is_greeting = first.key in GREETINGS and len(pieces) > 1
+    if first.is_connector or is_greeting or opens_with_role(pieces, evidence.sure_family_names):
         return True
-    if (
-        len(pieces) > 2
-        and pieces[1].key == "OF"
-        and (first.key in OF_OPENERS | UNITS or is_plural_opener(first, phrase))
-    ):
+    is_opener = first.key in OF_OPENERS | UNITS or is_plural_opener(first, phrase)
+    if is_opener and len(pieces) > 2 and pieces[1].key == "OF":
         return True
     if len(pieces) == 2 and first.key in GRADES and _CODE.fullmatch(pieces[1].text):  # "Stage G5" is "G5"
         return True

@@ -16,6 +16,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import KIN, words
 PERSON_NOUN, BODY_NOUN, PLACE_NOUN, THING_NOUN, EVENT_NOUN = "person", "body", "place", "thing", "event"
 
 _PERSONS = (KIN - words("landlord employer partner master")) | words("""
+planner organiser convenor coordinator councilmember commissioner nurse registrar
 abbot academic accountant activist adviser advisor alderman amateur ambassador analyst apprentice arborist archbishop
 architect archivist artist assistant astronomer athlete attorney auditor author baker banker barber bard baron
 barrister bassist beekeeper bishop blacksmith bookkeeper bookseller botanist boxer boy bursar butcher butler

@@ -17,6 +17,7 @@ MIN_WIDTH = 40
 MAX_LABEL = 100
 """Characters of the longest line that is split off."""
 
+_ITEM = regex.compile(r"[ \t]*(?:[a-z]\.|\([a-z]\)|[-*•])[ \t]+\p{Lu}")
 _NEXT_WORD = regex.compile(r"[ \t]*+[\"'“‘(\[]?+(\p{Lu}\S*+|\d\S*+)")
 
 
@@ -24,7 +25,7 @@ def split_lines(text: str, sentences: Iterable[tuple[int, int]]) -> list[tuple[i
     """Split sentences after lines that end on purpose; the spans returned cover the same text, in order.
 
     A line ends on purpose if a sentence starts with the whole line, the next line begins with a capital or a number,
-    and its first word would have fitted into the line.
+    and its first word would have fitted into the line; and if the next line is an item of a list.
 
     Args:
         sentences: spans as `split_sentences` returns them.
@@ -43,7 +44,7 @@ def _width_of(text: str) -> int:
 def _split(text: str, start: int, end: int, width: int) -> Iterator[tuple[int, int]]:
     place = text.find("\n", start, end)
     while 0 <= place < end - 1:
-        if _ends_on_purpose(text, start, place, width):
+        if _ends_on_purpose(text, start, place, width) or _ITEM.match(text, place + 1):
             yield start, place + 1
             start = place + 1
         place = text.find("\n", place + 1, end)

@@ -15,6 +15,7 @@ def titles(text: str) -> dict[str, str]:
         ("The duty under Council Regulation (EC) No 1/2003 remains.", "REGULATION (EC) NO 1/2003"),
         ("Drones fall within Regulation (EU) 2018/1139 already.", "REGULATION (EU) 2018/1139"),
         ("It was changed by Executive Order 12866 of the president.", "EXECUTIVE ORDER 12866"),
+        ("It was required by House Bill 1337 last year.", "HOUSE BILL 1337"),
         ("The programme was created by Public Law 104-191 then.", "PUBLIC LAW 104-191"),
         ("The Companies Act 2006 applies to the firm.", "COMPANIES ACT 2006"),
         ("See section 3 of the Housing (Standards) Act 2004 for details.", "HOUSING (STANDARDS) ACT 2004"),

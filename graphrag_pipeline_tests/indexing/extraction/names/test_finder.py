@@ -193,6 +193,8 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("Then Enterprise Minister Roisin Kerrigan and Council Member Raul Escamilla left.",
          ["Minister Roisin Kerrigan", "Raul Escamilla"]),
         ("It was up since St Cuthbert's Sixth Form closed.", ["St Cuthbert's Sixth Form"]),
+        ("They met Shanice Doucette. Then Council Member Doucette left.", ["Shanice Doucette", "Doucette"]),
+        ("Then City Manager Alicia Fenn came.", ["Alicia Fenn"]),
         ("Interpreters of DA Languages came.", ["DA Languages"]),
         ("They saw Everton Clarke, Maura Tighe\nAttending: Joanna Hill came.",
          ["Everton Clarke", "Maura Tighe", "Joanna Hill"]),

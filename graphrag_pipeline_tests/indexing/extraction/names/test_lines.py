@@ -28,3 +28,13 @@ def test_a_wrapped_line_is_not_a_heading() -> None:
 @given(st.text(alphabet="aB .\n1,", max_size=200))
 def test_the_parts_cover_the_text_in_order(text: str) -> None:
     assert "".join(split(text)) == text
+
+
+def test_a_line_before_an_item_of_a_list_ends_on_purpose() -> None:
+    long = "d. Agreement with Parametrix for the design of the Cannery Road sidewalk and of its lamps, not to exceed"
+    text = f"{long} $188,400 in all\ne. Purchase of cameras from Axon\nMotion by Hill carried."
+    assert split(text) == [
+        f"{long} $188,400 in all\n",
+        "e. Purchase of cameras from Axon\n",
+        "Motion by Hill carried.",
+    ]
