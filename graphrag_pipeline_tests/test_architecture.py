@@ -41,7 +41,14 @@ ROOMS = (
     # one question: values, the reader of an index, then each step of a search
     *("query", "query.context", "query.results", "query.context_style", "query.strict_tables", "query.rendering"),
     *("query.usage", "query.token_budget"),
-    *("query.streams", "query.search_result", "query.question", "query.names", "query.filtering"),
+    *(
+        "query.streams",
+        "query.search_result",
+        "query.question",
+        "query.word_families",
+        "query.names",
+        "query.filtering",
+    ),
     *(
         "query.snapshot_reader",
         "query.index_reader",

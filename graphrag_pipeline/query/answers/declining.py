@@ -23,6 +23,7 @@ from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.understanding.covered_words import Coverage, measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
+from graphrag_pipeline.query.word_families import family_of, says_little
 from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.extractive import words_of
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 MAX_NEAREST = 3
 SAYS_SOME = Floor(0.1, 0.3)
 """The floor of a passage that is quoted where none answers, though the texts have the words of the question."""
+SAYS_ONE = Floor(0.0, 0.2)
+"""The same where no passage has more than one of a few words of the question, and others have the other words."""
 N_COMPARED = 30
 """Text units of basic search in which words of the question are looked for, besides those that are read."""
 
@@ -57,7 +60,9 @@ def absent_words(
     """Return the words of the question's topic that no text contains, quoted, in alphabetical order."""
     texts = [*(unit.text for unit in units), *(text for text, _ in quotes)]
     missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
-    return [f'"{word}"' for word in sorted(words_of(analysis.question)) if stem(word) in missing]
+    families = {family_of(word) for text in texts for word in words_of(text)} if missing else set()
+    absent = (word for word in sorted(words_of(analysis.question)) if stem(word) in missing)
+    return [f'"{word}"' for word in absent if not says_little(stem(word)) and family_of(word) not in families]
 
 
 def name_absent_words(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote]) -> str:
@@ -67,13 +72,19 @@ def name_absent_words(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord
 
 
 def answer_with_nearest(
-    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str
+    index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str, coverage: Coverage
 ) -> Answer:
-    """Return the nearest passages if any are near, else that nothing was found, with what was looked at."""
+    """Return the nearest passages if any are near, else that nothing was found, with what was looked at.
+
+    If the texts have all words of the question but its verb, the nearest passages are near enough.
+    """
     if not analysis.words & frozenset().union(*(analysis.words_in(unit.text) for unit in units)):
         return Answer(f"Not in the index: {looked}; no word of the question is there.")
     nearest = partial(quote_passages, index, analysis, units, MAX_NEAREST)
-    quotes = nearest(floor=IS_NEAREST) or (nearest(floor=SAYS_SOME) if is_english(analysis.question) else [])
+    floors = [IS_NEAREST]
+    if is_english(analysis.question):
+        floors += [SAYS_SOME, SAYS_ONE] if coverage.is_of_verb else [SAYS_SOME]
+    quotes = next(filter(None, (nearest(floor=floor) for floor in floors)), [])
     if not quotes:
         return Answer(f"Nothing in the index is near enough to this question; {looked}.")
     without = name_absent_words(analysis, units, quotes)

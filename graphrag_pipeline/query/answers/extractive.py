@@ -100,7 +100,7 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
         return replace(compose(introduction, quotes), text_units=lead.read)
     if not units:
         return Answer(NOTHING_READ)
-    return answer_with_nearest(index, analysis, units, looked)
+    return answer_with_nearest(index, analysis, units, looked, coverage)
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,11 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
     quotes = [*lead.quotes, *_answer_from_units(index, analysis, units, n, lead.sentences)]
     texts_say = f"Extractive answer (no model): {looked}, but no finding answers. The texts themselves say:"
     looked = f"{looked}, then {counted(len(units), 'text units')}"
-    answer = compose(lead.text or texts_say, quotes) if quotes else answer_with_nearest(index, analysis, units, looked)
+    answer = (
+        compose(lead.text or texts_say, quotes)
+        if quotes
+        else answer_with_nearest(index, analysis, units, looked, coverage)
+    )
     return replace(answer, text_units=units)
 
 

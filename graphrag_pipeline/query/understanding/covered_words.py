@@ -1,13 +1,14 @@
 """Words of a question that texts do not have, nor any word of near meaning: the sign that an index has no answer.
 
-"What is Scrooge's telephone number?" is near to many texts by its names, and none says "telephone" or anything like it.
-A word is missing if no text has its stem and no word of the texts has a cosine of `NEAR` or more to it (static
-vectors). Names of entities are left out: whether a text has a name says little about the rest of the question. A
-question is not covered if the missing words have at least `MISSING_SHARE` of the weight of its other words. The weight
-of a word is its rarity among the sentences, twice that of a missing word with a capital. So one missing word of a long
-question does not count. Of "Whom did Bob love, and who haunted Scrooge?" it is enough if one part is covered. A
-sentence that is the question itself does not count. A question for a measure ("How tall is Scrooge?") needs a sentence
-with one beside its subject.
+"What is Scrooge's telephone number?" is near to many texts by its names, and none says "telephone" or anything like
+it. A word is missing if no text has its stem or a word of its family (`word_families.py`), and no word of the texts
+has a cosine of `NEAR` or more to it (static vectors). Words such as "main" are never missing. Names of entities are
+left out: whether a text has a name says little about the rest of the question. A question is not covered if the
+missing words have at least `MISSING_SHARE` of the weight of its other words. The weight of a word is its rarity among
+the sentences, twice that of a missing word with a capital, and half that of a missing verb besides that of "who". So
+one missing word of a long question does not count. Of "Whom did Bob love, and who haunted Scrooge?" it is enough if
+one part is covered. A sentence that is the question itself does not count. A question for a measure ("How tall is
+Scrooge?") needs a sentence with one beside its subject.
 
 Of a question for the holder of a role ("Scrooge's dentist") only texts with the names count, since another person's
 dentist answers nothing. It is also missing if each mention names another owner. A role with a known direction
@@ -39,9 +40,11 @@ from graphrag_pipeline.query.question import (
 )
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
-from graphrag_pipeline.query.understanding.question_analysis import read_name_words
+from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
+from graphrag_pipeline.query.understanding.question_analysis import kind_of, read_name_words
 from graphrag_pipeline.query.understanding.role_statements import owners_of
 from graphrag_pipeline.query.understanding.roles import find_role
+from graphrag_pipeline.query.word_families import family_of, says_little
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -49,6 +52,9 @@ NEAR = 0.6
 NEAR_NAME = 0.75
 """The same for a word with a capital and for an office: vectors put all countries and all trades near to each other."""
 MISSING_SHARE = 0.4
+VERB = 0.5
+"""Weight of a missing verb of the question: texts say the same with many verbs ("save", "rescue", "refloat").
+Of "Who cast the bell?" the verb is what is asked, so it has its full weight."""
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
@@ -78,10 +84,17 @@ class Coverage:
     Attributes:
         missing: the missing words, as the question writes them in small letters, in alphabetical order.
         share: of the weight of the words besides names, 0-1.
+        verb: of the question, unless it asks who does something; "" without one.
     """
 
     missing: tuple[str, ...] = ()
     share: float = 0.0
+    verb: str = ""
+
+    @property
+    def is_of_verb(self) -> bool:
+        """Whether no word is missing but the verb of the question."""
+        return set(self.missing) <= {self.verb}
 
     @property
     def is_covered(self) -> bool:
@@ -117,6 +130,7 @@ def _measure_part(
     """Measure one question; `sentences_of` has the sentences of each text, with their words."""
     names = read_name_words(index, question)
     sought = topic_words(question) - names - content_words(_read_measure(question)[1])
+    sought = frozenset(word for word in sought if not says_little(word))
     role = read_asked_role(question)
     about = _about(question, role, texts)
     said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
@@ -129,20 +143,22 @@ def _measure_part(
     missing = _find_missing(index, absent, narrow, frozenset().union(*sentences), frozenset(stems))
     if not missing:
         return Coverage()
-    lost_names = {stem(word.lower()) for word in _CAPITAL.findall(question)}.intersection(map(stem, missing))
+    lost_names = _capital_stems(question).intersection(map(stem, missing))
     weights = {
         word: math.log(1 + (len(sentences) + 8) / (stems[word] + 0.5)) * (2 if word in lost_names else 1)
         for word in sorted(sought)
     }
-    lost = sum(weights[word] for word in sorted({stem(word) for word in missing}))
-    return Coverage(tuple(missing), lost / sum(weights.values()))
+    asked = None if kind_of(question) == "person" else read_asked_verb(question)
+    verb = asked.stem if asked else ""
+    lost = sum(weights[word] * (VERB if word == verb else 1) for word in sorted({stem(word) for word in missing}))
+    return Coverage(tuple(missing), lost / sum(weights.values()), asked.word if asked else "")
 
 
 def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Sequence[str]:
     """Return the texts that name the owner of the role that is asked for; all, if none does."""
     if role is None or not role.owner:
         return texts
-    names = role.owner & {stem(word.lower()) for word in _CAPITAL.findall(question)} or role.owner
+    names = role.owner & _capital_stems(question) or role.owner
     return [text for text in texts if names <= content_words(text)] or texts
 
 
@@ -152,6 +168,8 @@ def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]
         others = {*role.known.inverses, *role.known.said_by} if role.known else set()
         if others & set().union(*map(words_of, sentences)):
             return ""
+        if _is_held_in_group(question, role, sentences):
+            return ""
         owners = [owner for one in sentences for owner in owners_of(role.head, one)]
         return role.head if owners and all(_is_of_another(role, owner) for owner in owners) else ""
     measure, asked = _read_measure(question)
@@ -160,6 +178,20 @@ def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]
     subject = topic_words(question) - content_words(asked)
     near = (" ".join(sentences[max(i - 1, 0) : i + 2]) for i, one in enumerate(sentences) if measure.search(one))
     return "" if any(subject & content_words(text) for text in near) else asked.lower()
+
+
+def _is_held_in_group(question: str, role: AskedRole, sentences: Sequence[str]) -> bool:
+    """Return whether a sentence has an office and all words of its owner, if that is a group without a capital.
+
+    "A committee under the chair of Dr Roth" has the chair of the committee, though "of" names its holder.
+    """
+    if role.known or role.owner & _capital_stems(question):
+        return False
+    return any(owners_of(role.head, one) and role.owner <= content_words(one) for one in sentences)
+
+
+def _capital_stems(question: str) -> set[str]:
+    return {stem(word.lower()) for word in _CAPITAL.findall(question)}
 
 
 def _read_measure(question: str) -> tuple[re.Pattern[str] | None, str]:
@@ -183,6 +215,8 @@ def _find_missing(
     Args:
         narrow: words for which only a word of nearly the same meaning stands.
     """
+    families = set(map(family_of, words))
+    absent = [word for word in absent if family_of(word) not in families]
     roles = {word: find_role(stem(word)) for word in absent}
     others = [word for word in absent if roles[word] is None]
     far = {word for word, role in roles.items() if role and not role.related & stems}

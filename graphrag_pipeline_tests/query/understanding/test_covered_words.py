@@ -14,6 +14,8 @@ TEXTS = {
     "her clerk and her pupil for nine years. The yard paid him two pounds a week and sold forty boats.",
     "quiz.txt": "Question 1: Who founded the boat yard? Send the answer to Welby before May.",
     "school.txt": "谁是李明的老师？王青是李明的老师。他住在山上的小屋里。",
+    "guide.txt": "Prune apple trees in winter. The most common errors are blunt tools and late pruning. The guide was "
+    "made by a panel of growers under the presidency of Dr Lena Marsh. Stop pruning when buds open.",
     "town.txt": "Welby is a town on the river Ash. Dr. Ivo Lang was the dentist of Lord Harcourt. Lord Harcourt owned "
     "the mill, and his sister Maud lived at Welby.",
 }
@@ -43,6 +45,11 @@ def yard(tmp_path_factory):
         ("How old is Tom Pruitt?", ()),  # a text counts his years
         ("What is the name of Tom Pruitt's river?", ("river",)),  # no text says whose
         ("Who is Tom Pruitt's sister?", ("sister",)),  # another person's sister
+        ("Who is the president of the panel?", ()),  # a word of its family, and "of" names its holder
+        ("What are the main errors?", ()),  # no text has to say "main"
+        ("When should pruning be stopped?", ()),
+        ("Which events involved growers?", ()),
+        ("Who is the president of Portugal?", ("portugal",)),
         ("Wer ist der Zahnarzt von Tom Pruitt?", ()),  # vectors and stems are English
         ("谁是老师？", ()),
     ],
@@ -57,6 +64,12 @@ def test_one_missing_word_of_many_does_not_count(yard):
     )
     assert coverage.missing == ("famous",)
     assert coverage.is_covered
+
+
+def test_a_missing_verb_counts_half_but_for_who(yard):
+    texts = list(TEXTS.values())
+    assert measure_coverage(yard, "Which apple trees should be fertilized?", texts).is_covered
+    assert not measure_coverage(yard, "Who fertilized trees?", texts).is_covered
 
 
 def test_without_texts_nothing_is_missing(yard):
@@ -75,7 +88,10 @@ def test_every_method_declines_what_no_text_covers(yard, method, question):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", ["Who founded the boat yard?", "How much did the yard pay Tom Pruitt?"])
+@pytest.mark.parametrize(
+    "question",
+    ["Who founded the boat yard?", "How much did the yard pay Tom Pruitt?", "What are the most important errors?"],
+)
 def test_no_method_declines_what_the_texts_say(yard, method, question):
     assert not yard.search(question, method=method).answer.startswith(("Not", "Nothing"))
 
