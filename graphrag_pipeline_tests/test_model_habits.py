@@ -74,7 +74,7 @@ def indexed(path: Path, script: Script | None, server: Mapping[str, Any], is_fai
             0,
             publishing={"max_failed_share": 1.0},
             chat_model=options,
-            embedding_model=options,
+            embedding_model={**options, "refused_texts": "halve"},
             reports={"min_report_size": 2},
         )
         for name, text in DOCUMENTS.items():

@@ -109,7 +109,9 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     yield from _render_open_work(values)
     yield from _render_stale(values)
     figures = {key: values[key] for key in _FIGURES if key in values}
-    yield from render_embedding_figures(figures, project.settings.embeddings.engine == "model") if figures else []
+    settings = project.settings
+    has_model, is_halving = settings.embeddings.engine == "model", settings.embedding_model.refused_texts == "halve"
+    yield from render_embedding_figures(figures, has_model, is_halving) if figures else []
 
 
 def _render_facts(values: Mapping[str, Any]) -> Iterator[Line | str]:

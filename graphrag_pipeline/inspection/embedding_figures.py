@@ -96,8 +96,12 @@ def _summarize(
     }
 
 
-def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[str]:
-    """Return the lines of `status`; none without figures."""
+def render_embedding_figures(figures: dict[str, Any], has_model: bool, is_halving: bool = False) -> list[str]:
+    """Return the lines of `status`; none without figures.
+
+    Args:
+        is_halving: whether texts that the endpoint refuses are cut in two, with calls that the figures do not have.
+    """
     lines = []
     aggregation, averaged = figures["aggregation"], figures["averaged_vectors"]
     if aggregation:
@@ -112,6 +116,8 @@ def render_embedding_figures(figures: dict[str, Any], has_model: bool) -> list[s
             f"{aggregation['requests_after']:,} after "
             f"({_describe_saving(aggregation['inputs_saved_percent'])} inputs){sent}"
         )
+        if has_model and is_halving:
+            lines.append("calls for halves of refused texts come on top (`embedding_model.refused_texts`)")
     if averaged:
         lines.append(
             f"averaged vectors of split texts: cosine to the whole text's {averaged['mean_cosine']:.4f} on average, "

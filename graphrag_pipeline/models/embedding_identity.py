@@ -17,6 +17,7 @@ from graphrag_pipeline.models.requests import canonical_json
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens
 
+HALVE = "halve"
 _METHOD = "2"  # increase when splitting or averaging changes
 _EARLIER_METHOD = "1"  # of release 0.1
 _EARLIER_MARGIN = 1.12
@@ -38,6 +39,8 @@ def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
     values = {f"embedding_model.{name}": getattr(settings, name) for name in names}
     if settings.passage_prefix:  # without one, the fingerprint is that of releases that had none
         values["embedding_model.passage_prefix"] = settings.passage_prefix
+    if settings.refused_texts == HALVE:  # what is cut in two depends on the server, so another one makes other vectors
+        values |= {f"embedding_model.{name}": getattr(settings, name) for name in ("refused_texts", "base_url")}
     return values | {"embedding_model.tokenizer": find_encoding(settings), "embedding method": _METHOD}
 
 
@@ -56,8 +59,14 @@ def query_fingerprint_of(settings: EmbeddingModelSettings) -> str:
 
 
 def earlier_fingerprints_of(settings: EmbeddingModelSettings) -> tuple[str, ...]:
-    """Return the fingerprints of earlier releases, whose vectors are the same; none with a prefix, which is new."""
-    return () if settings.passage_prefix else (earlier_fingerprint_of(settings),)
+    """Return the fingerprints of other vectors that are the same: of earlier releases, and of texts never halved.
+
+    A prefix is new, so earlier releases made no vectors with one.
+    """
+    found = () if settings.passage_prefix else (earlier_fingerprint_of(settings),)
+    if settings.refused_texts == HALVE:
+        return (fingerprint_of(settings.model_copy(update={"refused_texts": "fail"})), *found)
+    return found
 
 
 def was_never_cut(text: str, settings: EmbeddingModelSettings) -> bool:

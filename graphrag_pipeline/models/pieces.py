@@ -169,11 +169,13 @@ class PiecedTexts:
 
     Attributes:
         pieces: distinct pieces, in the order of the texts.
+        halved: hashes of texts of which a piece was cut in two, for an endpoint that refused it.
     """
 
     def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]], is_weighted: bool) -> None:
         self._is_weighted = is_weighted
         self._pieces_of = pieces_of
+        self.halved: set[str] = set()
         self.pieces = distinct_pieces(piece for pieces in pieces_of.values() for piece in pieces)
         self._keys_of: dict[TextPiece, list[str]] = defaultdict(list)
         for key, pieces in pieces_of.items():

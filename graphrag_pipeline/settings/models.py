@@ -187,6 +187,11 @@ class EmbeddingModelSettings(_EndpointSettings):
         description="Vector of a split text: mean of its pieces' vectors, weighted by their tokens (by_tokens) or not "
         "(plain); of length 1.",
     )
+    refused_texts: Literal["fail", "halve"] = Field(
+        "fail",
+        description="A text within these limits that the endpoint refuses as too long: it fails and says so (fail), or "
+        "is cut in two (halve); vectors then depend on the endpoint and belong to its base_url.",
+    )
     batch_max_tokens_per_request: int = Field(100_000, ge=16, description="Maximum tokens in one request.")
     query_prefix: str = Field(
         "", description="Text in front of every question, if the model wants one, such as 'query: ' for E5."

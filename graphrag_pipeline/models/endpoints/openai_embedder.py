@@ -2,8 +2,11 @@
 
 A text is looked up in the store by the fingerprint of the model and the hash of the text. A missing text is cut into
 pieces that fit the model (`models/pieces.py`) and sent in batches that it takes (`batches.py`). A piece of several
-texts is sent once. The vector of a text is averaged and stored when all its pieces have arrived. A piece that is still
-too long is cut in two, in whatever words and with whatever status the endpoint says so.
+texts is sent once. The vector of a text is averaged and stored when all its pieces have arrived. A piece that the
+endpoint refuses as too long, in whatever words and with whatever status, is a failure that names the settings to
+change: a vector of its halves would depend on the server, and two machines with one fingerprint would have unequal
+vectors. With `refused_texts: halve` it is cut in two, and the fingerprint holds `base_url`. A question is always cut in
+two, since its vector is not kept in an index.
 
 Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
 `token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
@@ -29,6 +32,7 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.cache import ResponseCache
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.embedding_identity import (
+    HALVE,
     earlier_fingerprints_of,
     fingerprint_of,
     query_fingerprint_of,
@@ -88,6 +92,7 @@ class OpenAIEmbedder:
         self.earlier_fingerprints = earlier_fingerprints_of(settings)
         self._stored_as = self.fingerprint
         self._prefix = settings.passage_prefix
+        self._may_halve = settings.refused_texts == HALVE
         self._limit = piece_limit(settings)
         self._settings = settings
         self._cache = cache
@@ -110,6 +115,7 @@ class OpenAIEmbedder:
         """This model for questions, which get `query_prefix`. Their vectors are stored apart if the prefixes differ."""
         model = copy.copy(self)
         model._prefix = self._settings.query_prefix
+        model._may_halve = True
         model._stored_as = query_fingerprint_of(self._settings)
         model._limit = piece_limit(self._settings, model._prefix)
         return model
@@ -227,15 +233,19 @@ class OpenAIEmbedder:
         """Embed the pieces of a batch and store the texts that they complete; return failures by text hash."""
         failed: dict[str, Failure] = {}
         finished: dict[str, np.ndarray] = {}
-        for piece, outcome in zip(batch, await self._embed_pieces(batch), strict=True):
+        sent = await send_batches(batch, self._learned.batches, self._request)
+        for piece, first in zip(batch, sent, strict=True):
+            outcome = await self._embed_refused(piece, first) if isinstance(first, RejectedError) else first
             if isinstance(outcome, CallFailedError):
                 for key in texts.keys_of(piece):
                     failed[key] = Failure(self.stage, key, outcome.reason, outcome.reply, outcome.request_key)
-            else:
-                finished |= texts.add(piece, outcome)
-        if finished:
-            await asyncio.wrap_future(self._cache.write_vectors(self._stored_as, finished))
-            vectors.update(finished)
+                continue
+            if first is not outcome and self._settings.refused_texts != HALVE:
+                texts.halved.update(texts.keys_of(piece))  # a text of the index must not get the vector of halves
+            finished |= texts.add(piece, outcome)
+        if stored := {key: vector for key, vector in finished.items() if key not in texts.halved}:
+            await asyncio.wrap_future(self._cache.write_vectors(self._stored_as, stored))
+        vectors.update(finished)
         return failed
 
     async def _embed_pieces(self, pieces: Sequence[TextPiece]) -> list[np.ndarray | CallFailedError]:
@@ -247,10 +257,12 @@ class OpenAIEmbedder:
         ]
 
     async def _embed_refused(self, piece: TextPiece, error: RejectedError) -> np.ndarray | CallFailedError:
-        """Embed the halves of a piece that was rejected for its length; return the error for other reasons."""
-        halves = (
-            halve(piece, self._limit.encoding) if error.problem.is_too_long and piece.n_tokens >= 2 * MIN_PIECE else []
-        )
+        """Embed the halves of a piece that was rejected for its length; return the error if that may not be."""
+        if not error.problem.is_too_long:
+            return error
+        if not self._may_halve:
+            return self._explain_length(piece, error)
+        halves = halve(piece, self._limit.encoding) if piece.n_tokens >= 2 * MIN_PIECE else []
         halves = [half for half in halves if half.text.strip() and half.text != piece.text]
         if not halves:
             return error
@@ -261,6 +273,15 @@ class OpenAIEmbedder:
                 return outcome
             vectors.append(outcome)
         return average_pieces(vectors, halves, self._is_weighted)
+
+    def _explain_length(self, piece: TextPiece, error: RejectedError) -> CallFailedError:
+        n_tokens = piece.n_tokens + self._limit.n_prefix
+        reason = (
+            f"the endpoint refuses a text of {n_tokens} tokens ({error.reason.rstrip('.')}), which "
+            f"`embedding_model.batch_max_tokens` = {self._settings.batch_max_tokens} allows; lower it "
+            "(`graphrag-pipeline doctor` finds the number), or set `embedding_model.refused_texts: halve`"
+        )
+        return CallFailedError(reason, error.request_key, error.reply)
 
     def _warn_of_length(self, piece: TextPiece, error: RejectedError) -> None:
         if not self._learned.is_too_long_known:

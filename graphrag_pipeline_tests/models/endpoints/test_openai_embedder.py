@@ -126,7 +126,7 @@ def test_batches_keep_both_limits_and_are_never_empty(tmp_path: Path) -> None:
 def test_a_text_that_the_endpoint_finds_too_long_is_halved_alone(tmp_path: Path) -> None:
     texts = ["short", words(100), "also short"]
     with running_model_server(max_input_tokens=70, dimensions=8) as server:  # a quarter of 499 bytes: 125 by its count
-        model = embedder(server.base_url, tmp_path)
+        model = embedder(server.base_url, tmp_path, refused_texts="halve")
         vectors = model.embed(texts)
         halves = [batch for batch in inputs(server) if len(batch) == 2 and "".join(batch) == texts[1]]
         expected = model.embed(halves[0]).mean(axis=0)
@@ -135,11 +135,50 @@ def test_a_text_that_the_endpoint_finds_too_long_is_halved_alone(tmp_path: Path)
     assert np.linalg.norm(vectors[0]) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("dialect", ["openai", "llama.cpp"])
+def test_a_text_that_the_endpoint_refuses_fails_and_names_the_settings(tmp_path: Path, dialect: str) -> None:
+    with running_model_server(dialect=dialect, max_input_tokens=70, dimensions=8) as server:
+        vectors, failures = embedder(server.base_url, tmp_path).try_embed(["short", words(100), "also short"])
+        assert not [batch for batch in inputs(server) if "".join(batch) == words(100) and len(batch) > 1]
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1])
+    [reason] = [failure.reason for failure in failures]
+    assert "refuses a text of 100 tokens" in reason and "`embedding_model.batch_max_tokens` = 8000 allows" in reason
+
+
+def test_servers_with_unequal_windows_never_share_a_fingerprint_of_unequal_vectors(tmp_path: Path) -> None:
+    """A text of 100 tokens is whole at one server and halves at the other: a vector of halves has its own name."""
+    texts, made = ["short", words(100)], {}
+    for name, limit in (("wide", None), ("narrow", 70)):
+        with running_model_server(max_input_tokens=limit, dimensions=8) as server:
+            for refused in ("fail", "halve"):
+                model = embedder(server.base_url, tmp_path / name / refused, refused_texts=refused)
+                vectors, _ = model.try_embed(texts)
+                made[name, refused] = model.fingerprint, vectors
+    assert made["wide", "fail"][0] == made["narrow", "fail"][0]
+    assert not made["narrow", "fail"][1][1].any(), "no vector, rather than another one"
+    assert len({fingerprint for fingerprint, _ in made.values()}) == 3, "with halves, each server has its own"
+
+
+def test_a_text_that_was_never_halved_keeps_its_vector_when_halving_is_set(tmp_path: Path) -> None:
+    with running_model_server(max_input_tokens=70, dimensions=8) as server:
+        embedder(server.base_url, tmp_path).try_embed(["short", words(100)])
+        server.reset()
+        embedder(server.base_url, tmp_path, refused_texts="halve").embed(["short", words(100)])
+        assert all("short" not in batch for batch in inputs(server))
+
+
+def test_a_question_is_halved_and_its_vector_is_not_kept_for_texts(tmp_path: Path) -> None:
+    with running_model_server(max_input_tokens=70, dimensions=8) as server:
+        model = embedder(server.base_url, tmp_path)
+        assert np.linalg.norm(model.for_questions.embed([words(100)])[0]) == pytest.approx(1)
+        assert len(model.try_embed([words(100)])[1]) == 1
+
+
 @pytest.mark.parametrize("dialect", ["openai", "llama.cpp", "ollama", "tei"])
 def test_any_words_and_status_of_too_long_halve_the_text_without_a_retry(tmp_path: Path, dialect: str) -> None:
     texts = ["short", words(600), "also short"]
     with running_model_server(dialect=dialect, max_input_tokens=512, dimensions=8) as server:
-        model = embedder(server.base_url, tmp_path)
+        model = embedder(server.base_url, tmp_path, refused_texts="halve")
         vectors = model.embed(texts)
         assert model.embed(texts).tolist() == vectors.tolist()
         assert [call.status == 200 for call in server.calls].count(False) == 2, "the batch and the text"
