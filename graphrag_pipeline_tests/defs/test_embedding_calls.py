@@ -198,6 +198,6 @@ def test_a_saving_below_zero_is_called_more() -> None:
     lines = render_embedding_figures({"aggregation": aggregation, "averaged_vectors": None}, has_model=True)
     assert not any("refused" in line for line in lines)
     halving = render_embedding_figures({"aggregation": aggregation, "averaged_vectors": None}, True, is_halving=True)
-    assert [line for line in halving if line not in lines][0].startswith("calls for halves of refused texts")
+    assert next(line for line in halving if line not in lines).startswith("calls for halves of refused texts")
     assert lines[0].endswith("are 7 text units (40 % more)")
     assert lines[1].endswith("4 in 1 after (20 % fewer inputs)")
