@@ -34,6 +34,8 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
 
     Two given names belong together with the place: "Maria Theresa of Great Britain".
     """
+    if connector.key == "OF" and len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
+        return not {piece.key for piece in run} & (_NOT_IN_PERSONS - HONORIFICS)  # "Donald John Currie of Port Askaig"
     if connector.key != "OF" or len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
         return False
     first, last = (piece.key for piece in run)

@@ -215,7 +215,8 @@ labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plu
 semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
 securities mutual library reserve brothers bros sons alliance coalition consortium forum infirmary hospice inspectorate
 directorate secretariat ombudsman ambulance shipping refrigeration haulage shipyard shipyards partnership consultancy
-cooperative cooperatives co-operative co-operatives co-op coop navy army conservancy coastguard constabulary
+cooperative cooperatives co-operative co-operatives co-op coop panel
+taskforce navy army conservancy coastguard constabulary
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")

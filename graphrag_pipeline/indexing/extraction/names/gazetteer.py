@@ -30,6 +30,7 @@ _COMMON_NAMES = (
     "Francia", "Alemania", "Inglaterra", "Sevilla", "Italia", "Roma", "Firenze", "Milano", "Napoli", "Torino",
     "Venezia", "Genova", "Sicilia", "Toscana", "Parigi", "Londra", "Germania", "Spagna", "Himalayas", "Antarctica",
     "Arctic", "Frankfurt", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
+    "Netherlands",
 )  # fmt: skip
 # Names of cities that are more often words or family names.
 _NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})

@@ -75,6 +75,7 @@ seaport settlement shire shoal shore spit square state strait stream street subu
 trail tributary valley village volcano waterfall waterway wetland wood woodland
 """)
 _THINGS = words("""
+battery blade board cable cell charger connector gearbox puller screen switch
 project technology initiative
 acid act adhesive aircraft airliner album algorithm alloy amp analgesic anthem antibiotic antibody antigen antiviral
 app appliance application array assay bacterium ballad barge beer bill biomarker boat book brand breed brochure

@@ -93,7 +93,7 @@ _GIVEN_TO = words("""
 letter report complaint reply application donation grant note sold passed turned handed given awarded owed lost went
 paid lent returned switched fell
 """)
-_NEAR = words("near outside between towards toward across around above below")
+_NEAR = words("off beside opposite near outside between towards toward across around above below")
 _LED = words("""
 runs ran owns owned founded co-founded leads led manages managed joined chairs bought acquired sold advises advised
 hired appointed sued
@@ -248,6 +248,12 @@ def _read_shape(form: str) -> Iterator[str]:
         yield "two names"
 
 
+def _is_goods(noun: str, preposition: str) -> bool:
+    """Whether a noun before "of" or "from" names what a firm makes: "modules of", "a screen from", not "a map of"."""
+    is_one = kind_of(noun) == THING_NOUN if preposition == "from" else noun.upper() in _CARS
+    return is_one or kind_of_plural(noun) == THING_NOUN
+
+
 def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
     before = text[max(name.start - 40, 0) : name.start]
     following = _DESCRIBES.match(text, name.end)
@@ -263,7 +269,7 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "staff at"
         elif sign == "to" and verb.upper() in _GIVEN_TO:
             yield "given to"
-        elif match["word"] in ("of", "from") and (kind_of_plural(verb) == THING_NOUN or verb.upper() in _CARS):
+        elif match["word"] in ("of", "from") and _is_goods(verb, match["word"]):
             yield "goods of"
         elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
             yield "firm of person" if " " in name.form else "place of name"

@@ -47,7 +47,7 @@ CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.
 _BYNAMES = frozenset(BYNAMES.upper().split("|"))
 _ONE_OF_SEVERAL = regex.compile(r"\b(?:an?|any|each|every|that|such|no)\s+[\"“]?$", regex.IGNORECASE)
 _POSTNOMINALS = words("mp mep msp obe cbe mbe phd frs frcs")
-_HEADS_OF = words("director head chair dean manager")
+_HEADS_OF = words("director head chair dean manager registrar commissioner comptroller treasurer controller warden")
 _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
@@ -101,7 +101,9 @@ def type_by_words(form: str) -> str | None:
     head = head or next(
         (words[n - 1] for n in range(1, len(words)) if words[n] == "ON" and words[n - 1] in _HEADS_ON), ""
     )
-    is_office = head in _OFFICES and "FOR" in words  # "Office for National Statistics", "Centre for Policy Studies"
+    is_office = (head in _OFFICES and "FOR" in words) or (
+        first == "ASSEMBLY" and head == first
+    )  # "Office for National Statistics", "Centre for Policy Studies"
     is_group = head == "GROUP" and "WORKING" in words
     is_institution = (
         is_group or first in ORGANIZATION_HEADS or head in _INSTITUTIONS
@@ -169,7 +171,7 @@ def _is_event(words: list[str]) -> bool:
         return True
     if len(words) < 2:
         return False
-    if words[-1] == "AGREEMENT" and all(map(is_common_word, words)):
+    if words[-1] == "AGREEMENT" and all(map(is_also_a_word, words)):
         return False  # "Master Services Agreement"
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
     is_storm = (

@@ -235,3 +235,22 @@ def test_a_list_is_read_to_its_end() -> None:
     text = "They met at Grangemouth in Rosyth. The office in Grangemouth, Methil, Burntisland and Inverkeithing closed."
     forms = ("Grangemouth", "Methil", "Burntisland", "Inverkeithing")
     assert set(type_names(_occurrences(text, *forms), text).values()) == {"GEO"}
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("Rent Assessment Panel", "ORGANIZATION"),
+        ("Assembly of Northmark", "ORGANIZATION"),
+        ("Registrar of Tenancies", "PERSON"),
+        ("Northern Gastroenterology Network", "ORGANIZATION"),
+        ("Royal Infirmary of Calderholm", "ORGANIZATION"),
+        ("Information Commissioner", "PERSON"),
+        ("Royal Navy", "ORGANIZATION"),
+        ("Corran Weir", "GEO"),
+        ("Master Services Agreement", None),
+        ("Cyclone Yasa", "EVENT"),
+    ],
+)
+def test_the_words_of_bodies_offices_and_sites_say_what_they_are(form: str, expected: str | None) -> None:
+    assert type_by_words(form) == expected
