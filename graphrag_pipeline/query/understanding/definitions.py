@@ -4,7 +4,11 @@ Forms by strength: an apposition, a role beside the name or a copula with an art
 such as "owned" (2). A speech may relate the person whom it addresses ("your uncle"), or name one who was just described
 ("it's old Fezziwig"). English alone.
 
-Keep out: which of them an answer quotes.
+A narrated sentence that names a relative also relates the person ("In came Ivo, the father, and Tim upon his
+shoulder"). A speech that asks for the person ("And your brother, Tim?") says less than a statement.
+
+A thing is defined by a copula with an article, an apposition, or an example: "Peat is a ...", "peat, a ...", "a fuel
+such as peat". Keep out: which of them an answer quotes.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import re
 from graphrag_pipeline.query.question import stem
 from graphrag_pipeline.query.understanding.roles import find_role
 
-SAYS_WHO, SAYS_SOMETHING = 3.0, 2.0
+SAYS_WHO, RELATES, SAYS_SOMETHING, ASKS = 3.0, 2.5, 2.0, 1.5
 
 _ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )", r"[,.!?]")
 _YOUR_KIN = re.compile(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
@@ -22,6 +26,23 @@ _IT_IS = (
     r"\b(?:[Ii]t|[Tt]his|[Tt]hat|[Hh]e|[Ss]he)(?:['\u2019]s| is| was) (?:(?:old|young|little|poor|dear|my|our) ){0,2}"
 )
 _WHO_IS = re.compile(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S.*?)\s*[?.!]*\s*\Z", re.IGNORECASE)
+_WHAT_IS = re.compile(
+    r"\W*what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:the\s+|an?\s+)?(?P<name>[\w-]+(?:\s+[\w-]+){0,3})\s*[?.!]*\s*\Z",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r"(?:\A|[,;:.\u2014]\s)\W*(?:(?:the|an?)\s+)?\Z", re.IGNORECASE)
+_IS_THING = re.compile(
+    r"(?:\s*\([^)]*\))?(?:\s+(?:is|are|was|were)\s+(?:\w+ly\s+)?(?:an?|the|one of)\s|,\s+an?\s[^,;:]+[,;:]"
+    r"|\s+(?:means|refers to)\s)"
+)
+_EXAMPLE = re.compile(
+    r"\b(?:an?|the|one)\s(?:[\w-]+\s){1,5}(?:such as|called|named|known as)\s(?:the\s)?\Z", re.IGNORECASE
+)
+_OPENING = re.compile(r"(?:\A|\s)['\"\u2018\u201c](?=\w)")
+_CLOSING = re.compile(r"[,.!?]['\"\u2019\u201d](?=\s|\Z)")
+_TITLED = re.compile(r"\b(?:Mrs?|Miss(?:es)?|Lady|Sir)\.?\s\Z")
+_KIN_APPOSED = re.compile(r"\b[A-Z][a-z]+, (?:the|his|her|their) (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
+_PRONOUN_DOES = r",? (?:he|she) (?:bore|had|was|wore|carried|lived|walked)\b"
 _WORDS = r"(?:(?!(?:of|and|or|to|with|in|at|for|that|than|as|by|on|from)\b)[a-z][\w-]* ){0,3}?"
 _SOMEONE = re.compile(rf"\b[Aa]n? (?P<words>{_WORDS}[a-z]+)(?= (?:in|of|with|who|at|on|from|behind|by)\b|[,.;:])")
 _OWNER = r"(?:[Tt]he|[Aa]n?|[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Oo]ur|[\w.]+['\u2019]s?)"
@@ -63,6 +84,23 @@ def read_who_is(question: str) -> str:
     return found["name"] if found else ""
 
 
+def read_what_is(question: str) -> str:
+    """Return the thing in "What is THING?", at most four words, "" for another question."""
+    found = _WHAT_IS.match(question)
+    return found["name"] if found else ""
+
+
+def rate_thing(text: str, name: re.Pattern[str]) -> float:
+    """Return how far a sentence says what a thing is: `SAYS_WHO`, `RELATES` for an example, or 0."""
+    best = 0.0
+    for found in name.finditer(text):
+        before = text[: found.start()]
+        if _OPENS.search(before) and _IS_THING.match(text, found.end()):
+            return SAYS_WHO
+        best = RELATES if _EXAMPLE.search(before) else best
+    return best
+
+
 def rate_definition(text: str, name: re.Pattern[str]) -> float:
     """Return how far a sentence says who a person is: `SAYS_WHO`, `SAYS_SOMETHING`, or 0.
 
@@ -73,6 +111,35 @@ def rate_definition(text: str, name: re.Pattern[str]) -> float:
 
 
 def _rate_at(text: str, found: re.Match[str]) -> float:
+    strength = _rate_form(text, found)
+    is_spoken = _is_spoken(text[: found.start()])
+    if not is_spoken:
+        return max(strength, _rate_relation(text, found))
+    return min(strength, ASKS) if re.match(r"[^.!]*\?", text[found.end() :]) else strength
+
+
+def _is_spoken(before: str) -> bool:
+    """Return whether direct speech that opens in a sentence still goes on behind this part of it."""
+    opened = max((found.start() for found in _OPENING.finditer(before)), default=-1)
+    return opened > max((found.start() for found in _CLOSING.finditer(before)), default=-1)
+
+
+def _rate_relation(text: str, found: re.Match[str]) -> float:
+    """Return `RELATES` if the sentence names a relative in another place, less if it describes the person by "he"."""
+    if _TITLED.search(text[: found.start()]):
+        return 0.0
+    kin = _KIN_APPOSED.search(text)
+    if (
+        kin
+        and (role := find_role(stem(kin["noun"])))
+        and role.inverses
+        and not kin.start() <= found.start() < kin.end()
+    ):
+        return RELATES
+    return SAYS_SOMETHING if re.match(_PRONOUN_DOES, text[found.end() :]) else 0.0
+
+
+def _rate_form(text: str, found: re.Match[str]) -> float:
     before, behind = text[: found.start()], text[found.end() :]
     apposed = re.match(_APPOSED, behind)
     if apposed and (apposed["office"] is None or _is_role(apposed["office"])):

@@ -7,10 +7,14 @@ import re
 import pytest
 
 from graphrag_pipeline.query.understanding.definitions import (
+    ASKS,
+    RELATES,
     SAYS_SOMETHING,
     SAYS_WHO,
     is_addressed,
     rate_definition,
+    rate_thing,
+    read_what_is,
     read_who_is,
     relates_addressee,
 )
@@ -81,3 +85,42 @@ def test_a_speech_relates_its_listener():
     assert relates_addressee("I am your new doctor.")
     assert not relates_addressee("Give me your coat and your letter.")
     assert not relates_addressee("My uncle is here.")
+
+
+def test_a_narrated_sentence_that_names_a_relative_relates_a_person():
+    assert rate_definition("Then came Ada, the mother, with a lamp, and Ivo Lang upon her arm.", NAME) == RELATES
+    assert rate_definition("Then came Ada, the miller, with a lamp, and Ivo Lang upon her arm.", NAME) == 0.0
+
+
+def test_a_speech_that_asks_for_a_person_says_less_than_a_statement():
+    assert rate_definition("'And your brother, Ivo Lang?' asked Ada.", NAME) == ASKS
+    assert rate_definition("'This is my brother, Ivo Lang,' she said.", NAME) == SAYS_WHO
+    assert rate_definition("Poor Ivo Lang, he bore a heavy sack.", NAME) == SAYS_SOMETHING
+
+
+@pytest.mark.parametrize(
+    ("question", "thing"),
+    [
+        ("What is peat?", "peat"),
+        ("What are the side shoots?", "side shoots"),
+        ("Who is Tim?", ""),
+        ("What did Tim say?", ""),
+    ],
+)
+def test_the_thing_of_a_question_is_read(question, thing):
+    assert read_what_is(question) == thing
+
+
+@pytest.mark.parametrize(
+    ("text", "strength"),
+    [
+        ("Peat is a soil of dead moss.", SAYS_WHO),
+        ("In autumn, peat (PT) is the best litter.", SAYS_WHO),
+        ("Peat, a soil of dead moss, burns slowly.", SAYS_WHO),
+        ("Burn a slow fuel such as peat.", RELATES),
+        ("Peat is preferred in winter.", 0.0),
+        ("The price of peat is a secret.", 0.0),
+    ],
+)
+def test_a_sentence_defines_a_thing(text, strength):
+    assert rate_thing(text, re.compile("peat", re.IGNORECASE)) == strength

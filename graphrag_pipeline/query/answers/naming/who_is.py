@@ -4,13 +4,14 @@ The strongest form comes first (`understanding/definitions.py`), then the senten
 that reads best alone. Before a sentence such as "And your brother, Tim?" the sentence before it is quoted too, since it
 may say whose brother. If no sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge.
 Will you let me in, Fred?" At last, a speech may name the person whom the sentence before it describes: "At sight of an
-old gentleman in a Welsh wig, Scrooge cried-- 'Why, it's old Fezziwig!'" Keep out: other passages about the person.
+old gentleman in a Welsh wig, Scrooge cried-- 'Why, it's old Fezziwig!'" For "What is peat?" the sentence that defines
+it is quoted. Keep out: other passages about the person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from graphrag_pipeline.query.question import content_words
@@ -21,6 +22,8 @@ from graphrag_pipeline.query.understanding.definitions import (
     is_addressed,
     is_identified,
     rate_definition,
+    rate_thing,
+    read_what_is,
     read_who_is,
     relates_addressee,
 )
@@ -35,23 +38,57 @@ _WHOSE = re.compile(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
 
 
 def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:
-    """Return the sentence that says who the person of a question is, behind its context; empty if none does."""
+    """Return the sentence that says who or what a question asks for, with its context; empty if none does."""
+    if thing := read_what_is(question):
+        plain = re.compile("|".join([rf"\b{re.escape(thing)}\b", *_forms_of(thing, analysis)]), re.IGNORECASE)
+        return _find_best(plain, units, lambda text: rate_thing(text, plain), lambda sentences, i: (sentences[i],))
     asked = read_who_is(question)
     if not asked or analysis.words - analysis.name_words - content_words(asked):
         return ()
     name = _pattern_of(asked, analysis)
+
+    def rate(text: str) -> float:
+        strength = rate_definition(text, name)
+        return strength and strength + WHOLE_NAME * _has_whole_name(text, name, content_words(asked))
+
+    def with_context(sentences: Sequence[Sentence], i: int) -> tuple[Sentence, ...]:
+        return _with_more(sentences, _with_context(sentences, i), i, rate)
+
+    return (
+        _find_best(name, units, rate, with_context) or _find_address(name, units) or _find_identification(name, units)
+    )
+
+
+def _find_best(
+    name: re.Pattern[str],
+    units: Sequence[TextUnitRecord],
+    rate: Callable[[str], float],
+    quote: Callable[[Sequence[Sentence], int], tuple[Sentence, ...]],
+) -> tuple[Sentence, ...]:
+    """Return what is quoted for the first sentence of the highest rate and form; empty if all rates are 0."""
     best: tuple[float, tuple[Sentence, ...]] = (0.0, ())
     for unit in units:
         if not name.search(unit.text):
             continue
         sentences = sentences_of(unit)
         for i, sentence in enumerate(sentences):
-            strength = rate_definition(sentence.folded, name)
-            is_whole = _has_whole_name(sentence.folded, name, content_words(asked))
-            score = strength + 0.9 * weigh_form(sentence.folded) + WHOLE_NAME * is_whole if strength else 0.0
+            strength = rate(sentence.folded)
+            score = strength + 0.9 * weigh_form(sentence.folded) if strength else 0.0
             if score > best[0]:
-                best = (score, _with_context(sentences, i))
-    return best[1] or _find_address(name, units) or _find_identification(name, units)
+                best = (score, quote(sentences, i))
+    return best[1]
+
+
+def _with_more(
+    sentences: Sequence[Sentence], quoted: tuple[Sentence, ...], i: int, rate: Callable[[str], float]
+) -> tuple[Sentence, ...]:
+    """Return a quotation with the next sentence of its paragraph, if that says who the person is, too, and fits."""
+    behind = sentences[i + 1 : i + 2]
+    if not behind or not rate(behind[0].folded):
+        return quoted
+    text = sentences[i].unit.text[sentences[i].end : behind[0].start]
+    fits = sum(count_words(one.folded) for one in (*quoted, *behind)) <= MAX_WORDS
+    return (*quoted, *behind) if fits and text.count("\n") < 2 else quoted
 
 
 def _has_whole_name(text: str, name: re.Pattern[str], asked: frozenset[str]) -> bool:
@@ -101,10 +138,13 @@ def _runs_that_end_at(sentences: Sequence[Sentence], i: int) -> Iterator[tuple[S
 
 
 def _pattern_of(asked: str, analysis: QuestionAnalysis) -> re.Pattern[str]:
-    words = content_words(asked)
-    forms = [pattern.pattern for pattern, held in analysis.forms if words <= held]
     written = rf"\b{re.escape(asked)}\b" if asked[:1].isalnum() else re.escape(asked)
-    return re.compile("|".join([written, *forms]))
+    return re.compile("|".join([written, *_forms_of(asked, analysis)]))
+
+
+def _forms_of(asked: str, analysis: QuestionAnalysis) -> list[str]:
+    words = content_words(asked)
+    return [pattern.pattern for pattern, held in analysis.forms if words <= held]
 
 
 def _with_context(sentences: Sequence[Sentence], i: int) -> tuple[Sentence, ...]:

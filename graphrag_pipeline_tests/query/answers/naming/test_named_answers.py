@@ -198,7 +198,7 @@ def test_the_questions_that_a_newcomer_sees_get_the_name(sample, method, questio
         ("Who is Scrooge's nephew?", "Fred", "'I'm sure he is very rich, Fred,'"),
         ("What is the name of Scrooge's sister?", "Fan", "'Home, little Fan?' returned the boy."),
         ("Where did Fezziwig hold his ball?", "the warehouse", "and the warehouse was as snug"),
-        ("Who is Tiny Tim?", "", "'And your brother, Tiny Tim?"),
+        ("Who is Tiny Tim?", "", "in came little Bob, the father,"),
     ],
 )
 def test_the_demo_answers_name_what_they_are_asked_for(sample, method, question, name, quote):
