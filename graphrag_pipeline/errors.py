@@ -4,6 +4,8 @@ Users see `PipelineError`: its message says what is wrong, where, and what to do
 traceback and exits with 1. Add a subclass only if a caller acts differently on it.
 """
 
+from __future__ import annotations
+
 
 class PipelineError(Exception):
     """An error with an address: the problem, its place (file, document, partition, setting), and the remedy."""
@@ -11,6 +13,24 @@ class PipelineError(Exception):
 
 class SettingsError(PipelineError):
     """settings.yaml or a `GRAPHRAG__` variable does not validate."""
+
+
+class EncodingError(PipelineError):
+    """A tokenizer cannot be loaded: its name is not known, or its ranks cannot be downloaded.
+
+    Args:
+        problem: the name and the reason.
+        remedy: values that the setting may have.
+        setting: that names the tokenizer.
+    """
+
+    def __init__(self, problem: str, remedy: str, setting: str = "text_units.encoding") -> None:
+        super().__init__(f"{setting}: {problem}; set `{setting}` to {remedy}")
+        self._problem, self._remedy = problem, remedy
+
+    def of_setting(self, setting: str) -> EncodingError:
+        """Return the error for another setting."""
+        return EncodingError(self._problem, self._remedy, setting)
 
 
 class PromptError(PipelineError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
+from graphrag_pipeline.errors import EncodingError
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.costs import list_last_problems
-    from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures
-    from graphrag_pipeline.inspection.estimates import estimate_index
     from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
@@ -92,9 +91,26 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "unread_prompts": list_unread_prompts(project),
         "stale": [asdict(item) for item in stale],
         "prompt_differences": diff_prompts(project, _changes_of(stale)),
-        "estimates": [asdict(estimate) for estimate in (estimate_index(project, stale) if is_estimated else [])],
-        **(read_embedding_figures(project) if has_estimate and not is_imported else {}),
+        **_read_counts(project, stale if is_estimated else [], has_estimate and not is_imported),
     }
+
+
+def _read_counts(project: Root, stale: Sequence[StalePartition], has_figures: bool) -> dict[str, Any]:
+    """Return estimated calls and figures on embedding calls; `uncounted` says why they are missing, "" if they are not.
+
+    Counting needs the tokenizers of the settings, which may have to be downloaded. All else in `status` needs none.
+    """
+    from dataclasses import asdict
+
+    from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures
+    from graphrag_pipeline.inspection.estimates import estimate_index
+
+    counts: dict[str, Any] = {"estimates": [], "uncounted": ""}
+    try:
+        counts["estimates"] = [asdict(estimate) for estimate in (estimate_index(project, stale) if stale else [])]
+        return counts | (read_embedding_figures(project) if has_figures else {})
+    except EncodingError as error:
+        return counts | {"uncounted": f"calls are not counted: {error}"}
 
 
 def _changes_of(stale: Iterable[StalePartition]) -> list[Any]:
@@ -108,6 +124,7 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     yield from _render_facts(values)
     yield from _render_open_work(values)
     yield from _render_stale(values)
+    yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []
     figures = {key: values[key] for key in _FIGURES if key in values}
     settings = project.settings
     has_model, is_halving = settings.embeddings.engine == "model", settings.embedding_model.refused_texts == "halve"

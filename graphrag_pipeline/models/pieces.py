@@ -13,12 +13,13 @@ import bisect
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import EncodingError, PipelineError
 from graphrag_pipeline.settings.models import OWN_TOKENIZER, EmbeddingModelSettings
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, token_boundaries
@@ -63,7 +64,8 @@ def piece_limit(settings: EmbeddingModelSettings, prefix: str | None = None) -> 
         PipelineError: the tokenizer is not known, or the prefix leaves no room for a text.
     """
     encoding, prefix = find_encoding(settings), settings.passage_prefix if prefix is None else prefix
-    n_prefix = count_tokens(prefix, encoding) if prefix else 0
+    with _naming_the_tokenizer():
+        n_prefix = count_tokens(prefix, encoding) if prefix else 0
     max_tokens = int(settings.batch_max_tokens / (1 + settings.token_margin)) - n_prefix
     if max_tokens < 1:
         raise PipelineError(
@@ -93,11 +95,25 @@ def find_encoding(settings: EmbeddingModelSettings) -> str:
 
 
 def pieces_to_send(text: str, limit: PieceLimit) -> list[TextPiece]:
-    """Return the pieces of a text that an embedding model gets: those that are not blank."""
-    pieces = [piece for piece in split_to_pieces(text, limit.max_tokens, limit.encoding) if piece.text.strip()]
+    """Return the pieces of a text that an embedding model gets: those that are not blank.
+
+    Raises:
+        EncodingError: the tokenizer of the model cannot be loaded.
+    """
+    with _naming_the_tokenizer():
+        pieces = [piece for piece in split_to_pieces(text, limit.max_tokens, limit.encoding) if piece.text.strip()]
     if len(set(pieces)) == len(pieces):
         return pieces
     return [replace(piece, repeat=pieces[:place].count(piece)) for place, piece in enumerate(pieces)]
+
+
+@contextmanager
+def _naming_the_tokenizer() -> Iterator[None]:
+    """Name the setting of embedding models in the error of an encoding that cannot be loaded."""
+    try:
+        yield
+    except EncodingError as error:
+        raise error.of_setting("embedding_model.tokenizer") from None
 
 
 def split_to_pieces(text: str, max_tokens: int, encoding: str = DEFAULT_ENCODING) -> list[TextPiece]:

@@ -24,7 +24,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import EncodingError, PipelineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,8 @@ def load_encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
     """Return a tiktoken encoding by name; it is loaded once.
 
     Raises:
-        PipelineError: the name is unknown, the ranks cannot be downloaded, or the bundled ranks are damaged.
+        EncodingError: the name is unknown, or the ranks cannot be downloaded.
+        PipelineError: the bundled ranks are damaged.
     """
     return _load(name)
 
@@ -67,10 +68,10 @@ def _load(name: str) -> tiktoken.Encoding:
         return tiktoken.get_encoding(name)
     except (ValueError, OSError) as error:
         known = ", ".join(tiktoken.list_encoding_names())
-        raise PipelineError(
-            f"tokens: tiktoken cannot load the encoding {name!r} ({_first_line(error)}); set `text_units.encoding` to "
+        raise EncodingError(
+            f"tiktoken cannot load the encoding {name!r} ({_first_line(error)})",
             f"{DEFAULT_ENCODING!r}, which needs no download, or to one of {known} on a machine with network access or "
-            f"with {_CACHE_VARIABLE} set to a folder that holds its ranks (likewise `embedding_model.tokenizer`)"
+            f"with {_CACHE_VARIABLE} set to a folder that holds its ranks",
         ) from error
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_ahead
@@ -23,6 +25,7 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual
 from graphrag_pipeline_tests.support.models.model_clients import embedder
@@ -188,6 +191,28 @@ def test_an_index_in_one_run_equals_the_rerun_of_its_sample(tmp_path: Path, serv
     server.reset()
     assert embed(root).details == first
     assert not server.calls
+
+
+def test_without_the_tokenizer_status_says_that_calls_are_not_counted(
+    tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(tmp_path, server.base_url)
+    embed(root)
+    model = root.settings.embedding_model.model_copy(update={"tokenizer": "p50k_base"})
+    (root.path / "settings.yaml").write_text(
+        render_settings(root.settings.model_copy(update={"embedding_model": model})), encoding="utf-8"
+    )
+
+    def refuse(name: str) -> None:
+        raise OSError(f"no network for {name}")
+
+    monkeypatch.setattr("tiktoken.get_encoding", refuse)
+    shown = CliRunner().invoke(app, ["--root", str(root.path), "status"])
+    assert shown.exit_code == 0, shown.output
+    [line] = [line for line in shown.output.splitlines() if line.startswith("calls are not counted")]
+    assert "embedding_model.tokenizer: tiktoken cannot load" in line and "text_units.encoding" not in shown.output
+    values = json.loads(CliRunner().invoke(app, ["--root", str(root.path), "status", "--json"]).stdout)
+    assert values["uncounted"] == line and values["stale"]
 
 
 def test_a_saving_below_zero_is_called_more() -> None:
