@@ -104,7 +104,12 @@ class LocalSearchSettings(SearchSection):
         (), description="Turns (role, content) before the question, oldest first; usually given with a question."
     )
     conversation_history_max_turns: int = Field(
-        5, ge=0, description="Number of latest questions of the conversation that are read, with their answers."
+        5, ge=0, description="Number of latest questions of the conversation that are read; 0: none."
+    )
+    conversation_history_user_turns_only: bool | None = Field(
+        None,
+        description="Whether a model reads the user's turns of the conversation without the answers. null: true with "
+        "strict packing, as in Microsoft GraphRAG, else false.",
     )
     return_candidate_context: bool = Field(
         False, description="Whether results also list the records that were not chosen."
@@ -163,6 +168,12 @@ class LocalSearchSettings(SearchSection):
     def is_strict(self) -> bool:
         """Whether contexts are packed and written as in Microsoft GraphRAG."""
         return (self.packing or self._plain("strict", "shared")) == "strict"
+
+    @property
+    def reads_user_turns_only(self) -> bool:
+        """Whether the answers of a conversation are left out, by the packing if nothing is set."""
+        only = self.conversation_history_user_turns_only
+        return self.is_strict if only is None else only
 
     @property
     def reads_all_levels(self) -> bool:

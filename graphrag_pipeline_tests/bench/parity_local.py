@@ -6,13 +6,14 @@ Microsoft's own tables (`source`), and copies of them with one or both repairs o
 pandas (`source_repairs.py`). A difference on the source has a reason only if it is gone on such a copy.
 
 The questions name one entity, two entities, or the subject of a report. Our index matches each to entities; both
-programs surround the same entities, in the same order.
+programs surround the same entities, in the same order. In the runs `talk`, each question comes after a conversation of
+one to eight turns (`make_talk`), which both take off the budget first.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.local import select_around
+from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.query.understanding.entity_matching import Match, begin_matching
 from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings
 from graphrag_pipeline.text import tokens
@@ -33,6 +35,7 @@ from graphrag_pipeline_tests.bench.source_repairs import fold_pairs, place_entit
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 
 LIMITS = {"whole": 10**7, "usual": 12_000, "small": 4_000}
+TALK_LIMITS = ("usual", "small")
 """Tokens of a context; the first holds all candidates, so that the whole order is compared."""
 PARTS = {
     "reports": "community reports",
@@ -86,17 +89,43 @@ def reference_settings(max_context_tokens: int) -> LocalSearchSettings:
     )
 
 
+def make_talk(place: int, titles: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the conversation before a question: one to eight questions, some long or on two lines, with answers."""
+    turns: list[tuple[str, str]] = []
+    for turn in range(1 + place * 7 % 8):
+        title = titles[(place * 13 + turn * 5) % len(titles)].title()
+        more = ' I ask for "him", a|b,\nand at length.' * ((place + turn) % 4 * (5 if place % 3 else 60))
+        turns.append(("user", f"Who is {title}?{more}"))
+        turns += [("assistant", f"{title} is in the book. " * (3 + place * 11 % 150))] * ((place + turn) % 3)
+    return turns
+
+
+def make_talks(index: GraphIndex, n: int) -> list[list[tuple[str, str]]]:
+    """Return the conversation before each of n questions."""
+    titles = index.snapshot.table("entities")["title"].to_pylist()
+    return [make_talk(place, titles) for place in range(n)]
+
+
 def select_ours(index: GraphIndex, ids: Sequence[str], settings: LocalSearchSettings) -> Context:
     """Return our context around given entities, best first."""
     rows = index.snapshot.rows_of("entities", list(ids)).tolist()
     return select_around(index, "", [Match(row, 1 - place / 100, False) for place, row in enumerate(rows)], settings)
 
 
+def run_talks(index: GraphIndex, matched: Sequence[Sequence[str]], limit: str) -> list[dict[str, Any]]:
+    """Return the description of our context for each list of ids, after its conversation."""
+    found = []
+    for ids, talk in zip(matched, make_talks(index, len(matched)), strict=True):
+        settings = reference_settings(LIMITS[limit]).model_copy(update={"conversation_history": tuple(talk)})
+        found.append(describe_context(select_ours(index, ids, settings), settings))
+    return found
+
+
 def describe_context(context: Context, settings: LocalSearchSettings) -> dict[str, Any]:
     """Return the numbers of the records in each part of a context, and a short hash of its text (`peer_local.py`)."""
     tables = {**vars(context), "sources": context.text_units}
     numbers = {part: [record.human_readable_id for record in tables[part]] for part in PARTS if part != "text"}
-    written = render_context(context, ContextStyle.of_settings(settings))
+    written = f"{read_history(settings).text}\n{render_context(context, ContextStyle.of_settings(settings))}"
     lines = "\n".join(line for line in written.splitlines() if line.strip())
     return {**numbers, "text": hashlib.sha256(lines.encode()).hexdigest()[:16]}
 
@@ -122,6 +151,18 @@ def _compare_parts(
     """Compare some of `PARTS`; `reason_of` is that of `parity.compare`."""
     settings = reference_settings(LIMITS[run.split()[-1]])
     ours = [describe_context(context, settings) for context in contexts]
+    return compare_descriptions(parts, questions, ours, theirs, run, reason_of)
+
+
+def compare_descriptions(
+    parts: Iterable[str],
+    questions: Sequence[str],
+    ours: Sequence[Any],
+    theirs: Any,
+    run: str,
+    reason_of: Callable[[int], str] = lambda _: "",
+) -> list[Comparison]:
+    """Compare some of `PARTS` of described contexts; `reason_of` is that of `parity.compare`."""
     return [
         compare(
             f"local, {run} context: {PARTS[part]}",
@@ -137,17 +178,24 @@ def _compare_parts(
 # ----------------------------------------------------------------------------------------------------------------- peer
 
 
-def ask_peer(peer: Peer, tables: dict[str, tuple[Path, Sequence[str]]], matched: Sequence[Sequence[str]]) -> Any:
+def ask_peer(
+    peer: Peer,
+    tables: dict[str, tuple[Path, Sequence[str]]],
+    matched: Sequence[Sequence[str]],
+    talks: Mapping[str, Sequence[Sequence[tuple[str, str]]]],
+) -> Any:
     """Return the peer's contexts by name of the tables and of the limit.
 
     Args:
         tables: name -> folder, and the names of the limits.
+        talks: name -> the conversation before each question, if there is one.
     """
     usual = LocalSearchSettings()
     runs = {
         f"{name} {limit}": {
             "tables": str(folder),
             "level": usual.community_level,
+            "talks": talks.get(name),
             "options": {
                 "max_context_tokens": LIMITS[limit],
                 "text_unit_prop": usual.text_unit_share,
@@ -173,7 +221,8 @@ def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Compar
         export_snapshot(index.snapshot, folder / "exported", "graphrag")
         tables = {"exported": (folder / "exported", tuple(LIMITS)), "source": (MICROSOFT_INDEX, ("usual",))}
         tables |= {name: (copied, ("usual",)) for name, copied in _write_copies(index, folder).items()}
-        theirs = ask_peer(peer, tables, matched)
+        tables["talk"] = (folder / "exported", TALK_LIMITS)
+        theirs = ask_peer(peer, tables, matched, {"talk": make_talks(index, len(questions))})
         peer.record(RECORDING, {"questions": questions, "matched": matched, "runs": theirs})
         found = []
         for limit in LIMITS:
@@ -181,6 +230,9 @@ def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Compar
             found += compare_contexts(questions, contexts, theirs[f"exported {limit}"], f"exported {limit}")
             if limit == "usual":
                 found += compare_source(questions, contexts, theirs)
+        for limit in TALK_LIMITS:
+            described = run_talks(index, matched, limit)
+            found += compare_descriptions(PARTS, questions, described, theirs[f"talk {limit}"], f"talk {limit}")
         return found
 
 

@@ -3,8 +3,9 @@
     python peer_local.py REQUEST REPLY
 
 The request names a folder of its tables, the ranks of the tokenizer, the matched entities of each question (ids), and
-the limits to run with. A stub vector store returns the given entities, so both programs surround the same ones. Each
-question reads fresh objects, as in a new process: the program keeps state in them.
+the limits to run with; of some runs also the conversation before each question. A stub vector store returns the given
+entities, so both programs surround the same ones. Each question reads fresh objects, as in a new process: the program
+keeps state in them.
 """
 
 import base64
@@ -18,6 +19,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import tiktoken
+from graphrag.query.context_builder.conversation_history import ConversationHistory
 from graphrag.query.indexer_adapters import (
     read_indexer_covariates,
     read_indexer_entities,
@@ -78,15 +80,17 @@ def read_tables(folder, level):
     }
 
 
-def build(tables, tokenizer, ids, options):
+def build(tables, tokenizer, ids, options, talk=None):
     """Return the numbers of the records in each part of a context, and its text."""
     fresh = {**tables, "relationships": copy.deepcopy(tables["relationships"])}
     builder = LocalSearchMixedContext(
         **fresh, entity_text_embeddings=GivenEntities(ids), text_embedder=None, tokenizer=tokenizer
     )
-    result = builder.build_context("a question", **options)
+    turns = [{"role": role, "content": content} for role, content in talk or ()]
+    history = ConversationHistory.from_list(turns) if turns else None
+    result = builder.build_context("a question", conversation_history=history, **options)
     numbers = {part: numbers_of(result.context_records.get(part)) for part in PARTS}
-    return {**numbers, "text": digest(without_empty_tables(result.context_chunks, result))}
+    return {**numbers, "text": digest(without_empty_tables(result.context_chunks))}
 
 
 def numbers_of(frame):
@@ -100,11 +104,10 @@ def digest(text):
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def without_empty_tables(text, result):
-    """Return a text without tables that have no row: a heading of claims, or [] where no report fits."""
-    if not numbers_of(result.context_records.get("claims")):
-        text = re.sub(r"-----claims-----\n[^\n]*\n", "", text)
-    return text.removeprefix("[]")
+def without_empty_tables(text):
+    """Return a text without headings of tables that have no row, and without the [] where no report fits."""
+    text = re.sub(r"^-----[^\n]*-----\n[^\n]*\n(?=\s*(?:-----|\Z))", "", text, flags=re.MULTILINE)
+    return re.sub(r"^\[\]$", "", text, count=1, flags=re.MULTILINE)
 
 
 def main(request_path, reply_path):
@@ -113,7 +116,9 @@ def main(request_path, reply_path):
     reply = {}
     for name, run in request["runs"].items():
         tables = read_tables(run["tables"], run["level"])
-        reply[name] = [build(tables, tokenizer, ids, run["options"]) for ids in request["matched"]]
+        talks = run["talks"] or [None] * len(request["matched"])
+        both = zip(request["matched"], talks, strict=True)
+        reply[name] = [build(tables, tokenizer, ids, run["options"], talk) for ids, talk in both]
     Path(reply_path).write_text(json.dumps(reply), encoding="utf-8")
 
 

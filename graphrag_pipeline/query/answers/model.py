@@ -88,7 +88,7 @@ class AnswerWriter:
         name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
         local = local or LocalSearchSettings()
         style = ContextStyle.of_settings(local)
-        shown = [read_history(local).render(), render_context(context, style)]
+        shown = [read_history(local).text.strip(), render_context(context, style)]
         data = as_data("\n\n".join(filter(None, shown)))
         messages = self._open(name, question, local.response_type, context_data=data)
         parse = self._parser(name, question, data)

@@ -226,12 +226,19 @@ class _Descent:
         is_opened &= np.isin(self._parents, [report.community for report in generation])
         found = self._within(is_child | is_opened)
         self._added["nearest_reports"].update(self._numbers[self._within(is_opened)].tolist())
+        self._add_below(found)
         if len(found) or self.kept or level > self._settings.fallback_level:
             return found
         is_rated = np.isin(self._numbers, [report.community for report in self.rated])
         found = self._within((self._levels == level) & self._index.row_mask("communities") & ~is_rated)
         self._added["fallback_level"].update(self._numbers[found].tolist())
         return found
+
+    def _add_below(self, communities: np.ndarray) -> None:
+        """Count reports to an option if the report above them was rated only through it."""
+        numbers, parents = self._numbers[communities], self._parents[communities]
+        for added in self._added.values():
+            added.update(numbers[np.isin(parents, list(added))].tolist())
 
     def _within(self, mask: np.ndarray) -> np.ndarray:
         """Return the rows of a mask down to `max_level`; with filters, a root may be deeper."""
@@ -240,7 +247,7 @@ class _Descent:
         return np.flatnonzero(mask if most is None else mask & (self._levels <= most))
 
     def options_used(self) -> dict[str, Mapping[str, int]]:
-        """Return what the options changed: reports rated and kept through them, and parents replaced."""
+        """Return what the options changed: reports that only they let be rated and kept, and parents replaced."""
         used: dict[str, Mapping[str, int]] = {
             **_describe_hidden(self._index, self._is_large),
             **self._rater.options_used,

@@ -92,7 +92,7 @@ class LocalSelection:
 def select_with_candidates(index: IndexReader, question: str, settings: LocalSearchSettings) -> LocalSelection:
     """Return the context with an account of its selection."""
     talk = read_history(settings)
-    limit = settings.max_context_tokens - talk.n_tokens
+    limit = max(settings.max_context_tokens - talk.n_tokens, 0)
     keywords = extract_keywords(index, talk.join(question)) if settings.model_keywords else Keywords()
     text = ", ".join(keywords.low) or talk.join(question)
     named = name_entities(index, "\n".join((talk.join(question), *keywords.low)), settings)
@@ -111,10 +111,11 @@ def select_with_candidates(index: IndexReader, question: str, settings: LocalSea
 
 
 def select_around(index: IndexReader, question: str, matches: list[Match], settings: LocalSearchSettings) -> Context:
-    """Return the context around given entities, best first; `settings` has no conversation."""
+    """Return the context around given entities, best first, after a conversation of the settings."""
+    limit = max(settings.max_context_tokens - read_history(settings).n_tokens, 0)
     named = name_entities(index, question, settings)
     ranking = begin_basic(index, question, settings)
-    return _select_around(index, question, matches, named, settings, settings.max_context_tokens, ranking).context
+    return _select_around(index, question, matches, named, settings, limit, ranking).context
 
 
 def _select_around(

@@ -1,12 +1,15 @@
 """Conversation before a question: the turns that are read, and their text.
 
 Entity matching reads the question together with the user's recent ones, because "And what did he do then?" names no
-entity. A model reads the turns before the context; their tokens are taken off the context's budget first. Turns are
-(role, content), oldest first. Keep out: entity matching.
+entity. A model reads the turns before the context; their tokens are taken off the context's budget first. Strict
+packing reads and writes them as Microsoft GraphRAG does (`read_strict_conversation`). Turns are (role, content), oldest
+first. Keep out: entity matching.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +19,12 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, valid_unicode
 from graphrag_pipeline.settings.settings import LocalSearchSettings
-from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
 MAX_SHARE = 0.5
 """Largest share of the context's budget for the conversation; the rest is for evidence."""
 ROLES = ("user", "assistant")
+STRICT_HEADING = "-----Conversation History-----\n"
 
 Turn = tuple[str, str]
 """Role, content."""
@@ -28,32 +32,33 @@ Turn = tuple[str, str]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The turns of a conversation that are read, oldest first, each on one line.
+    """What is read of a conversation.
 
     Attributes:
-        n_tokens: tokens of the budget that the rendered turns take.
+        turns: that a model reads, oldest first.
+        n_tokens: tokens of the budget that the text takes.
+        earlier: questions of the user that matching reads, the latest first.
+        text: the turns as a model reads them; "" without turns.
     """
 
     turns: tuple[Turn, ...] = ()
     n_tokens: int = 0
+    earlier: tuple[str, ...] = ()
+    text: str = ""
 
     def join(self, question: str) -> str:
         """Return the question followed by the user's earlier ones, the latest first, one a line."""
-        earlier = [content for role, content in reversed(self.turns) if role == "user"]
-        return "\n".join([question, *earlier])[: max(len(question), MAX_QUESTION_CHARS)]
-
-    def render(self) -> str:
-        """Return the turns as text for a model; "" without turns."""
-        return (
-            "\n".join(["# Conversation", *(f"{role}: {content}" for role, content in self.turns)]) if self.turns else ""
-        )
+        return "\n".join([question, *self.earlier])[: max(len(question), MAX_QUESTION_CHARS)]
 
 
 def read_history(settings: LocalSearchSettings) -> Conversation:
     """Return the conversation of the settings, cut to what local search reads."""
-    return read_conversation(
-        settings.conversation_history, settings.conversation_history_max_turns, settings.max_context_tokens
-    )
+    history, max_turns = settings.conversation_history, settings.conversation_history_max_turns
+    if settings.reads_user_turns_only:
+        history = tuple((role, content) for role, content in history if role == "user")
+    if settings.is_strict:
+        return read_strict_conversation(history, max_turns, settings.max_context_tokens, settings.column_delimiter)
+    return read_conversation(history, max_turns, settings.max_context_tokens)
 
 
 def read_conversation(history: Sequence[Turn], max_turns: int, max_context_tokens: int) -> Conversation:
@@ -72,7 +77,48 @@ def read_conversation(history: Sequence[Turn], max_turns: int, max_context_token
         first -= 1
         left -= costs[first]
     kept = tuple(recent[first:])
-    return Conversation(kept, sum(costs[first:]) + PART_OVERHEAD) if kept else Conversation()
+    if not kept:
+        return Conversation()
+    text = "\n".join(["# Conversation", *(f"{role}: {content}" for role, content in kept)])
+    earlier = tuple(content for role, content in reversed(kept) if role == "user")
+    return Conversation(kept, sum(costs[first:]) + PART_OVERHEAD, earlier, text)
+
+
+def read_strict_conversation(
+    history: Sequence[Turn], max_turns: int, max_context_tokens: int, delimiter: str = "|"
+) -> Conversation:
+    """Return the turns of a conversation as Microsoft GraphRAG reads, counts and writes them.
+
+    Matching reads the latest questions. The table for the model has the first ones, up to one that does not fit the
+    whole budget. If the first does not fit, no row is written, and the heading is still counted.
+
+    Args:
+        max_turns: most questions of the user, for either.
+    """
+    rounds: list[list[Turn]] = []
+    for role, content in ((role, valid_unicode(content)) for role, content in history):
+        if role == "user":
+            rounds.append([(role, content)])
+        elif rounds:
+            rounds[-1].append((role, content))
+    if not rounds or not max_turns:
+        return Conversation()
+    earlier = tuple(content for [(_, content), *_] in reversed(rounds[-max_turns:]))
+    turns: list[Turn] = []
+    table = STRICT_HEADING + "\n"
+    for asked, *answers in rounds[:max_turns]:
+        joined = [("assistant", "\n".join(content for _, content in answers))] if answers else []
+        longer = _write_table([*turns, asked, *joined], delimiter)
+        if count_tokens(longer) > max_context_tokens:
+            break
+        turns, table = [*turns, asked, *joined], longer
+    return Conversation(tuple(turns), count_tokens(table), earlier, table if turns else "")
+
+
+def _write_table(turns: Sequence[Turn], delimiter: str) -> str:
+    written = io.StringIO()
+    csv.writer(written, delimiter=delimiter, lineterminator="\n").writerows([("turn", "content"), *turns])
+    return STRICT_HEADING + written.getvalue()
 
 
 def read_history_file(path: Path) -> list[Turn]:

@@ -334,6 +334,25 @@ def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     assert result.answer.endswith(carol.search(QUESTION, method="global").answer)
 
 
+@pytest.mark.parametrize(
+    ("question", "options", "is_known"),
+    [
+        ("What is the melting point of tungsten alloy in vacuum furnaces?", {}, False),
+        ("How are lithium batteries recycled?", {}, False),
+        ("How are lithium batteries recycled?", {"selection": "static"}, True),
+        ("What are the main themes?", {}, True),
+        ("What does the story say about generosity and greed?", {}, True),
+    ],
+)
+def test_with_embedded_ratings_no_call_is_paid_for_a_question_that_the_index_does_not_know(
+    carol: GraphIndex, tmp_path: Path, question: str, options: dict[str, Any], is_known: bool
+) -> None:
+    with running_model_server(answer_all) as server:
+        result = open_with_model(carol, tmp_path, server).search(question, method="global", **options)
+    assert result.answer.startswith("Not in the index: ") != is_known
+    assert (len(server.calls) > 0) == (result.selection["map"]["calls"] > 0) == is_known
+
+
 def test_static_search_rates_nothing_and_sends_its_batches_side_by_side(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server(answer_all, latency_s=0.05) as server:
         index = open_with_model(carol, tmp_path, server, **RATING)

@@ -40,6 +40,18 @@ def test_contexts_of_100_questions_are_those_of_microsoft_graphrag(
     )
 
 
+@pytest.mark.parametrize("limit", parity_local.TALK_LIMITS)
+def test_contexts_after_a_conversation_are_those_of_microsoft_graphrag(
+    carol: GraphIndex, recorded: Any, limit: str
+) -> None:
+    described = parity_local.run_talks(carol, recorded["matched"], limit)
+    name = f"talk {limit}"
+    compared = parity_local.compare_descriptions(
+        parity_local.PARTS, recorded["questions"], described, recorded["runs"][name], name
+    )
+    assert {c.n_equal for c in compared} == {parity.N_QUESTIONS}, parity.describe_unexplained(compared)
+
+
 def test_the_recorded_questions_are_those_of_the_bench(carol: GraphIndex, recorded: Any) -> None:
     assert parity_local.make_questions(carol, parity.N_QUESTIONS) == recorded["questions"], RECORD_AGAIN
     assert {len(ids) for ids in recorded["matched"]} == {10}

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.understanding.conversation import MAX_SHARE, read_conversation, read_history_file
+from graphrag_pipeline.query.understanding.conversation import (
+    MAX_SHARE,
+    Conversation,
+    read_conversation,
+    read_history,
+    read_history_file,
+)
+from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -40,10 +47,34 @@ def test_what_is_read_fits_its_part_of_the_budget_and_is_the_end(
     history: list[tuple[str, str]], max_turns: int, max_tokens: int
 ) -> None:
     talk = read_conversation(history, max_turns, max_tokens)
-    assert count_tokens(talk.render()) <= talk.n_tokens <= MAX_SHARE * max_tokens
+    assert count_tokens(talk.text) <= talk.n_tokens <= MAX_SHARE * max_tokens
     folded = [(role, " ".join(content.split())) for role, content in history]
     assert list(talk.turns) == folded[len(folded) - len(talk.turns) :]
     assert sum(role == "user" for role, _ in talk.turns) <= max_turns
+
+
+def test_strict_packing_reads_the_users_turns_alone_as_microsoft_graphrag_does() -> None:
+    strict = LocalSearchSettings(strategy="depth_first", conversation_history=TALK)
+    talk = read_history(strict)
+    assert (
+        talk.text
+        == '-----Conversation History-----\nturn|content\nuser|Who is Tiny Tim?\nuser|"Who haunted\nScrooge?"\n'
+    )
+    assert talk.n_tokens == count_tokens(talk.text) and talk.earlier == ("Who haunted\nScrooge?", "Who is Tiny Tim?")
+    one = read_history(strict.model_copy(update={"conversation_history_max_turns": 1}))
+    assert [content for _, content in one.turns] == ["Who is Tiny Tim?"] and one.earlier == ("Who haunted\nScrooge?",)
+    whole = read_history(strict.model_copy(update={"conversation_history_user_turns_only": False}))
+    assert "\nassistant|A son of Bob Cratchit.\n" in whole.text and whole.n_tokens > talk.n_tokens
+    tight = read_history(strict.model_copy(update={"max_context_tokens": 12}))
+    assert (tight.turns, tight.text) == ((), "") and 0 < tight.n_tokens < 10
+    assert read_history(strict.model_copy(update={"conversation_history_max_turns": 0})) == Conversation()
+
+
+def test_answers_are_read_with_shared_packing_unless_they_are_switched_off() -> None:
+    shared = LocalSearchSettings(conversation_history=TALK)
+    assert [role for role, _ in read_history(shared).turns] == ["user", "assistant"] * 2
+    users = read_history(shared.model_copy(update={"conversation_history_user_turns_only": True}))
+    assert [role for role, _ in users.turns] == ["user", "user"]
 
 
 def test_a_question_without_a_name_is_about_the_entity_of_the_last_question(carol: GraphIndex) -> None:
