@@ -26,6 +26,8 @@ _CELLS = re.compile(r"[|\t;,]")
 _NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
 _YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
 _HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
+_HTML_ROW_START = re.compile(r"<tr(?=[\s>])", re.I)
+_HTML_LIST_TAG = re.compile(r"<(/?)(ul|ol|menu|li)(?=[\s>/])", re.I)
 _HTML_HEAD = re.compile(r"</thead\s*>\s*", re.I)
 _ITEM = re.compile(
     r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
@@ -119,18 +121,41 @@ def _trim(text: str, span: Span) -> Iterator[Span]:
 
 
 def _rows(table: str) -> list[int]:
-    pattern = _HTML_ROW if _HTML_ROW.search(table) else _LINE
-    return [match.end() for match in pattern.finditer(table) if match.end() < len(table)]
+    ends = _html_row_ends(table) or [match.end() for match in _LINE.finditer(table)]
+    return [end for end in ends if end < len(table)]
+
+
+def _html_row_ends(table: str) -> list[int]:
+    """Return the ends of the rows of an HTML table; the end tag of a row may be left out."""
+    starts = [match.start() for match in _HTML_ROW_START.finditer(table)]
+    ends = [match.end() for match in _HTML_ROW.finditer(table)]
+    return ends if len(ends) >= len(starts) else [*starts[1:], len(table)]
+
+
+def _html_items(items: str) -> list[tuple[int, int]]:
+    """Return the start of each item of an HTML list, and the number of lists that it is in."""
+    found, depth = [], 0
+    for tag in _HTML_LIST_TAG.finditer(items):
+        if tag[2].lower() != "li":
+            depth += -1 if tag[1] else 1
+        elif not tag[1]:
+            found.append((tag.start(), depth))
+    return found
 
 
 def _top_items(items: str) -> list[int]:
     """Return the starts of the items that are indented least, without the first."""
+    if in_html := _html_items(items):
+        top = min(depth for _, depth in in_html)
+        return [start for start, depth in in_html[1:] if depth == top]
     found = list(_ITEM.finditer(items))
     least = min((len(match[1]) for match in found), default=0)
     return [match.start() for match in found if len(match[1]) == least and match.start()]
 
 
 def _items(items: str) -> list[int]:
+    if in_html := _html_items(items):
+        return [start for start, _ in in_html[1:]]
     return [match.start() for match in _ITEM.finditer(items) if match.start()]
 
 
@@ -155,8 +180,8 @@ def _header_end(table: str) -> int:
     The header reaches to the rule below it. A table without a rule has a header if no cell of its first row is a number
     other than a year.
     """
-    if _HTML_ROW.search(table):
-        return _html_header_end(table)
+    if row_ends := _html_row_ends(table):
+        return _html_header_end(table, row_ends)
     lines = table.splitlines(keepends=True)[:4]
     for place in (2, 1):
         if len(lines) > place + 1 and _RULE.fullmatch(lines[place]):
@@ -166,14 +191,14 @@ def _header_end(table: str) -> int:
     return len(lines[0]) if len(lines) > 2 and len(cells) > 1 and not is_data else 0
 
 
-def _html_header_end(table: str) -> int:
+def _html_header_end(table: str, row_ends: Sequence[int]) -> int:
     """Return the end of `thead`, else of the first rows whose cells are all `th`, else of a first row with a `th`."""
     head = _HTML_HEAD.search(table)
     end = head.end() if head else 0
-    for row in () if head else _HTML_ROW.finditer(table):
-        cells = table[end : row.end()]
+    for row_end in () if head else row_ends:
+        cells = table[end:row_end]
         is_header = re.search(r"<th[\s>]", cells, re.I) and (not end or not re.search(r"<td[\s>]", cells, re.I))
         if not is_header:
             break
-        end = row.end()
+        end = row_end
     return end if end < len(table) else 0

@@ -25,7 +25,12 @@ ResolutionRule = Literal["unicode", "date", "possessive", "alias", "acronym", "f
 class TextUnitsSettings(Section):
     """Splitting of documents into text units."""
 
-    size: int = Field(1200, ge=16, description="Maximum tokens in a text unit.")
+    size: int = Field(
+        1200,
+        ge=16,
+        description="Maximum tokens in a text unit. Documents are cut at sentence ends; only typed "
+        "chunks repeat the header of a table.",
+    )
     overlap: int = Field(100, ge=0, description="Maximum tokens repeated from the end of the previous text unit.")
     min_fill: float = Field(
         0.6, gt=0, le=1, description="A text unit ends at a sentence end between this share of size and size itself."

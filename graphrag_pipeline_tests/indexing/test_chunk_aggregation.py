@@ -171,6 +171,10 @@ def test_a_table_is_cut_between_rows_and_repeats_its_header():
             ],
             "<table><tr><th>Ship</th></tr>\n<tr><th>name</th></tr>\n",
         ),
+        (
+            ["<table><tr><th>Ship<th>Town", *(f"<tr><td>Alma {n}<td>Brantwick" for n in range(30)), "</table>"],
+            "<table><tr><th>Ship<th>Town\n",
+        ),
     ],
 )
 def test_the_header_of_a_table_is_found_by_its_form(lines, header):
@@ -187,6 +191,15 @@ def test_a_list_is_cut_between_items_and_sub_items_stay_with_theirs():
     units = units_of(("list", 1, "\n".join(items)), within=WIDE)
     assert len(units) > 1 and "\n".join(units) == "\n".join(items)
     assert all(unit.startswith("- Duty") for unit in units)
+
+
+@pytest.mark.parametrize(("end", "gap"), [("</li>", ""), ("</li>", "\n"), ("", "\n")])
+def test_a_list_in_html_is_cut_between_items(end, gap):
+    items = [f"<li>Duty {n} of the clerk.<ul><li>first{end}<li>second{end}</ul>{end}" for n in range(12)]
+    text = f"<ul>{gap}{gap.join(items)}{gap}</ul>"
+    units = units_of(("list", 1, text), within=WIDE)
+    assert len(units) > 2 and gap.join(units) == text
+    assert all(unit.startswith("<li>Duty") for unit in units[1:]) and units[0].startswith(f"<ul>{gap}<li>Duty 0")
 
 
 def test_code_is_cut_between_blocks():
