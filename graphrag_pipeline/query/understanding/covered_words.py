@@ -54,7 +54,8 @@ NEAR_NAME = 0.75
 MISSING_SHARE = 0.4
 VERB = 0.5
 """Weight of a missing verb of the question: texts say the same with many verbs ("save", "rescue", "refloat").
-Of "Who cast the bell?" the verb is what is asked, so it has its full weight."""
+Of "Who cast the bell?" and "How much does it weigh?" the verb is what is asked, so it has its full weight."""
+_HOW_MUCH = re.compile(r"\W*how much\b", re.IGNORECASE)
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
@@ -148,7 +149,7 @@ def _measure_part(
         word: math.log(1 + (len(sentences) + 8) / (stems[word] + 0.5)) * (2 if word in lost_names else 1)
         for word in sorted(sought)
     }
-    asked = None if kind_of(question) == "person" else read_asked_verb(question)
+    asked = None if kind_of(question) == "person" or _HOW_MUCH.match(question) else read_asked_verb(question)
     verb = asked.stem if asked else ""
     lost = sum(weights[word] * (VERB if word == verb else 1) for word in sorted({stem(word) for word in missing}))
     return Coverage(tuple(missing), lost / sum(weights.values()), asked.word if asked else "")

@@ -66,10 +66,11 @@ def test_one_missing_word_of_many_does_not_count(yard):
     assert coverage.is_covered
 
 
-def test_a_missing_verb_counts_half_but_for_who(yard):
+def test_a_missing_verb_counts_half_but_for_who_and_how_much(yard):
     texts = list(TEXTS.values())
     assert measure_coverage(yard, "Which apple trees should be fertilized?", texts).is_covered
     assert not measure_coverage(yard, "Who fertilized trees?", texts).is_covered
+    assert not measure_coverage(yard, "How much did trees fertilize?", texts).is_covered
 
 
 def test_without_texts_nothing_is_missing(yard):
