@@ -25,6 +25,8 @@ _RULE = re.compile(r"(?=.*(?:--|==|-\|))[\s|:+=-]+")  # of a Markdown or grid ta
 _CELLS = re.compile(r"[|\t;,]")
 _NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
 _YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
+_HTML_TABLE = re.compile(r"^\s*<(?:table|thead|tbody|tr)(?=[\s>])|<table(?:\s[^>]*)?>\s*<", re.I | re.M)
+_HTML_LIST = re.compile(r"^\s*<(?:ul|ol|menu|li)(?=[\s>])|<(?:ul|ol|menu)(?:\s[^>]*)?>\s*<li(?=[\s>])", re.I | re.M)
 _HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
 _HTML_ROW_START = re.compile(r"<tr(?=[\s>])", re.I)
 _HTML_LIST_TAG = re.compile(r"<(/?)(ul|ol|menu|li)(?=[\s>/])", re.I)
@@ -126,16 +128,21 @@ def _rows(table: str) -> list[int]:
 
 
 def _html_row_ends(table: str) -> list[int]:
-    """Return the ends of the rows of an HTML table; the end tag of a row may be left out."""
+    """Return the ends of the rows of an HTML table; the end tag of a row may be left out.
+
+    A table in other markup may write of tags in its cells: it has no rows of HTML.
+    """
+    if not _HTML_TABLE.search(table):
+        return []
     starts = [match.start() for match in _HTML_ROW_START.finditer(table)]
     ends = [match.end() for match in _HTML_ROW.finditer(table)]
     return ends if len(ends) >= len(starts) else [*starts[1:], len(table)]
 
 
 def _html_items(items: str) -> list[tuple[int, int]]:
-    """Return the start of each item of an HTML list, and the number of lists that it is in."""
+    """Return the start of each item of an HTML list, and the number of lists that it is in; of other lists, nothing."""
     found, depth = [], 0
-    for tag in _HTML_LIST_TAG.finditer(items):
+    for tag in _HTML_LIST_TAG.finditer(items) if _HTML_LIST.search(items) else ():
         if tag[2].lower() != "li":
             depth += -1 if tag[1] else 1
         elif not tag[1]:

@@ -45,9 +45,9 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     assert outcome.status == 0, outcome.err
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["method", "recall@5", "all-evidence@5", "ms"]
-    assert lines[1].startswith("bm25         0.500 [0.095, 0.905]  ") and lines[2].startswith("local:graph ")
+    assert lines[1].startswith("bm25         0.500 [0.012, 0.988]  ") and lines[2].startswith("local:graph ")
     change = lines[lines.index(f"bm25 minus {first}: mean difference, questions won, lost, tied, sign test") + 1]
-    assert change.split() == ["recall@5", "-0.500", "[-1.000,", "+0.000]", "0", "1", "1", "p", "1.000"]
+    assert change.split() == ["recall@5", "-0.500", "[-0.988,", "+0.776]", "0", "1", "1", "p", "1.000"]
     assert lines[-1].endswith(f"compared with {first}") and "Gaffke" in lines[-2]
     assert "line 2: 'three.md'" in outcome.err
     kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
@@ -82,7 +82,7 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     outcome = call(*ask, "--against", "local:depth_first")
     assert outcome.status == 0, outcome.err
     lines = outcome.out.splitlines()
-    assert lines[1].startswith("local   1.000 [0.207, 1.000]") and lines[2] == "1 question with evidence"
+    assert lines[1].startswith("local   1.000 [0.025, 1.000]") and lines[2] == "1 question with evidence"
     assert lines[4].split("  ")[1] == "token F1" and [line.split()[0] for line in lines[5:7]] == ["local", "C0"]
     assert "local minus local:depth_first: mean difference, questions won, lost, tied, sign test" in lines
     record = json.loads(call(*ask, "--against", "local:depth_first", "--json").out)
@@ -107,7 +107,7 @@ def test_a_method_is_not_compared_with_itself(root, answered: Path, call: Call) 
 def test_answers_of_two_snapshots_are_compared_and_stored(root, answered: Path, call: Call) -> None:
     first = first_of(root)
     shown = call("--root", root.path, "evaluate", answered, "--methods", "basic", "--against", first[:8])
-    assert shown.status == 0 and "contained         +0.000 [+0.000, +0.000]" in shown.out
+    assert shown.status == 0 and "contained         +0.000 [-0.842, +0.842]" in shown.out
     stored = {path.parent.name: path for path in (root.path / "evaluations").glob("*/answers-*.json")}
     assert set(stored) == {first, root.snapshots.current()}
     assert "Cratchit" not in stored[first].read_text(encoding="utf-8"), "figures hold no text"
@@ -208,7 +208,7 @@ def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(r
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
     shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
-    assert "| basic | 0.500 [0.095, 0.905] | 0.500 [0.095, 0.905] |" in shown["figures"].value
+    assert "| basic | 0.500 [0.012, 0.988] | 0.500 [0.012, 0.988] |" in shown["figures"].value
     assert "answers" not in shown and "Gaffke" in shown["figures"].value
 
 

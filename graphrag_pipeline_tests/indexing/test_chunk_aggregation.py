@@ -202,6 +202,16 @@ def test_a_list_in_html_is_cut_between_items(end, gap):
     assert all(unit.startswith("<li>Duty") for unit in units[1:]) and units[0].startswith(f"<ul>{gap}<li>Duty 0")
 
 
+def test_tags_that_a_text_writes_of_make_it_no_html():
+    items = [f"- Rule {n}: close each <li> of a <ul> with care, always." for n in range(12)]
+    units = units_of(("list", 1, "\n".join(items)), within=WIDE)
+    assert len(units) > 2 and all(unit.startswith("- Rule") for unit in units)
+    header = "| Tag | Meaning |\n|---|---|\n"
+    rows = [f"| tag {n} | starts with <tr> and ends with </tr> |" for n in range(12)]
+    units = units_of(("table", 1, header + "\n".join(rows)), within=WIDE)
+    assert len(units) > 2 and all(unit.startswith(f"{header}| tag") for unit in units)
+
+
 def test_code_is_cut_between_blocks():
     blocks = [f"def count_{n}(rows):\n    total = {n}\n    return total + len(rows)" for n in range(9)]
     units = units_of(("code", 1, "\n\n".join(blocks)), within=WIDE)

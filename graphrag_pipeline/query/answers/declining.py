@@ -95,7 +95,9 @@ def decline(
     index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str, coverage: Coverage
 ) -> Answer:
     """Return that the index does not have what is asked for, with the nearest passages if any are near."""
-    introduction = f"Not in the index: {looked}; no text says {coverage.describe()}, or anything near."
+    said = {family_of(word) for unit in units for word in words_of(unit.text)}
+    of_whom = " of what the question names" if any(family_of(word) in said for word in coverage.missing) else ""
+    introduction = f"Not in the index: {looked}; no text says {coverage.describe()}{of_whom}, or anything near."
     quotes = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)
     return compose(f"{introduction} The nearest (extractive, no model):", quotes) if quotes else Answer(introduction)
 

@@ -88,6 +88,12 @@ def test_every_method_declines_what_no_text_covers(yard, method, question):
     assert "no text says" in answer or "none says anything" in answer
 
 
+def test_a_word_that_texts_say_of_others_is_not_called_absent(yard):
+    said = 'no text says "dentist" of what the question names, or anything near'
+    assert said in yard.search("Who is Tom Pruitt's dentist?", method="basic").answer
+    assert 'no text says "number" or "telephone", or' in yard.search("What is Tom Pruitt's telephone number?").answer
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "question",

@@ -3,7 +3,7 @@
 A noun beside a name says what it is: "the opposition party Ardan Nua", "Verbund, the utility", "a grease called
 Kluber". The lists are our own, of general English; `kind_of` also reads endings ("radiologist", "spokeswoman").
 
-Keep out: nouns that name several kinds ("landlord", "church", "station master"), and patterns (`kind_cues.py`).
+Keep out: nouns that name several kinds ("landlord", "church", "station master"), and patterns (`types/kind_cues.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two words that a document has nowhere else, joined by "and" behind "by", "with" or "from", are one firm in a document
 that lists its persons. Elsewhere they may be two authors.
 
-Keep out: "and" before "Sons" or "Company" (`phrases.py`), two names with an ampersand (`word_types.py`).
+Keep out: "and" before "Sons" or "Company" (`phrases.py`), two names with an ampersand (`types/word_types.py`).
 """
 
 from __future__ import annotations
