@@ -7,8 +7,10 @@ A family is the stem without its endings of derivation. "main" and "important" o
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from graphrag_pipeline.query.question import stem
+from graphrag_pipeline.text.extractive import words_of
 
 _ENDINGS = """
 ership ation ition ment ance ence ancy ency ant ent ery or er ist ship ion ness ity ive ure age al ly e
@@ -37,6 +39,11 @@ def family_of(word: str) -> str:
         ending = next((end for end in _ENDINGS if base.endswith(end) and len(base) - len(end) >= _least(end)), "")
         base = base.removesuffix(ending) if ending else base
     return base
+
+
+def families_in(texts: Iterable[str]) -> set[str]:
+    """Return the families of all words of some texts."""
+    return {family_of(word) for text in texts for word in words_of(text)}
 
 
 def _least(ending: str) -> int:

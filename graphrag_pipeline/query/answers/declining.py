@@ -23,7 +23,7 @@ from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.understanding.covered_words import Coverage, measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
-from graphrag_pipeline.query.word_families import family_of, says_little
+from graphrag_pipeline.query.word_families import families_in, family_of, says_little
 from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.extractive import words_of
 
@@ -60,7 +60,7 @@ def absent_words(
     """Return the words of the question's topic that no text contains, quoted, in alphabetical order."""
     texts = [*(unit.text for unit in units), *(text for text, _ in quotes)]
     missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
-    families = {family_of(word) for text in texts for word in words_of(text)} if missing else set()
+    families = families_in(texts) if missing else set()
     absent = (word for word in sorted(words_of(analysis.question)) if stem(word) in missing)
     return [f'"{word}"' for word in absent if not says_little(stem(word)) and family_of(word) not in families]
 
@@ -95,7 +95,7 @@ def decline(
     index: IndexReader, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], looked: str, coverage: Coverage
 ) -> Answer:
     """Return that the index does not have what is asked for, with the nearest passages if any are near."""
-    said = {family_of(word) for unit in units for word in words_of(unit.text)}
+    said = families_in(unit.text for unit in units)
     of_whom = " of what the question names" if any(family_of(word) in said for word in coverage.missing) else ""
     introduction = f"Not in the index: {looked}; no text says {coverage.describe()}{of_whom}, or anything near."
     quotes = quote_passages(index, analysis, units, MAX_NEAREST, floor=IS_NEAREST)

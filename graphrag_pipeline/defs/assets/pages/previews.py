@@ -7,6 +7,7 @@ Dagster's values (`metadata.py`), and where tables are read from (`stage_content
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -139,9 +140,9 @@ def _most(counts: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:N_ROWS]
 
 
-def _claim_mentions(contents: StageContents) -> Preview:
-    columns = ("subject", "object", "type", "status", "description")
-    rows = contents.read("claim_mentions", columns)
+def _claims(contents: StageContents, table: str, about: str, other: str) -> Preview:
+    columns = (about, other, "type", "status", "description")
+    rows = contents.read(table, columns)
     names = ("about", "other entity", "type", "status", "claim")
     return Preview("longest first", names, _values(_longest(rows, "description"), columns), rows.num_rows)
 
@@ -171,13 +172,6 @@ def _relationships(contents: StageContents) -> Preview:
 
 def _as_text(value: str | Sequence[str]) -> str:
     return value if isinstance(value, str) else max(value, key=len, default="")
-
-
-def _covariates(contents: StageContents) -> Preview:
-    columns = ("subject_id", "object_id", "type", "status", "description")
-    rows = contents.read("covariates", columns)
-    names = ("about", "other entity", "type", "status", "claim")
-    return Preview("longest first", names, _values(_longest(rows, "description"), columns), rows.num_rows)
 
 
 def _entity_merges(contents: StageContents) -> Preview:
@@ -282,10 +276,10 @@ PREVIEWS: Mapping[str, Callable[[StageContents], Preview]] = {
     "text_units": _text_units,
     "entity_mentions": _entity_mentions,
     "relationship_mentions": _relationship_mentions,
-    "claim_mentions": _claim_mentions,
+    "claim_mentions": partial(_claims, table="claim_mentions", about="subject", other="object"),
     "entities": _entities,
     "relationships": _relationships,
-    "covariates": _covariates,
+    "covariates": partial(_claims, table="covariates", about="subject_id", other="object_id"),
     "entity_merges": _entity_merges,
     "descriptions": _descriptions,
     "communities": _communities,

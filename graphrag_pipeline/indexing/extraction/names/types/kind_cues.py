@@ -61,22 +61,9 @@ _WHO = regex.compile(
 _LOOK_BACK = 60
 _OF_NAMED = frozenset({BODY_NOUN, EVENT_NOUN})
 _MODIFIED_PLACES = frozenset(
-    [
-        "campus",
-        "area",
-        "region",
-        "district",
-        "valley",
-        "estuary",
-        "peninsula",
-        "coast",
-        "plain",
-        "plateau",
-        "shore",
-        "reservoir",
-        "quarry",
-        "archipelago",
-    ]
+    """
+    campus area region district valley estuary peninsula coast plain plateau shore reservoir quarry archipelago
+    """.split()  # noqa: SIM905
 )
 _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
