@@ -211,9 +211,10 @@ Part = Callable[[Peer, Path, int], list[Comparison]]
 
 def parts() -> dict[str, Part]:
     """Return the parts by name."""
-    from graphrag_pipeline_tests.bench import parity_global, parity_local
+    from graphrag_pipeline_tests.bench import parity_batches, parity_global, parity_local
 
-    return {"local": parity_local.compare_with_peer, "global": parity_global.compare_with_peer}
+    modules = {"local": parity_local, "global": parity_global, "batches": parity_batches}
+    return {name: module.compare_with_peer for name, module in modules.items()}
 
 
 def run(workspace: Workspace) -> list[Figure]:

@@ -269,7 +269,7 @@ def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Compar
         request = {
             "ranks": str(tokens._RANKS),
             "tables": str(folder / "exported"),
-            "cases": [_request(case) for run in runs.values() for case in run],
+            "cases": [request_of(case) for run in runs.values() for case in run],
         }
         replies = iter(peer.run("peer_global.py", json.loads(json.dumps(request))))
         theirs = {name: [next(replies) for _ in run] for name, run in runs.items()}
@@ -286,7 +286,8 @@ def repaired_cases(cases: Sequence[Case]) -> dict[str, list[Case]]:
     return {name: [repair(case, name) for case in cases if case.odd_scores] for name in REASONS}
 
 
-def _request(case: Case) -> dict[str, Any]:
+def request_of(case: Case) -> dict[str, Any]:
+    """Return a case as `peer_global.py` reads it."""
     options = peer_options(case.settings)
     return {"question": case.question, "options": options, "ratings": case.ratings, "points": case.points}
 
