@@ -217,7 +217,7 @@ CANDIDATE = Stage(
     uses=("storage.n_buckets", "text_units.encoding", "vector_store"),
     embeds=True,
     embeds_statically=True,
-    algorithm=2,
+    algorithm=3,
 )
 SNAPSHOT = Stage(
     "index_snapshot",

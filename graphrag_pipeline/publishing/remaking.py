@@ -20,7 +20,7 @@ from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.publishing.arrays import build_arrays, build_arrays_before_layout
+from graphrag_pipeline.publishing.arrays import build_arrays, build_earlier_arrays
 from graphrag_pipeline.publishing.candidates import join_vector_rows
 from graphrag_pipeline.storage.damage import ARRAYS, MAPPED_TABLE, TABLE, StoredPart, find_changed_file, has_own_hash
 from graphrag_pipeline.storage.manifests import hash_path
@@ -85,8 +85,11 @@ def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None
         store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embeddings())))
         return
     tables = {name: snapshot.table(name) for name in names}
-    if store.write_adjacency(build_arrays(tables)) != path.name:  # an earlier release stored no layout
-        store.write_adjacency(build_arrays_before_layout(tables))
+    if store.write_adjacency(build_arrays(tables)) == path.name:
+        return
+    for arrays in build_earlier_arrays(tables):
+        if store.write_adjacency(arrays) == path.name:
+            return
 
 
 def _remake_vectors(snapshot: Snapshot, path: Path, others: Sequence[Snapshot]) -> None:

@@ -1,6 +1,7 @@
 """Entities by the names in a question.
 
 Static vectors blur single names. So a name that a question contains in full counts before any vector, in any script.
+Simplified and traditional Chinese characters are one.
 Keep out: vectors, and what a name's entity is about.
 """
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.question import is_asking_word, is_function_word
-from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays
+from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays, name_key
+from graphrag_pipeline.text.scripts import simplify
 
 MAX_NAME_WORDS = 8
 
@@ -80,6 +82,11 @@ class NameIndex:
         """
         return list(dict.fromkeys(row for span in self._spans_of(question)[1] for row in span.rows))
 
+    def find_by_key(self, name: str) -> list[int]:
+        """Return the rows of the entities with a name, by its case-folded words without a leading article."""
+        key = name_key(name)
+        return find_all_rows(self._hashes, self._rows, key) if key else []
+
     def take_apart(self, question: str) -> NamedQuestion:
         """Split a question into the names of entities and its other words.
 
@@ -106,7 +113,7 @@ class NameIndex:
 
     def find_spans(self, written: Sequence[str]) -> list[NamedSpan]:
         """Return the names among the words of a question as it writes them: longest first, then in reading order."""
-        words = [normalize_title(word).casefold() for word in written]
+        words = [simplify(normalize_title(word).casefold()) for word in written]
         spans = [
             (start, start + length)
             for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1)

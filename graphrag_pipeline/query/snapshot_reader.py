@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.publishing.layout import LAYOUT_ARRAYS, build_layout
 from graphrag_pipeline.query.names import NameIndex
+from graphrag_pipeline.storage.lookups import read_name_arrays
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.filtering.document_mask import DocumentMask
@@ -91,8 +92,7 @@ class SnapshotReader:
         """The entities by their names."""
         if self._shared:
             return self._shared.names  # loaded once, for all questions
-        arrays = self.snapshot.lookups
-        hashes, rows = arrays.array("name_hashes"), arrays.array("name_rows")
+        hashes, rows = read_name_arrays(self.snapshot.lookups, lambda: self.snapshot.table("entities"))
         if self.document_mask is not None:
             is_kept = self.document_mask.masks["entities"][rows]
             hashes, rows = hashes[is_kept], rows[is_kept]

@@ -18,7 +18,6 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.shared_keys import find_by_shared_key
-from graphrag_pipeline.storage.lookups import find_all_rows, name_key
 
 TABLE_OF_KIND = {
     "entity": "entities",
@@ -175,10 +174,7 @@ def _find_by_title(reader: SnapshotReader, kind: str, text: str) -> list[int]:
 
 def _find_by_name(reader: SnapshotReader, kind: str, text: str) -> list[int]:
     if kind == "entity":
-        arrays = reader.snapshot.lookups
-        key = name_key(text)
-        rows = find_all_rows(arrays.array("name_hashes"), arrays.array("name_rows"), key) if key else []
-        return _readable(reader, kind, rows)
+        return _readable(reader, kind, reader.names.find_by_key(text))
     folded = text.casefold()
     return list(dict.fromkeys(row for name, row in _names(reader, kind) if name.casefold() == folded))
 

@@ -22,11 +22,10 @@ import pyarrow as pa
 from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
+from graphrag_pipeline.text.scripts import joins
 
 _BATCH = 4_096
 """Number of text units that are searched for names at a time."""
-_FIRST_UNSPACED = "\u2e80"
-"""Letters from here on (Chinese, Japanese) are written without spaces between words."""
 
 
 def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
@@ -98,16 +97,10 @@ def find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
         while start >= 0:
             end = start + len(name)
             before, after = text[start - 1 : start], text[end : end + 1]
-            is_part = (before.isalnum() and _joins(before, name[0])) or (after.isalnum() and _joins(name[-1], after))
-            if not is_part and end > longest.get(start, 0):
+            if not (joins(before, name[0]) or joins(name[-1], after)) and end > longest.get(start, 0):
                 longest[start] = end
             start = text.find(name, end)
     return sorted(longest.items())
-
-
-def _joins(left: str, right: str) -> bool:
-    """Return whether two adjacent characters belong to one word."""
-    return left.isalnum() and right.isalnum() and left < _FIRST_UNSPACED and right < _FIRST_UNSPACED
 
 
 class Mentions:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from graphrag_pipeline.text.scripts import HAN
+
 _SAMPLE = 6_000  # characters
 _MIN_HITS = 3
 _MIN_SHARE = 0.08  # of the words
 _MIN_SCRIPT_SHARE = 0.3  # of the characters
 
 _WORD = re.compile(r"[^\W\d_]+")
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile(r"[\u3041-\u30fa]")
 
 SMALL_WORDS: dict[str, frozenset[str]] = {

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from graphrag_pipeline.text.scripts import CJK, simplify
+
 LEANING = 0.7
 TALK = 0.6
 OPEN_QUOTE = 0.5
@@ -25,14 +27,10 @@ MAX_TAG_WORDS = 4
 MAX_REMEMBERED = 262_144
 MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are not cached, so that memory stays bounded
 
-_CJK = (
-    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-_SPACED = rf"[^\W_{_CJK}]"
-_WORD = re.compile(rf"[{_CJK}]|{_SPACED}+(?:['\u2019]{_SPACED}+)*")
+_SPACED = rf"[^\W_{CJK}]"
+_WORD = re.compile(rf"[{CJK}]|{_SPACED}+(?:['\u2019]{_SPACED}+)*")
 """A character of Chinese or Japanese, also behind a digit or a Latin letter, or a word of another script."""
-_CJK_CHARACTER = re.compile(rf"[{_CJK}]")
+_CJK_CHARACTER = re.compile(f"[{CJK}]")
 _TERMINAL = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u2019\u201d)\]\u300d\u300f*_]*$")
 _OPENERS = "\"'\u2018\u201c([\u300c\u300e_*\u2014-\u00bf\u00a1 "
 _SMALL_WORDS = frozenset(
@@ -190,4 +188,7 @@ def find_words(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    """Return a text in the form in which texts are compared: without case, in simplified Chinese characters."""
+    if text.isascii():
+        return text.lower()
+    return simplify(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'"))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.publishing.adjacency import build_adjacency
-from graphrag_pipeline.publishing.arrays import build_arrays_before_layout
+from graphrag_pipeline.publishing.arrays import build_earlier_arrays
 from graphrag_pipeline.publishing.disc_packing import exchange_places, pack_discs
 from graphrag_pipeline.publishing.layout import N_STRONGEST, build_layout
 from graphrag_pipeline.publishing.remaking import remake
@@ -161,11 +161,12 @@ def test_an_index_without_entities_has_an_empty_layout() -> None:
     assert {len(array) for array in layout.values()} == {0}
 
 
-def test_arrays_of_a_release_without_layout_are_made_again_under_their_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", [0, 1], ids=["other name keys", "no layout"])
+def test_arrays_of_an_earlier_release_are_made_again_under_their_name(tmp_path: Path, release: int) -> None:
     snapshot = small_index.freeze(tmp_path)
     store = small_index.SnapshotStore(tmp_path)
     tables = {name: snapshot.table(name) for name in snapshot.manifest.tables}
-    folder = tmp_path / "snapshots" / "adjacency" / store.write_adjacency(build_arrays_before_layout(tables))
+    folder = tmp_path / "snapshots" / "adjacency" / store.write_adjacency(list(build_earlier_arrays(tables))[release])
     (folder / "relationship_source.npy").unlink()
     [part] = [part for part in snapshot.parts() if part.kind == ARRAYS and part.path.parent.name == "adjacency"]
     old = type(part)(part.kind, folder, part.find_changed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.publishing.arrays import build_arrays_before_layout
+from graphrag_pipeline.publishing.arrays import build_earlier_arrays
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
 from graphrag_pipeline.reading.lookup import RecordNameError
@@ -97,7 +97,7 @@ def test_a_snapshot_without_layout_is_laid_out_when_it_is_drawn(reader: IndexRea
     tables = {name: reader.snapshot.table(name) for name in reader.snapshot.manifest.tables}
     arrays = reader.snapshot.folder / "old"
     arrays.mkdir()
-    for name, array in build_arrays_before_layout(tables).items():
+    for name, array in list(build_earlier_arrays(tables))[-1].items():
         np.save(arrays / f"{name}.npy", array)
     with IndexReader(reader.snapshot, Settings(), load_static_embeddings()) as old:
         whole = reader.snapshot.adjacency

@@ -26,6 +26,7 @@ from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.scripts import UNSPACED
 from graphrag_pipeline.text.sentence_forms import fold
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -35,7 +36,7 @@ OWN_RUN = 7, 3
 """The same for examples of a user's prompt file."""
 EXTRACTION_PROMPTS = ("extract_graph", "extract_claims")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _JOINT = re.compile(r"\s*[,;:]\s+|\s+(?=(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s)")
 """Where a clause begins: behind a comma, or in front of a conjunction."""
 _CONJUNCTION = re.compile(r"\A(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s+")

@@ -21,12 +21,12 @@ from functools import cached_property
 import regex
 
 from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.scripts import UNSPACED
 from graphrag_pipeline.text.sentence_forms import fold
 from graphrag_pipeline.text.sentences import split_sentences
 
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-"""A character of a script that writes words, or words and their endings, without blanks between them."""
+_UNSPACED = regex.compile(f"[{UNSPACED}]")
 _MIN_WORD = 3  # letters of a word that identifies a name
 _COMMON = frozenset(word for words in SMALL_WORDS.values() for word in words)
 _ANY, _MOST = 1, 2

@@ -36,6 +36,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_searched
 from graphrag_pipeline.query.selection.windows import embed_question, find_best_windows
 from graphrag_pipeline.storage.vectors.stores import ScoredIds
+from graphrag_pipeline.text.scripts import spell_both
 
 TEXT_UNIT_VECTORS = "default-text_unit-text"
 WINDOW_WEIGHT = 0.15
@@ -112,9 +113,12 @@ def weigh_repeats(scores: np.ndarray, documents: np.ndarray) -> np.ndarray:
 
 
 def searched_words(question: str) -> str:
-    """Return the words of a question to search full text for: without function words, unless all words are."""
+    """Return the words of a question to search full text for: without function words, unless all words are.
+
+    Chinese is searched for in simplified and in traditional characters.
+    """
     kept = [word for word in _WORD.findall(question) if is_searched(word)]
-    return " ".join(kept) or question
+    return " ".join(spell_both(" ".join(kept) or question))
 
 
 def fuse(by_words: np.ndarray, by_window: np.ndarray) -> np.ndarray:

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.scripts import is_unspaced, joins, simplify
 from graphrag_pipeline.text.sentences import split_sentences
 
 MAX_SENTENCES = 3
 """Neighbouring sentences in which all words of a name must stand to count as a mention."""
-_FIRST_UNSPACED = "\u2e80"
-"""Letters from here on (Chinese, Japanese) are written without spaces between words."""
 
 Span = tuple[int, int]
 """Character offsets in a text."""
@@ -28,14 +27,14 @@ Span = tuple[int, int]
 
 def find_mentions(text: str, names: Sequence[str]) -> list[Span]:
     """Return the places of names in a text, in reading order: whole words in any case; longer names first."""
-    written = {" ".join(name.split()) for name in names if name.strip()}
+    written = {simplify(" ".join(name.split())) for name in names if name.strip()}
     folded = _fold(text)
     is_same_length = len(folded) == len(text)
     found = [span for name in written for span in _places(folded, name.lower())] if is_same_length else []
     if not found:  # more white space between words, or letters whose case changes the length
         possible = [n for n in written if not is_same_length or all(word in folded for word in n.lower().split())]
         pattern = "|".join(_pattern_of(name) for name in sorted(possible, key=lambda name: (-len(name), name)))
-        found = [place.span() for place in re.finditer(pattern, text, re.IGNORECASE)] if pattern else []
+        found = [place.span() for place in re.finditer(pattern, simplify(text), re.IGNORECASE)] if pattern else []
     kept: list[Span] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
         if not kept or start >= kept[-1][1]:
@@ -114,7 +113,7 @@ def find_half(texts: Sequence[WordedText], wanted: Sequence[frozenset[str]]) -> 
 
 def _long_words(words: frozenset[str]) -> frozenset[str]:
     """Return the words of more than one letter; none if the name has words of a script without spaces."""
-    if any(letter >= _FIRST_UNSPACED for word in words for letter in word):
+    if any(is_unspaced(letter) for word in words for letter in word):
         return frozenset()
     return frozenset(word for word in words if len(word) > 1)
 
@@ -130,25 +129,20 @@ def words_of_name(name: str) -> Iterator[frozenset[str]]:
 def is_named(text: str, names: Sequence[str]) -> bool:
     """Return whether a text has one of the names as whole words, in any case; white space is as in the name."""
     folded = _fold(text)
-    return any(True for name in names for _ in _places(folded, " ".join(name.lower().split())))
+    return any(True for name in names for _ in _places(folded, simplify(" ".join(name.lower().split()))))
 
 
 def _fold(text: str) -> str:
-    return text.lower().replace("\n", " ").replace("\t", " ").replace("\r", " ")
+    return simplify(text.lower().replace("\n", " ").replace("\t", " ").replace("\r", " "))
 
 
 def _places(folded: str, name: str) -> Iterator[Span]:
     start = folded.find(name) if name else -1
     while start >= 0:
         end = start + len(name)
-        if not (_joins(folded[start - 1 : start], name[0]) or _joins(name[-1], folded[end : end + 1])):
+        if not (joins(folded[start - 1 : start], name[0]) or joins(name[-1], folded[end : end + 1])):
             yield start, end
         start = folded.find(name, start + 1)
-
-
-def _joins(left: str, right: str) -> bool:
-    """Return whether two adjacent characters belong to one word."""
-    return bool(left and right) and _is_spaced(left) and _is_spaced(right)
 
 
 def _pattern_of(name: str) -> str:
@@ -158,7 +152,7 @@ def _pattern_of(name: str) -> str:
 
 
 def _is_spaced(letter: str) -> bool:
-    return letter.isalnum() and letter < _FIRST_UNSPACED
+    return letter.isalnum() and not is_unspaced(letter)
 
 
 def _without_accents(text: str) -> str:

@@ -46,10 +46,11 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     VERB_SURNAMES,
 )
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.scripts import HAN
 
 _log = logging.getLogger(__name__)
 _KINDS = {"nr": "PERSON", "nrt": "PERSON", "nrfg": "PERSON", "ns": "GEO", "nsf": "GEO", "nt": "ORGANIZATION"}
-_H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_H = f"[{HAN}]"
 _ACTS = (
     "说道|说|问道|问|答道|回答|笑道|笑着|笑了|点头|点了点头|摇头|摇了摇头|叹|喊|想起|想到|教|拜|听了|听完|听说|看着|看了|握|"
     "走进|走出|走到|来到|坐在|站在|离开|低头|抬头|沉默|替|取出|拿出|从小|遇见|见到|第一次|推|转身|回头|起初|吸走|原名|本名|"
@@ -102,7 +103,7 @@ _NO_PERSON_STARTS = frozenset(
     "他她它我你您这那其一二三四五六七八九十几两每第有在是不没的了着过就便却也都还又再最很从向对把被与和但而所如因为若当只可以后前上下里外中时正将要会能想说看听来去到"
 )
 _MIN_EXTENDED = 3  # occurrences of a place after always the same character
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+(?:[·・][\u3400-\u4dbf\u4e00-\u9fff]+)*")
+_HAN = re.compile(f"{_H}+(?:[·・]{_H}+)*")
 _COMMON_COUNT = 500  # of a word in jieba's dictionary
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 

@@ -13,10 +13,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
+from graphrag_pipeline.text.scripts import HAN
+
 Tagged = tuple[str, str, int]
 """A word, its word class, and its offset."""
 
-_H = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_H = f"[{HAN}]"
 _BESIDE = "[和与跟同及、]"
 _AS_VERB = "[了过着]|[之以]|起来|开来"
 _BEFORE_VERB = "(?:无法|开始|进行|重新|能够|必须|需要|可以|加以|已经?|曾经?|未|再次|[这那一两三几每][道个座层处次种重])"
