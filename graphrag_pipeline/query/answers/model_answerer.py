@@ -58,10 +58,11 @@ class ModelAnswerer:
         """Request the points of the kept reports, batch by batch; none if words show that the index has no answer.
 
         Ratings of the embedded engine keep the best roots of any question. So its own test of an answer decides first
-        whether a question that names no entity is worth a call. A model that rates decides itself.
+        whether a question that names no entity is worth a call (`decline_unknown`). A model that rates decides itself.
         """
         is_rated_by_words = selection.method == "dynamic" and selection.kept and not selection.rating
-        if is_rated_by_words and not read_name_words(self._index, question):
+        is_declinable = settings.decline_unknown and is_rated_by_words
+        if is_declinable and not read_name_words(self._index, question):
             declined = decline_by_reports(self._index, question, selection, settings.max_context_tokens)
             if declined is not None:
                 return MappedPoints((), {"calls": 0, "failed": 0, "prompt_tokens": 0}, declined=declined)
@@ -71,10 +72,10 @@ class ModelAnswerer:
         self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
     ) -> Answer:
         """Answer from the points of the kept reports."""
-        if selection.is_irrelevant:
-            return Answer(f"Not in the index: {selection.describe()}.", engine="model")
         if mapped.declined is not None:
             return mapped.declined
+        if selection.is_irrelevant:
+            return Answer(f"Not in the index: {selection.describe()}.", engine="model")
         if not selection.kept:
             return self._extractive.write_from_reports(question, mapped, selection, settings)
         looked, unread = _describe_reading(mapped, selection), mapped.unread("batches of reports")

@@ -72,6 +72,14 @@ class Selection:
         """Whether reports were rated and none is kept."""
         return self.method == "dynamic" and bool(self.rated) and not any(report.is_kept for report in self.rated)
 
+    def drop_all(self, option: str) -> Selection:
+        """Return the selection without a kept report, because an option dropped those that were kept."""
+        used = {
+            name: {**counts, **({"kept": 0} if "kept" in counts else {})} for name, counts in self.options_used.items()
+        }
+        used[option] = {"dropped": len(self.kept)}
+        return replace(self, rated=tuple(replace(r, is_kept=False) for r in self.rated), options_used=used)
+
     def describe(self) -> str:
         """Return a summary such as "12 community reports rated, none of them relevant to the question"."""
         n_rated, n_kept = len(self.rated), len(self.kept)
