@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.staleness import StalePartition
 
 _MAX_FAILURES_SHOWN = 20
+"""Lines on failed records, one for each stage and reason."""
+_VARYING = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|`[^`]*`|[\w-]*\d[\w,.-]*""")
+"""Parts in which one reason differs from record to record: quoted texts, numbers and ids."""
 _FIGURES = ("aggregation", "averaged_vectors")
 """Keys of `read_embedding_figures`."""
 
@@ -152,16 +156,29 @@ def _render_open_work(values: Mapping[str, Any]) -> Iterator[Line | str]:
 
 
 def _render_failures(failures: list[dict[str, str]]) -> list[str]:
-    """Return one line per failure and what comes next; `status --json` and the table `failures` of `sql` have all."""
-    lines = []
-    for failure in failures[:_MAX_FAILURES_SHOWN]:
-        is_shown = "the reply starts" in failure["reason"] or not failure["reply"]
-        reply = "" if is_shown else f"; the reply starts {failure['reply'][:80]!r}"
-        record = f"{failure['place']} ({failure['record'][:8]})" if failure["place"] else failure["record"]
-        lines.append(f"failed {failure['stage']}: {record}: {failure['reason']}{reply}")
-    n_more = len(failures) - len(lines)
-    lines += [f"and {n_more:,} more failures: see `status --json`"] if n_more > 0 else []
+    """Return one line per stage and reason, the most frequent first, and what comes next.
+
+    `status --json` and the table `failures` of `sql` have every failure. Reasons that differ only in numbers, ids or
+    quoted texts are one reason.
+    """
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for failure in failures:
+        groups.setdefault((failure["stage"], _VARYING.sub("…", failure["reason"])), []).append(failure)
+    shown = sorted(groups.values(), key=len, reverse=True)[:_MAX_FAILURES_SHOWN]
+    lines = [_render_group(group) for group in shown]
+    n_more = len(failures) - sum(map(len, shown))
+    lines += [f"and {counted(n_more, 'more failures')}: see `status --json`"] if n_more else []
     return [*lines, "the next `index` asks for these records again"] if lines else []
+
+
+def _render_group(failures: Sequence[Mapping[str, str]]) -> str:
+    """Return how many records of a stage failed for one reason, with the first of them."""
+    first = failures[0]
+    is_shown = "the reply starts" in first["reason"] or not first["reply"]
+    reply = "" if is_shown else f"; the reply starts {first['reply'][:80]!r}"
+    record = f"{first['place']} ({first['record'][:8]})" if first["place"] else first["record"]
+    records = f"{counted(len(failures), 'records')}, such as {record}" if len(failures) > 1 else record
+    return f"failed {first['stage']}: {records}: {first['reason']}{reply}"
 
 
 def render_lag(reports: dict[str, Any]) -> list[str]:

@@ -92,17 +92,6 @@ def parse_reply(text: str, model: type[M]) -> M:
     raise ReplyFormatError(problems)
 
 
-def parse_json(text: str) -> dict[str, Any]:
-    """Return the first JSON object in a reply.
-
-    Raises:
-        ReplyFormatError: the reply holds no JSON object.
-    """
-    for value in _objects(text):
-        return value
-    raise ReplyFormatError(f"no JSON object found; the reply starts {text[:80]!r}")
-
-
 def _objects(text: str) -> list[dict[str, Any]]:
     return [value for value in read_json(text) if isinstance(value, dict)][:MAX_TRIED]
 

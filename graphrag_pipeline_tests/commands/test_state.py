@@ -22,3 +22,30 @@ def test_a_failed_text_unit_is_named_by_its_place_and_with_what_comes_next() -> 
         "the next `index` asks for these records again",
     ]
     assert _render_failures([]) == []
+
+
+def failed(record: str, reason: str, stage: str = "text_unit_embeddings") -> dict[str, str]:
+    return {"stage": stage, "place": "", "record": record, "reason": reason, "reply": ""}
+
+
+def test_failures_for_one_reason_are_one_line_with_their_number_and_an_example() -> None:
+    too_long = [failed(f"u{n}", f"the text of {n:,} tokens is long: 'Once {n}' (r{n}f)") for n in range(900, 1100)]
+    others = [
+        failed("u2", "the endpoint can't read it; it isn't text"),
+        failed("u3", "the endpoint can't do it; it isn't a list"),
+    ]
+    assert _render_failures([others[0], *too_long, others[1], failed("Ada", too_long[0]["reason"], "graph")]) == [
+        "failed text_unit_embeddings: 200 records, such as u900: the text of 900 tokens is long: 'Once 900' (r900f)",
+        "failed text_unit_embeddings: u2: the endpoint can't read it; it isn't text",
+        "failed text_unit_embeddings: u3: the endpoint can't do it; it isn't a list",
+        "failed graph: Ada: the text of 900 tokens is long: 'Once 900' (r900f)",
+        "the next `index` asks for these records again",
+    ]
+
+
+def test_of_many_reasons_the_most_frequent_are_shown_and_the_other_failures_counted() -> None:
+    reasons = [f"problem {'x' * n}" for n in range(30)]
+    failures = [failed(f"u{n}", reason) for n, reason in enumerate([*reasons, *reasons[-2:]])]
+    lines = _render_failures(failures)
+    assert len(lines) == 22 and "2 records, such as u28: problem x" in lines[0] and "such as u29" in lines[1]
+    assert lines[-2] == "and 10 more failures: see `status --json`"

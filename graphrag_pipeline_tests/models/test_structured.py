@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import BaseModel, Field
 
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.models.structured import describe_schema, json_schema_format, parse_json, parse_reply
+from graphrag_pipeline.models.structured import describe_schema, json_schema_format, parse_reply
 
 
 class Finding(BaseModel):
@@ -77,5 +79,5 @@ def test_a_strict_schema_requires_all_keys_and_allows_no_others_at_any_depth() -
 def test_a_schema_in_words_is_the_same_schema() -> None:
     words = describe_schema(json_schema_format(RatedReply))
     assert words.startswith("Answer with one JSON object")
-    assert parse_json(words.partition("\n")[2]) == json_schema_format(RatedReply)["json_schema"]["schema"]
+    assert json.loads(words.partition("\n")[2]) == json_schema_format(RatedReply)["json_schema"]["schema"]
     assert describe_schema({"type": "json_object"}) == "Answer with one JSON object and nothing else."
