@@ -1,0 +1,63 @@
+"""Persons that a title or "called" shows once, and names of other kinds; jieba is needed."""
+
+import pytest
+
+from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
+from graphrag_pipeline.indexing.extraction.names.chinese.titled_people import find_families, find_foreign_people
+
+pytest.importorskip("jieba")
+
+
+def find(text: str) -> dict[str, str]:
+    return find_chinese_names(text, [0])[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("叛军在河口被水师提督兼捕头卢长海抓住。", {"卢长海"}),
+        ("庙里的和尚净尘每天扫地，丫鬟春杏给他送饭。", {"净尘", "春杏"}),
+        ("放火的人是东家的仆人阿福。", {"阿福"}),
+        ("她的父亲左伯年去世以后，药铺关了门。", {"左伯年"}),
+        ("从前有一个名叫江小楼的年轻画家来到这里。", {"江小楼"}),
+        ("船上的医生叫白若云，她很年轻。", {"白若云"}),
+        ("传教士柯德理、大学士倭仲的门生都来了。", {"柯德理", "倭仲"}),
+        ("老师高兴地说，老师从北方来，县长马上去。", set()),
+        ("医生建议他休息，记者问他为什么。", set()),
+    ],
+)
+def test_a_person_behind_a_title_is_found_though_named_once(text: str, people: set[str]) -> None:
+    assert {name for name, kind in find(text).items() if kind == "PERSON"} == people
+
+
+def test_names_in_traditional_characters_are_found_and_stay_as_written() -> None:
+    text = "富商錢萬里想買下沈家的茶山，沈德昌不肯。雲嶺鎮在青蘭江邊，她看著江水，著名的畫家來了。"
+    names, types = find_chinese_names(text, [0])
+    assert types == {
+        "錢萬里": "PERSON", "沈德昌": "PERSON", "沈家": "ORGANIZATION", "雲嶺鎮": "GEO", "青蘭江": "GEO",
+    }  # fmt: skip
+    assert all(text[name.start : name.end] == name.form for name in names)
+
+
+def test_both_sets_of_characters_in_one_document_keep_their_forms() -> None:
+    types = find("蕭炎說，他要走了。萧炎说，他回来了。")
+    assert types == {"蕭炎": "PERSON", "萧炎": "PERSON"}
+
+
+def test_a_name_with_dots_is_one_name_without_its_address() -> None:
+    cut = {"从哈利": ["从", "哈利"], "詹姆斯先生": ["詹姆斯", "先生"]}.__getitem__
+    assert find_foreign_people("从哈利·詹姆斯先生", cut) == {"哈利·詹姆斯"}
+    assert find("哈利·詹姆斯先生从伦敦赶来，观看《牡丹亭》。") == {
+        "哈利·詹姆斯": "PERSON", "伦敦": "GEO", "牡丹亭": "CONCEPT",
+    }  # fmt: skip
+
+
+def test_a_family_is_named_by_the_surname_of_a_person() -> None:
+    assert find_families("沈家的茶山，大家回家，张家口很远", ["沈德昌", "张三"]) == {"沈家"}
+
+
+def test_rare_words_before_a_kind_of_place_are_places_and_common_ones_are_none() -> None:
+    text = (
+        "白浪城在大海的北岸。他每年都在望海亭喝酒，不敢再来青石镇闹事。附近村里有一座古庙，他去过那座小城，把东西放下。"
+    )
+    assert find(text) == {"白浪城": "GEO", "望海亭": "GEO", "青石镇": "GEO"}
