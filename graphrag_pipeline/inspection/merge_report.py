@@ -1,6 +1,6 @@
 """Merges of entity resolution: those of the index, and those that the present settings would make.
 
-No table is written. Keep out: the rules (`indexing/graph/resolution.py`, `indexing/graph/semantic_resolution.py`).
+No table is written. Keep out: the rules (`indexing/graph/merge_proposals.py`, `indexing/graph/semantic_resolution.py`).
 """
 
 from __future__ import annotations

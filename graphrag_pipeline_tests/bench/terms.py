@@ -27,7 +27,8 @@ from functools import cache
 from pathlib import Path
 
 from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
-from graphrag_pipeline.indexing.graph.resolution import TitleRecord, propose_merges, resolve_titles
+from graphrag_pipeline.indexing.graph.merge_proposals import propose_merges
+from graphrag_pipeline.indexing.graph.resolution import TitleRecord, resolve_titles
 from graphrag_pipeline_tests.bench.measuring import Figure
 
 TEXTS = Path(__file__).resolve().parents[1] / "data" / "terms"

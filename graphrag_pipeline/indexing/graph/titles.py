@@ -1,7 +1,7 @@
-"""Titles of the names in mentions: normal spelling, the user's overrides, and the rules of `resolution.py`.
+"""Titles of the names in mentions: normal spelling, the user's overrides, and the rules of resolution.
 
 This is the first step of `graph`. It reads names from the mentions in DuckDB and creates the tables that the other
-steps join. Keep out: aggregating mentions (`merge.py`), the rules (`resolution.py`).
+steps join. Keep out: aggregating mentions (`merge.py`), the rules (`merge_proposals.py`, `resolution.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from graphrag_pipeline.identity import entity_id, normalize_title
+from graphrag_pipeline.indexing.graph.merge_proposals import propose_merges
 from graphrag_pipeline.indexing.graph.overrides import KEEP_APART, MERGE, split_rows
 from graphrag_pipeline.indexing.graph.repeats import create_entity_rows
 from graphrag_pipeline.indexing.graph.resolution import (
@@ -22,7 +23,6 @@ from graphrag_pipeline.indexing.graph.resolution import (
     Merge,
     TitleRecord,
     explain_tie,
-    propose_merges,
     resolve_titles,
 )
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE

@@ -4,39 +4,28 @@ Forms are linked only if the document is unambiguous. A short name that matches 
 wrong link is worse than a missing one. Entity resolution (`indexing/graph/resolution.py`) later compares the whole
 corpus.
 
-Keep out: places (`finder.py`) and types (`types/`) of names.
+Keep out: forms of persons' names (`person_forms.py`), places (`finder.py`) and types (`types/`) of names.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import takewhile
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
     BODIES,
-    DESCRIBING_HONORIFICS,
-    EPITHETS,
-    FEMALE_GIVEN_NAMES,
     FEMALE_HONORIFICS,
-    GIVEN_NAMES,
     HONORIFICS,
-    INITIAL_HONORIFICS,
     LEGAL_SUFFIXES,
-    LONERS,
-    MALE_HONORIFICS,
-    RANKS,
-    REGAL,
     words,
 )
+from graphrag_pipeline.indexing.extraction.names.forms.person_forms import key_of, link_persons, link_unsure
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
-    ADJECTIVE_ENDINGS,
     CONCEPT,
     ORGANIZATION,
     PERSON,
@@ -46,14 +35,6 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
-_INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
-_NOT_ONE = regex.compile(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Meisl" are two
-_ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fräulein messrs")
-_MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
-_UNMARRIED = frozenset({"MISS", "MS"})
-_FRAU = frozenset({"FRAU", "FRÄULEIN"})
-_MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
-_MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
 _ABOUT_TAILS = words(
     "foundation association society committee council institute museum federation alliance union consortium group "
     "project team community"
@@ -83,8 +64,8 @@ def find_canonical_forms(
     kept_types = {chosen[form]: kind for form, kind in sorted(known, key=lambda item: item[1] == UNKNOWN)[::-1]}
     places = {chosen[name.form]: name.start for name in reversed(names)}
     links = (
-        _link_unsure(kept_types, places)
-        | _link_persons(kept, kept_types, places, language)
+        link_unsure(kept_types, places)
+        | link_persons(kept, kept_types, places, language)
         | _link_organizations(kept, kept_types)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
@@ -181,65 +162,9 @@ def _link_held(form: str, links: dict[str, str]) -> str:
     if match is None:
         return form
     owner = match.group(1).split()
-    while len(owner) > 1 and _key(owner[0]) in HONORIFICS - FEMALE_HONORIFICS:
+    while len(owner) > 1 and key_of(owner[0]) in HONORIFICS - FEMALE_HONORIFICS:
         owner = owner[1:]
     return " ".join(owner) + match.group(2)
-
-
-def _key(word: str) -> str:
-    return word.upper().rstrip(".")
-
-
-def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -> tuple[list[str], list[str]]:
-    """Split a person's name into (honorifics, rest); an epithet ("Old") counts as one if the rest is in `known`."""
-    words = form.split()
-    initials = INITIAL_HONORIFICS.get(language, frozenset())
-    n = 0
-    while n < len(words) - 1:
-        key = _key(words[n])
-        is_epithet = key in EPITHETS and " ".join(words[n + 1 :]) in known
-        is_rank = key in RANKS and _key(words[n + 1]) in HONORIFICS
-        is_describing = key in DESCRIBING_HONORIFICS and is_common_word(_key(words[n + 1]))  # "General Public License"
-        is_address = (key in HONORIFICS and key not in REGAL and not is_describing) or key in initials
-        if not (is_epithet or is_rank or is_address):
-            break
-        n += 1
-    return words[:n], words[n:]
-
-
-def _link_persons(
-    counts: Counter[str], types: dict[str, str], places: Mapping[str, int], language: str
-) -> dict[str, str]:
-    people = [form for form in counts if types[form] in (PERSON, UNKNOWN) and not _NOT_ONE.search(form)]
-    parts = {form: split_honorifics(form, counts, language) for form in people}
-    full = _full_names(counts, types, parts)
-    titles: defaultdict[str, set[str]] = defaultdict(set)
-    for honorifics, rest in parts.values():
-        titles[" ".join(rest)].update(map(_key, honorifics))
-    links = {}
-    for form, (honorifics, rest) in parts.items():
-        bare = " ".join(rest)
-        if len(rest) > 1 and not rest[0].islower():  # "van Gogh" is a last name
-            links[form] = full.get(_ends(rest), bare)
-            continue
-        candidates = _full_names_with(rest[-1], honorifics, full, titles)
-        possible = {
-            name
-            for name in candidates
-            if not _is_other_sex(honorifics, name)
-            and (titles[name] or not _has_title(honorifics) or places.get(name, 0) < places[form])
-            and (types[form] == PERSON or not name.startswith(f"{bare} ") or counts[form] <= _MOST_GIVEN * counts[name])
-        }
-        if len(possible) == 1:
-            links[form] = next(iter(possible))
-        elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
-            links[form] = bare
-    return {short: long for short, long in links.items() if short != long}
-
-
-def _has_title(honorifics: list[str]) -> bool:
-    """Whether an honorific is a title: "Captain Crane", named before "Tamsin Crane", may be another person."""
-    return any(_key(word) not in _ADDRESSES for word in honorifics)
 
 
 def _link_owned(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
@@ -293,118 +218,6 @@ def _link_codes(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str,
     }
 
 
-def _ends(rest: list[str]) -> tuple[str, str]:
-    """Return first and last word; initials are one word, so "J. R. R. Tolkien" equals "J.R.R. Tolkien"."""
-    initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
-    return title_of(initials or rest[0]), title_of(rest[-1])
-
-
-def _is_female(honorifics: list[str]) -> bool:
-    return any(_key(word) in FEMALE_HONORIFICS for word in honorifics)
-
-
-def _is_other_sex(honorifics: list[str], full_name: str) -> bool:
-    """Whether honorific and given name are of different sex: "Herr Schmidt" is not "Anna Schmidt"."""
-    given = title_of(full_name.split()[0])
-    keys = {_key(word) for word in honorifics}
-    if given in FEMALE_GIVEN_NAMES:
-        return bool(keys & MALE_HONORIFICS)
-    return given in GIVEN_NAMES and bool(keys & _FRAU)
-
-
-def _full_names(
-    counts: Counter[str], types: dict[str, str], parts: dict[str, tuple[list[str], list[str]]]
-) -> dict[tuple[str, str], str]:
-    """Return (first, last word) -> canonical form, if all forms with these words may name one person."""
-    groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for form, (_, rest) in parts.items():
-        if len(rest) > 1 and not rest[0].islower() and types[form] == PERSON:
-            groups[_ends(rest)][" ".join(rest)] += counts[form]
-    full = {}
-    for ends, forms in groups.items():
-        with_middle = [form for form in forms if len(form.split()) > 2]
-        if len(with_middle) <= 1:
-            full[ends] = min(forms, key=lambda form: (-forms[form], form))
-    return full
-
-
-def _full_names_with(
-    word: str, honorifics: list[str], full: dict[tuple[str, str], str], titles: Mapping[str, set[str]]
-) -> set[str]:
-    """Return the full names that start or end with a word.
-
-    After a feminine honorific they must start with it, because it may be the husband's name, or the text must write
-    them with one ("Mrs Jean Tulloch"). "Miss" and "Ms." may also stand before the surname of anyone who may be a woman.
-
-    Args:
-        titles: honorifics that the text writes before a full name, in upper case.
-    """
-    key = title_of(word)
-    given = {form for (first, _), form in full.items() if first == key}
-    family = {form for (_, last), form in full.items() if last == key}
-    if not _is_female(honorifics):
-        return given | family
-    women = {form for form in family if titles.get(form, set()) & FEMALE_HONORIFICS}
-    if any(_key(honorific) in _UNMARRIED for honorific in honorifics):
-        first = {form: title_of(form.split()[0]) for form in family}
-        women |= {form for form in family if first[form] in FEMALE_GIVEN_NAMES}
-        women = women or {form for form in family if first[form] not in GIVEN_NAMES and not titles.get(form)}
-    return given | women
-
-
-def _link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
-    """Link names of unknown type: "Scorpio" and "Homer" to "Hank Scorpio" and "Homer Simpson".
-
-    A name is linked only to a single longer name with its word. A first word that is not a given name ("Toyota
-    Corolla", "Serbian Cyrillic") must not be linked. Therefore the word must be rare in English and not an adjective,
-    and the full name must come first.
-
-    Args:
-        types: type by form.
-        places: first offset of each form.
-    """
-    if not any(kind == UNKNOWN and " " in form for form, kind in types.items()):
-        return {}
-    parts = {form: split_honorifics(form) for form in types}
-    longer: defaultdict[str, set[str]] = defaultdict(set)
-    for form, (_, rest) in parts.items():
-        if len(rest) > 1:
-            longer[rest[0]].add(form)
-            longer[rest[-1]].add(form)
-    links = {}
-    for form, (honorifics, rest) in parts.items():
-        if len(rest) > 1 or len(longer.get(rest[0], ())) != 1 or types[form] not in (PERSON, UNKNOWN):
-            continue
-        word, (full,) = rest[0], longer[rest[0]]
-        if types[full] != UNKNOWN or _is_female(honorifics) or not _is_rare(word.lower(), _MIN_RANK):
-            continue
-        is_fit = full.endswith(word) or (_may_be_given(word, full) and places[full] < places[form])
-        if is_fit and _may_be_person(full):
-            links[form] = full
-    return links
-
-
-def _may_be_person(form: str) -> bool:
-    words = title_of(form).split()
-    return (
-        len(words) == 2
-        and len(words[1]) > 2
-        and not any(
-            word in LONERS or word in load_places() or not word.isalpha() or is_common_word(word) for word in words
-        )
-    )
-
-
-def _may_be_given(word: str, full: str) -> bool:
-    is_adjective = word.upper().endswith(ADJECTIVE_ENDINGS)  # Serbian Cyrillic
-    return _is_rare(word, _MIN_CAPITAL_RANK) and not is_adjective and not full.endswith("s")
-
-
-def _is_rare(word: str, least: int) -> bool:
-    rank = token_rank(word)
-    return rank is None or rank >= least
-
-
 def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
     """Link "Apple Inc" to "Apple", and "Harvard" to "Harvard University", if the document contains both."""
     organizations = [form for form in counts if types[form] == ORGANIZATION and " " in form]
@@ -413,7 +226,7 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
     starts: defaultdict[str, set[str]] = defaultdict(set)
     for form in organizations:
         words = form.replace(",", "").split()
-        if _key(words[-1]) in LEGAL_SUFFIXES and " ".join(words[:-1]) in counts:
+        if key_of(words[-1]) in LEGAL_SUFFIXES and " ".join(words[:-1]) in counts:
             links[form] = " ".join(words[:-1])
         elif " of " not in form:
             starts[words[0]].add(form)
@@ -426,7 +239,7 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         if len(longs) != 1 or is_other:
             continue
         (long,) = longs
-        is_about = _key(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
+        is_about = key_of(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
         is_named_after = is_about and counts[short] > counts[long]
         if (types.get(short) == ORGANIZATION and not is_named_after) or (
             types.get(short) in (UNKNOWN, CONCEPT) and not is_about
