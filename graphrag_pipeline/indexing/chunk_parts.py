@@ -26,10 +26,15 @@ _CELLS = re.compile(r"[|\t;,]")
 _NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
 _YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
 _HTML_TABLE = re.compile(r"^\s*<(?:table|thead|tbody|tr)(?=[\s>])|<table(?:\s[^>]*)?>\s*<", re.I | re.M)
-_HTML_LIST = re.compile(r"^\s*<(?:ul|ol|menu|li)(?=[\s>])|<(?:ul|ol|menu)(?:\s[^>]*)?>\s*<li(?=[\s>])", re.I | re.M)
+_HTML_LIST = re.compile(
+    r"^\s*<(?:ul|ol|menu|li|dl|dt|dd)(?=[\s>])|<(?:ul|ol|menu|dl)(?:\s[^>]*)?>\s*(?:<div(?:\s[^>]*)?>\s*)?"
+    r"<(?:li|dt|dd)(?=[\s>])",
+    re.I | re.M,
+)
 _HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
 _HTML_ROW_START = re.compile(r"<tr(?=[\s>])", re.I)
-_HTML_LIST_TAG = re.compile(r"<(/?)(ul|ol|menu|li)(?=[\s>/])", re.I)
+_HTML_LIST_TAG = re.compile(r"(?:<div(?:\s[^>]*)?>\s*(?=<dt))?<(/?)(ul|ol|menu|dl|li|dt|dd)(?=[\s>/])", re.I)
+_WITHIN = 0.5  # of a list's depth: a description, and a second term, belong to the term before them
 _HTML_HEAD = re.compile(r"</thead\s*>\s*", re.I)
 _ITEM = re.compile(
     r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
@@ -139,14 +144,21 @@ def _html_row_ends(table: str) -> list[int]:
     return ends if len(ends) >= len(starts) else [*starts[1:], len(table)]
 
 
-def _html_items(items: str) -> list[tuple[int, int]]:
-    """Return the start of each item of an HTML list, and the number of lists that it is in; of other lists, nothing."""
-    found, depth = [], 0
+def _html_items(items: str) -> list[tuple[int, float]]:
+    """Return the start of each item of an HTML list, and the number of lists that it is in; of other lists, nothing.
+
+    In a list of terms an item is a group of terms with their descriptions; these are half a list deeper.
+    """
+    found: list[tuple[int, float]] = []
+    before = [""]  # tag of the item before, for each list that is open
     for tag in _HTML_LIST_TAG.finditer(items) if _HTML_LIST.search(items) else ():
-        if tag[2].lower() != "li":
-            depth += -1 if tag[1] else 1
-        elif not tag[1]:
-            found.append((tag.start(), depth))
+        is_end, name = bool(tag[1]), tag[2].lower()
+        if name not in ("li", "dt", "dd"):
+            before = (before[:-1] or [""]) if is_end else [*before, ""]
+        elif not is_end:
+            is_within = name == "dd" or (name == "dt" and before[-1] == "dt")
+            found.append((tag.start(), len(before) + _WITHIN * is_within))
+            before[-1] = name
     return found
 
 
@@ -199,13 +211,12 @@ def _header_end(table: str) -> int:
 
 
 def _html_header_end(table: str, row_ends: Sequence[int]) -> int:
-    """Return the end of `thead`, else of the first rows whose cells are all `th`, else of a first row with a `th`."""
+    """Return the end of `thead`, else of the first rows whose cells are all `th`; 0 without either."""
     head = _HTML_HEAD.search(table)
     end = head.end() if head else 0
     for row_end in () if head else row_ends:
         cells = table[end:row_end]
-        is_header = re.search(r"<th[\s>]", cells, re.I) and (not end or not re.search(r"<td[\s>]", cells, re.I))
-        if not is_header:
+        if not re.search(r"<th[\s>]", cells, re.I) or re.search(r"<td[\s>]", cells, re.I):
             break
         end = row_end
     return end if end < len(table) else 0

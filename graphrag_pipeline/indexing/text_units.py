@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.chunk_aggregation import TextSpan, aggregate_chunks
+from graphrag_pipeline.indexing.markdown_blocks import find_blocks
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
@@ -51,6 +52,8 @@ class _TextSegment:
 
 def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Table:
     """Split every document into text units; chunked documents are split at chunk ends (`chunk_aggregation.py`).
+
+    With `markdown_blocks`, the blocks of other documents are their chunks.
 
     Args:
         documents: needs `id` and `text`; may have `chunks`.
@@ -83,9 +86,9 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
 
 
 def _split_document(text: str, chunks: list[dict[str, Any]] | None, settings: TextUnitsSettings) -> Iterator[TextSpan]:
-    if chunks is None:
-        return split_text(text, settings)
-    return aggregate_chunks(text, chunks, settings)
+    if chunks is None and settings.markdown_blocks:
+        chunks = find_blocks(text)
+    return split_text(text, settings) if chunks is None else aggregate_chunks(text, chunks, settings)
 
 
 def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:

@@ -28,19 +28,30 @@ class TextUnitsSettings(Section):
     size: int = Field(
         1200,
         ge=16,
-        description="Maximum tokens in a text unit. Documents are cut at sentence ends; only typed "
-        "chunks repeat the header of a table.",
+        description="Maximum tokens in a text unit. Documents are cut at sentence ends, and the header of a table is "
+        "not repeated; see markdown_blocks.",
     )
     overlap: int = Field(100, ge=0, description="Maximum tokens repeated from the end of the previous text unit.")
     min_fill: float = Field(
         0.6, gt=0, le=1, description="A text unit ends at a sentence end between this share of size and size itself."
     )
     encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens; o200k_base is bundled.")
+    markdown_blocks: bool = Field(
+        False,
+        description="Whether documents are read as Markdown and cut like chunk files: tables between rows with their "
+        "header repeated, lists between items, code between blocks, titles with what follows them. Text units then "
+        "have the sizes of chunk files, and do not overlap.",
+    )
     aggregation_target: int = Field(
         1200, ge=16, description="Chunk files: tokens to which chunks are combined, in order, along chunk boundaries."
     )
     aggregation_max: int = Field(1500, ge=16, description="Chunk files: maximum tokens of combined chunks.")
     aggregation_max_pages: int = Field(3, ge=1, description="Chunk files: maximum pages that combined chunks span.")
+
+    def result_options(self) -> dict[str, Any]:
+        """Return the options that change a result; a root without `markdown_blocks` keeps the version before it."""
+        options = super().result_options()
+        return options if self.markdown_blocks else {k: v for k, v in options.items() if k != "markdown_blocks"}
 
     @model_validator(mode="after")
     def _target_fits(self) -> TextUnitsSettings:

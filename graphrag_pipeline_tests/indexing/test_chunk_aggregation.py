@@ -202,6 +202,35 @@ def test_a_list_in_html_is_cut_between_items(end, gap):
     assert all(unit.startswith("<li>Duty") for unit in units[1:]) and units[0].startswith(f"<ul>{gap}<li>Duty 0")
 
 
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("<div>", "</div>"), ('<div class="a">\n', "\n</div>")])
+def test_an_html_list_of_terms_is_cut_between_terms_with_their_descriptions(start, end):
+    def group(n):
+        inner = "<dl><dt>scale<dd>ten</dl>"
+        return f"{start}<dt>Gauge {n}</dt><dt>Dial {n}</dt><dd>Shows.{inner}</dd><dd>Of brass.</dd>{end}"
+
+    text = "<dl>\n" + "\n".join(map(group, range(20))) + "\n</dl>"
+    units = units_of(("list", 1, text), within=WIDE)
+    assert len(units) > 2 and "\n".join(units) == text
+    assert all(unit.startswith(f"{start}<dt>Gauge") for unit in units[1:]) and units[0].startswith(f"<dl>\n{start}<dt>")
+
+
+def test_a_term_with_many_descriptions_is_cut_between_them():
+    text = (
+        "<dl><dt>Gauge"
+        + "".join(f"<dd>Gauge {n} hangs at the door of the {n}. hall.</dd>" for n in range(20))
+        + "</dl>"
+    )
+    units = units_of(("list", 1, text), within=WIDE)
+    assert len(units) > 2 and "".join(units) == text and all(unit.startswith("<dd>Gauge") for unit in units[1:])
+
+
+def test_a_first_row_with_a_cell_of_data_is_no_header():
+    rows = [f"<tr><th>Ship {n}</th><td>Brantwick {n}</td></tr>" for n in range(30)]
+    text = "\n".join(["<table>", *rows, "</table>"])
+    units = units_of(("table", 1, text), within=WIDE)
+    assert len(units) > 2 and "\n".join(units) == text
+
+
 def test_tags_that_a_text_writes_of_make_it_no_html():
     items = [f"- Rule {n}: close each <li> of a <ul> with care, always." for n in range(12)]
     units = units_of(("list", 1, "\n".join(items)), within=WIDE)
