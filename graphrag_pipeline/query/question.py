@@ -106,8 +106,8 @@ def content_words(text: str) -> frozenset[str]:
 
 def topic_words(question: str) -> frozenset[str]:
     """Return the content words that a question is about; its asking words ("describe", "wer") if it has no others."""
-    words = content_words(question)
-    return words - _ASKING_STEMS or words
+    words = words_of(question) - _FUNCTION_WORDS
+    return frozenset(map(stem, words - _FOREIGN_WORDS)) - _ASKING_STEMS or frozenset(map(stem, words))
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -146,7 +146,8 @@ def is_past_form(word: str) -> bool:
     return word in _LIKE_THEIR_BASES or (len(word) > 4 and word.endswith("ed") and not word.endswith("eed"))
 
 
-_ASKING_STEMS = frozenset(stem(word) for word in _ASKING_TEXT.split()) | {stem(word) for word in _FOREIGN_WORDS}
+_ASKING_STEMS = frozenset(map(stem, _ASKING_TEXT.split()))
+_FOREIGN_STEMS = frozenset(map(stem, _FOREIGN_WORDS))
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
 
 
@@ -170,7 +171,7 @@ def is_function_word(word: str) -> bool:
 
 def is_asking_word(word: str) -> bool:
     """Return whether a folded word only asks, such as "describe" or "wer"."""
-    return stem(word) in _ASKING_STEMS
+    return stem(word) in _ASKING_STEMS | _FOREIGN_STEMS
 
 
 def is_latin(question: str) -> bool:

@@ -18,7 +18,7 @@ are taken (`text/extractive.py`) and put in reading order. Keep out: the text ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -43,6 +43,7 @@ from graphrag_pipeline.text.sentence_forms import (
     count_words,
     has_open_quote,
     has_pronoun,
+    is_sentence,
     leans_on_context,
     weigh_form,
 )
@@ -70,10 +71,16 @@ SAYS_ALL_AND_ANSWERS = 0.65
 RELATIVE_FLOOR = 0.65
 """A passage worth less than this share of the best one is left out."""
 NAMES_NO_ANSWER = 0.8
+NO_NUMBER = 0.6
+"""The same for a number, which a text with the answer can hardly leave out."""
 DESCRIBES = 0.9
 """Least relevance of a sentence of the description if a question is about names alone."""
 ONLY_NAMES = 0.75
 MAX_GRAPH_STATEMENTS = 2
+IN_OTHER_WORDS, CARRIED = 0.85, 0.7
+"""Weights of a word of the question that a text says by another one, and of one that stands before it, to its own."""
+N_BEFORE = 6
+"""Sentences before a passage that may name what it goes on about: "Owner Jakob Mendel said ..."."""
 MAX_PASSAGE_WORDS = 90
 """A run of more words is divided into several quotations."""
 
@@ -91,11 +98,16 @@ def quote_passages(
     A passage is a sentence and, if it is short, those behind it, so that "Marley was dead." keeps its context.
     """
     runs_of = (run for unit in units for run in runs_without_question(unit, analysis.question))
-    passages = [passage for run in runs_of for passage in passages_of(run)]
     known = {text for text, _ in quoted}
-    passages = [passage for passage in passages if not any(sentence.folded in known for sentence in passage)]
-    picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor)
-    trimmed = [_trim(analysis, passages[i]) for i in picked]
+    passages, carried, behind = [], [], []
+    for run in runs_of:
+        for i, (passage, before) in enumerate(zip(passages_of(run), _words_before(analysis, run), strict=True)):
+            if not any(sentence.folded in known for sentence in passage):
+                passages.append(passage)
+                carried.append(before)
+                behind.append(run[i + len(passage) :][:1])
+    picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor, carried)
+    trimmed = [_trim(analysis, _go_on(analysis, passages[i], behind[i])) for i in picked]
     runs = _runs(trimmed)
     while len(runs) > n:  # a long run was divided: drop the parts that answer least
         trimmed.pop()
@@ -103,9 +115,38 @@ def quote_passages(
     return [_quote(run) for run in runs]
 
 
+def _go_on(analysis: QuestionAnalysis, passage: Sequence[Sentence], behind: Sequence[Sentence]) -> list[Sentence]:
+    """Return a passage with the next sentence of its paragraph if only that names an answer, and if it fits.
+
+    "The captain of a ferry was sentenced to six years on Thursday. Rashid Omari had let too many people board."
+    """
+    whole = [*passage, *behind]
+    if analysis.answer is None or not behind or analysis.is_answered_by(text_of(passage)):
+        return list(passage)
+    gap = behind[0].unit.text[passage[-1].end : behind[0].start]
+    fits = gap.count("\n") < 2 and sum(count_words(sentence.folded) for sentence in whole) <= MAX_PASSAGE_WORDS
+    return whole if fits and analysis.is_answered_by(behind[0].folded) else list(passage)
+
+
+def _words_before(analysis: QuestionAnalysis, run: Sequence[Sentence]) -> Iterator[frozenset[str]]:
+    """Yield the words of the question before each sentence: in at most `N_BEFORE` sentences, the heading, the title."""
+    words = [analysis.words & analysis.words_in(sentence.text) for sentence in run]
+    title = analysis.words & analysis.words_in(run[0].unit.document_title) if run else frozenset()
+    heading: frozenset[str] = frozenset()
+    for i, sentence in enumerate(run):
+        yield title.union(heading, *words[max(i - N_BEFORE, 0) : i])
+        if not is_sentence(sentence.folded):
+            heading = words[i]
+
+
 def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:
     """Return passages in reading order; neighbours become one quotation."""
     return [_quote(run) for run in _runs(passages)]
+
+
+def quote_whole(sentences: Sequence[Sentence]) -> Quote:
+    """Return neighbouring sentences that make one statement, undivided."""
+    return _quote(list(sentences))
 
 
 def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sentence]:
@@ -175,20 +216,34 @@ def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set
     return is_verbatim and passage[0].unit.id in in_context
 
 
-def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str], n: int, floor: Floor) -> list[int]:
+def _pick_texts(
+    index: IndexReader,
+    analysis: QuestionAnalysis,
+    texts: list[str],
+    n: int,
+    floor: Floor,
+    carried: Sequence[frozenset[str]] = (),
+) -> list[int]:
     """Return the n texts that answer best and repeat least; none below the floor.
 
+    A text with a word of the question besides names also answers for the words `carried` from before it.
     Vectors know little of scripts other than Latin, so a question in another script needs a word in common.
     """
     if n < 1 or not texts:
         return []
     vectors, words = index.embed_passages(texts), [analysis.words_in(text) for text in texts]
-    background = make_background(analysis.question, index.embed_passages, words, vectors)
+    own = [analysis.own_words_in(text) for text in texts]
+    background = make_background(
+        analysis.question, index.embed_passages, _count_once(own, words), vectors, analysis.words
+    )
     rest = analysis.words - analysis.name_words
+    further = [dict.fromkeys(near - literal, IN_OTHER_WORDS) for near, literal in zip(words, own, strict=True)]
+    for said, held, before in zip(further, words, carried, strict=False):
+        said.update(dict.fromkeys(before - held if _says_asked(analysis, held) else (), CARRIED))
     n_shared = np.array([len(analysis.words & held) for held in words])
     names_answer = np.array([analysis.is_answered_by(text) for text in texts])
     relevance = _lift(
-        score_relevance(background, words, vectors), n_shared == len(analysis.words), names_answer, analysis
+        score_relevance(background, own, vectors, further), n_shared == len(analysis.words), names_answer, analysis
     )
     if analysis.description:
         is_described = np.array([analysis.is_described_by(text) for text in texts])
@@ -196,11 +251,26 @@ def _pick_texts(index: IndexReader, analysis: QuestionAnalysis, texts: list[str]
         relevance *= np.sqrt([weigh_form(text) for text in texts])
     only_names = np.array([bool(rest) and not rest & held for held in words])
     worth = relevance * np.array([rate_form(text) for text in texts])
-    worth *= np.where(names_answer, 1.0, NAMES_NO_ANSWER) * np.where(only_names, ONLY_NAMES, 1.0)
+    worth *= np.where(names_answer, 1.0, NO_NUMBER if analysis.asks_number else NAMES_NO_ANSWER) * np.where(
+        only_names, ONLY_NAMES, 1.0
+    )
     n_needed = max(floor.words * len(analysis.words), 0 if is_latin(analysis.question) else 1)
-    worth[(relevance < floor.relevance) | (n_shared < n_needed)] = 0.0
+    n_own = np.array([len(analysis.words & literal) for literal in own])
+    worth[(relevance < floor.relevance) | (n_own < n_needed)] = 0.0
     near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
     return [near[i] for i in pick_diverse([texts[i] for i in near], vectors[near], worth[near], n)]
+
+
+def _says_asked(analysis: QuestionAnalysis, held: frozenset[str]) -> bool:
+    """Return whether a text has a word of what is asked: one besides names, or of an amount a name."""
+    rest = analysis.words - analysis.name_words
+    return bool((rest or (analysis.words if analysis.asks_number else rest)) & held)
+
+
+def _count_once(own: Sequence[frozenset[str]], words: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """Return the words by which texts are counted: in other words only those that no text has itself."""
+    literal = frozenset().union(*own)
+    return [held | (near - literal) for held, near in zip(own, words, strict=True)]
 
 
 def _lift(

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import content_words, is_english, stem
-from graphrag_pipeline.query.understanding.roles import Role, find_role
+from graphrag_pipeline.query.understanding.roles import GROUPS, Role, find_role
 
 _IS = (
     r"\W*(?:who(?:\s+(?:(?P<now>is|are)|was|were)|['\u2019]s)|"
@@ -28,6 +28,7 @@ _FORMS = tuple(
         r"\W*to\s+whom\s+(?:is|was)\s+(?P<owner>.+?)\s+(?P<role>married|engaged|apprenticed)",
     )
 )
+_GROUP_STEMS = frozenset(map(stem, GROUPS))
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
 
 
@@ -51,8 +52,11 @@ class AskedRole:
 
     @property
     def known(self) -> Role | None:
-        """The role with its direction, if a person has it to a person; "the harbour master" is an office."""
-        role = find_role(stem(self.head)) if self.owner else None
+        """The role with its direction, if a person has it to a person.
+
+        "The harbour master" and "the clerk of the partnership" are offices.
+        """
+        role = find_role(stem(self.head)) if self.owner - _GROUP_STEMS else None
         return role if role and role.inverses else None
 
 

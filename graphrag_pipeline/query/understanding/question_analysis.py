@@ -12,16 +12,20 @@ Question words are English and Chinese, and the basic ones of German, French, Sp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, is_latin, topic_words
+from graphrag_pipeline.query.question import content_words, is_english, is_latin, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.text.extractive import sentences_of
+from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
+from graphrag_pipeline.query.word_families import family_of, said_by
+from graphrag_pipeline.text.extractive import sentences_of, words_of
 
 MAX_ACRONYM = 4
+_NONE: frozenset[str] = frozenset()
+_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]*")
 
 _COLUMNS = ["title", "type", "names", "description"]
 _TYPES_OF = {"person": ("PERSON", "ORGANIZATION"), "place": ("GEO", "ORGANIZATION")}
@@ -43,6 +47,31 @@ _NUMBER = re.compile(
     r"|april|june|july|august|september|october|november|december)\b|[一二三四五六七八九十百千万两]",
     re.IGNORECASE,
 )
+_MEASURE = re.compile(r"\W*how\s+(often|old|long|far|tall|high|wide|deep|heavy|big|large)\b", re.IGNORECASE)
+_HOW_OFTEN = re.compile(r"\W*how\s+often\b", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"\W*how\s+many\s+(?:[a-z]+\s+(?:of\s+)?)??([a-z]+)\b(?=\s+(?:\w+(?:ed|n)|do|did|does|will|would|are|is|were|was"
+    r"|has|have|had|can|could|must|may)\b)",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"\b(?:every|each|daily|weekly|monthly|hourly|yearly|annually|once|twice|times|per)\b", re.IGNORECASE
+)
+_USED_TO = re.compile(r"\bused? to (\w+)", re.IGNORECASE)
+_WHY = re.compile(r"\W*(?:why\b|what\s+(?:is|was|were|are)\s+the\s+(?:\w+\s+)?reasons?\b)", re.IGNORECASE)
+_CAUSE = re.compile(
+    r"\b(?:because|since|due|owing|thanks|reasons?|causes?|caused|therefore|so that|after|blam\w+|led to|result\w*"
+    r"|in order to|for fear|in protest)\b",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(r"\W*when\b", re.IGNORECASE)
+_TIME = re.compile(
+    rf"{_NUMBER.pattern}|\b(?:when|after|before|until|once|soon|during|since|spring|summer|autumn|winter|christmas|easter"
+    r"|(?:sun|mon|tues|wednes|thurs|fri|satur|yester)day|today|tomorrow|night|morning|evening|noon|midnight)\b",
+    re.IGNORECASE,
+)
+_ACTS = frozenset("own found find made make gave give played play named name showed shown show".split())  # noqa: SIM905
+"""Verbs that ask in "Find ..." and "Name ...", and say what was done in "Who found ...?"."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +84,8 @@ class QuestionAnalysis:
         forms: (pattern of the written forms of a named entity, the words of the question that name it).
         answer: pattern of the names or numbers that an answer contains; None if unknown.
         description: sentences of the descriptions of the named entities, if the question has only names; else ().
+        said_by: family of a word by which a text may say words of the question besides names -> those words.
+        asks_number: whether the answer is a number or a date.
     """
 
     question: str
@@ -63,11 +94,20 @@ class QuestionAnalysis:
     forms: tuple[tuple[re.Pattern[str], frozenset[str]], ...]
     answer: re.Pattern[str] | None
     description: tuple[str, ...]
+    said_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    asks_number: bool = False
 
     def words_in(self, text: str) -> frozenset[str]:
+        """Return the stems of a text's content words, and the words of the question that it says in other words.
+
+        Those are words for the entities that it names, and words of a near meaning (`word_families.py`).
+        """
+        near = [self.said_by.get(family_of(word), _NONE) for word in words_of(text)] if self.said_by else ()
+        return self.own_words_in(text).union(*near)
+
+    def own_words_in(self, text: str) -> frozenset[str]:
         """Return the stems of a text's content words, and the words of the question for the entities that it names."""
-        stood_for = [words for pattern, words in self.forms if pattern.search(text)]
-        return content_words(text).union(*stood_for)
+        return content_words(text).union(*(words for pattern, words in self.forms if pattern.search(text)))
 
     def is_answered_by(self, text: str) -> bool:
         """Return whether a text contains what an answer would name; True if the kind of answer is unknown."""
@@ -80,16 +120,66 @@ class QuestionAnalysis:
 
 def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
     """Return the analysis of a question; candidates for its answer are the entities in the text units."""
-    words = topic_words(question)
+    words = _read_words(question, units)
     named = index.names.find(question)
     entities = _read_names(index, named)
     forms = _read_forms(words, entities)
     name_words = frozenset().union(*(stood_for for _, stood_for in forms))
-    asks_about_names = not words - name_words
-    kind = "" if asks_about_names else kind_of(question)
-    answer = _NUMBER if kind == "number" else _pattern_of_others(index, kind, named, units)
+    kind = kind_of(question)
+    asks_about_names = kind != "number" and not words - name_words
+    kind = "" if asks_about_names else kind
+    answer = _CAUSE if _WHY.match(question) else None
+    answer = answer or (
+        _number_pattern(question) if kind == "number" else _pattern_of_others(index, kind, named, units)
+    )
     description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
-    return QuestionAnalysis(question, words, name_words, tuple(forms), answer, tuple(description))
+    near = _read_said_by(question, words - name_words)
+    asks_number = kind == "number" and is_english(question)
+    return QuestionAnalysis(question, words, name_words, tuple(forms), answer, tuple(description), near, asks_number)
+
+
+def _read_words(question: str, units: Sequence[TextUnitRecord]) -> frozenset[str]:
+    """Return the content words of a question, with a verb that elsewhere only asks ("found"), without a measure.
+
+    No answer repeats "often", and "old" and "long" count only if a text unit has them.
+    """
+    words = topic_words(question)
+    if measure := _MEASURE.match(question):
+        said = measure[1].lower()
+        is_said = said != "often" and any(re.search(rf"\b{said}\b", unit.text, re.IGNORECASE) for unit in units)
+        words = words if is_said else (words - {stem(said)} or words)
+    if once := _USED_TO.search(question):
+        words = words - {stem("used")} | {stem(once[1].lower())}
+    asked = read_asked_verb(question)
+    return words | {asked.stem} if asked and asked.word in _ACTS else words
+
+
+def _number_pattern(question: str) -> re.Pattern[str]:
+    """Return the pattern of a number; of what "how many" counts, a rate for "how often", any time for "when"."""
+    if not is_english(question):
+        return _NUMBER
+    if _HOW_OFTEN.match(question):
+        return _RATE
+    if _WHEN.match(question):
+        return _TIME
+    counted = _HOW_MANY.match(question)
+    if counted is None:
+        return _NUMBER
+    named = rf"(?:[\s-]+[\w'\u2019-]+){{0,2}}?[\s-]+{re.escape(stem(counted[1].lower()))}"
+    return re.compile(rf"(?:{_NUMBER.pattern})[\w,]*(?:\.\d+)?(?:{named}|(?=\s*(?:[.,;:!?)]|\Z)))", re.IGNORECASE)
+
+
+def _read_said_by(question: str, words: frozenset[str]) -> dict[str, frozenset[str]]:
+    """Return family -> the words of an English question that a word of the family says, of words without a capital."""
+    said: dict[str, frozenset[str]] = {}
+    if not is_english(question):
+        return said
+    capitals = {found.lower() for found in _CAPITAL.findall(question)}
+    for word in sorted(words_of(question) - capitals):
+        if (base := stem(word)) in words:
+            for family in said_by(word):
+                said[family] = said.get(family, _NONE) | {base}
+    return said
 
 
 def read_name_words(index: IndexReader, question: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ lack abstract words, so their relevance does not separate these questions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,18 +53,25 @@ class Background:
     word_weights: dict[str, float]
 
 
-def make_background(question: str, embed: Embed, words: Sequence[frozenset[str]], vectors: np.ndarray) -> Background:
+def make_background(
+    question: str,
+    embed: Embed,
+    words: Sequence[frozenset[str]],
+    vectors: np.ndarray,
+    asked: frozenset[str] | None = None,
+) -> Background:
     """Return the background of a question from texts that represent the corpus.
 
     Args:
         embed: returns vectors of texts, float (n, d).
         words: content words of each text.
         vectors: float (n, d), one per text.
+        asked: stems of the words of the question that count; None for those of its topic.
     """
     mean = vectors.sum(axis=0)
     length = float(np.linalg.norm(mean))
     n_texts = len(words)
-    n_holding = {word: sum(word in held for held in words) for word in sorted(topic_words(question))}
+    n_holding = {word: sum(word in held for held in words) for word in sorted(asked or topic_words(question))}
     weights = {word: _idf(n, n_texts) for word, n in n_holding.items()}
     vector = _weigh_words(question, weights, embed)
     return Background(vector, mean / length if length else mean, n_texts / (n_texts + SHRINKAGE), weights)
@@ -79,14 +86,31 @@ def _weigh_words(question: str, weights: dict[str, float], embed: Embed) -> np.n
     return vectors[0] + weighed / length if length > 1e-9 else vectors[0]
 
 
-def score_relevance(background: Background, words: Sequence[frozenset[str]], vectors: np.ndarray) -> np.ndarray:
-    """Return the relevance of each text, 0-1, float (n,), rounded so that equal texts tie on any machine."""
+def score_relevance(
+    background: Background,
+    words: Sequence[frozenset[str]],
+    vectors: np.ndarray,
+    further: Sequence[Mapping[str, float]] = (),
+) -> np.ndarray:
+    """Return the relevance of each text, 0-1, float (n,), rounded so that equal texts tie on any machine.
+
+    Args:
+        words: content words of each text.
+        vectors: of the texts, float (n, d).
+        further: word -> 0-1 of its weight, of words that each text says without having them. () for none.
+    """
     if not len(words):
         return np.zeros(0)
     rows, target = _centre(vectors, background), _centre(background.vector[None, :], background)[0]
     near = np.clip(rows @ target, 0.0, 1.0)
-    total = sum(background.word_weights.values())
-    held = [sum(weight for word, weight in background.word_weights.items() if word in text) for text in words]
+    weights = background.word_weights
+    total = sum(weights.values())
+    held = [sum(weight for word, weight in weights.items() if word in text) for text in words]
+    if further:
+        held = [
+            own + sum(weights.get(word, 0.0) * part for word, part in more.items() if word not in text)
+            for own, text, more in zip(held, words, further, strict=True)
+        ]
     share = np.array(held) / total if total else near
     trust = 0.5 * total / (total + 1)
     return np.round((1 - trust) * near + trust * share, 6)

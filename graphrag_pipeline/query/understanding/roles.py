@@ -55,6 +55,16 @@ _GENERAL = {"child": "son daughter boy girl", "parent": "father mother", "spouse
     "master": "employer boss",
 }
 """A role : roles that are kinds of it, or other words for it."""
+GROUPS = frozenset(
+    """agency airline airport army association authority bank board body brewery brigade business chain charity church
+    city club college commission committee company consortium council country court department developer district
+    enterprise factory federation firm force foundation fund government group hospital institute institution island
+    league library maker manufacturer mill mine ministry museum network office operator orchestra organisation
+    organization owner panel partnership party plant port producer project province publisher railway region retailer
+    school ship shipyard side society start-up startup state station store team theatre town trust union university
+    village yard""".split()  # noqa: SIM905
+)
+"""Nouns for a body or a place that a text has named before: "the company's lawyer"."""
 _GENDERS = {word: gender for gender, words in (("male", _MALE), ("female", _FEMALE)) for word in words.split()}
 
 

@@ -82,3 +82,33 @@ def test_a_quotation_is_a_few_sentences(carol, question):
 
 def test_a_quotation_inside_a_passage_is_not_broken(carol):
     assert not [text for text, _ in quote(carol, "How did Jacob Marley die?") if text.startswith("Marley's Ghost!'")]
+
+
+CARRIED = {
+    "bakery.txt": "A fire destroyed the Mendel bakery in the old town of Quedlau early on Sunday. Nobody was hurt. "
+    "Seventy firefighters fought the flames until noon. Owner Jakob Roth said that the recipes were safe in a bank.",
+    "ferry.txt": "The captain of a ferry that sank in March was sentenced to six years in prison on Thursday. Rashid "
+    "Omari had let too many people board, the High Court found. Survivors wept in the courtroom.",
+    "mill.txt": "The paper mill at Arn was closed in May. The old mill was known for its smoke. Its last batch weighed "
+    "forty tonnes. The water board wants the land.",
+}
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("carried"), CARRIED)
+    build_tables(root)
+    build_tables(root, (CANDIDATE.name, SNAPSHOT.name))
+    return GraphIndex.open(root.path)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("Who owns the Mendel bakery?", "Owner Jakob Roth said"),  # the bakery is three sentences before
+        ("Who was sentenced to six years in prison?", "Rashid Omari had let"),  # the next sentence names him
+        ("How many tonnes did the last batch of the mill weigh?", "forty tonnes"),
+    ],
+)
+def test_a_passage_goes_on_about_what_stands_before_it(carried, question, says):
+    assert any(says in text for text, _ in quote(carried, question))

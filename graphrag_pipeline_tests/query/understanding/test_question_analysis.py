@@ -41,7 +41,10 @@ def test_other_forms_of_a_named_entity_count_as_the_words_of_the_question(office
         ("Who is Ebenezer Scrooge's clerk?", "There was Bob Cratchit.", "There was Scrooge, who had a clerk."),
         ("Where did Scrooge have his office?", "It was in London.", "It was in a street."),
         ("How many letters did the clerk copy?", "He copied twenty.", "He copied some."),
-        ("When did the clerk stop?", "At seven he did.", "At night he did."),
+        ("When did the clerk stop?", "At seven he did.", "In haste he did."),
+        ("How often did the parson come?", "He came twice a week.", "He came with nine men."),
+        ("How many letters did the clerk copy?", "Twenty long letters.", "Letters for two men who came."),
+        ("Why did the clerk stop?", "He was cold because of the cell.", "He was cold."),
     ],
 )
 def test_an_answer_names_a_person_a_place_or_a_number_that_the_question_does_not(office, question, answers, does_not):
@@ -69,3 +72,16 @@ def test_a_question_about_a_name_alone_asks_for_the_description(office):
     assert not ask(office, "Who met Ebenezer Scrooge?").is_described_by(
         "They say that Ebenezer Scrooge kept an office."
     )
+
+
+def test_a_measure_and_used_to_are_no_words_of_the_answer(office):
+    assert ask(office, "How often did the parson come?").words == {"parson", "com"}
+    assert ask(office, "Who used to own the office?").words == {"own", "offic"}
+    assert "find" in ask(office, "Who found the goose?").words
+    assert "los" in ask(office, "Who lost the goose?").words
+
+
+def test_a_text_says_the_words_of_a_question_in_other_words(office):
+    analysis = ask(office, "Who owns the office?")
+    assert "own" in analysis.words_in("The owner was ill.")
+    assert "own" not in analysis.own_words_in("The owner was ill.")
