@@ -20,8 +20,10 @@ from graphrag_pipeline.query.understanding.roles import find_role
 
 SAYS_WHO, RELATES, SAYS_SOMETHING, ASKS = 3.0, 2.5, 2.0, 1.5
 
-_ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )", r"[,.!?]")
+_ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )(?:(?:little|young|old|good|poor) )?", r"[,.!?]")
 _YOUR_KIN = re.compile(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
+_CALLS_KIN = re.compile(r"\b(?:[Dd]ear|[Mm]y) (?P<noun>[a-z]+)(?=[,.!?])")
+_SMALL_WORD = re.compile(r"\b[a-z]+\b")
 _IT_IS = (
     r"\b(?:[Ii]t|[Tt]his|[Tt]hat|[Hh]e|[Ss]he)(?:['\u2019]s| is| was) (?:(?:old|young|little|poor|dear|my|our) ){0,2}"
 )
@@ -29,6 +31,12 @@ _WHO_IS = re.compile(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S
 _WHAT_IS = re.compile(
     r"\W*what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:the\s+|an?\s+)?(?P<name>[\w-]+(?:\s+[\w-]+){0,3})\s*[?.!]*\s*\Z",
     re.IGNORECASE,
+)
+_SHORT_FORM = re.compile(
+    r"\W*(?:(?i:what)\s+(?:(?i:does|do|did)\s+(?:the\s+)?(?:abbreviation\s+|acronym\s+|letters\s+|initials\s+)?"
+    r"(?P<stands>[\w/-]+)\s+(?:stand\s+for|mean)"
+    r"|is\s+(?:the\s+)?(?P<is>[\w/-]+)\s+(?:short|an?\s+abbreviation|an?\s+acronym)\s+(?:for|of)"
+    r"|is\s+the\s+(?:full|long)\s+(?:name|form)\s+of\s+(?:the\s+)?(?P<of>[\w/-]+)))\s*[?.!]*\s*\Z"
 )
 _OPENS = re.compile(r"(?:\A|[,;:.\u2014]\s)\W*(?:(?:the|an?)\s+)?\Z", re.IGNORECASE)
 _IS_THING = re.compile(
@@ -88,6 +96,13 @@ def read_what_is(question: str) -> str:
     """Return the thing in "What is THING?", at most four words, "" for another question."""
     found = _WHAT_IS.match(question)
     return found["name"] if found else ""
+
+
+def read_short_form(question: str) -> str:
+    """Return the abbreviation in "What does MART stand for?", "" for another question."""
+    found = _SHORT_FORM.match(question)
+    short = next(filter(None, found.groups())) if found else ""
+    return short if sum(letter.isupper() for letter in short) >= 2 else ""
 
 
 def rate_thing(text: str, name: re.Pattern[str]) -> float:
@@ -175,8 +190,16 @@ def is_addressed(text: str, name: re.Pattern[str]) -> bool:
 
 
 def relates_addressee(text: str) -> bool:
-    """Return whether a speech says whose relative or servant its listener is: "Your uncle Scrooge"."""
-    return any(_is_role(found["noun"]) for found in _YOUR_KIN.finditer(text))
+    """Return whether a speech says whose relative or servant one of its persons is: "Your uncle Scrooge"."""
+    return any(_is_role(found["noun"]) for found in _YOUR_KIN.finditer(text)) or any(
+        names_relation(found["noun"]) for found in _CALLS_KIN.finditer(text)
+    )
+
+
+def names_relation(text: str) -> bool:
+    """Return whether a text has a role that one person has to another, or its verb: "nephew", "apprenticed"."""
+    roles = (find_role(word) for word in map(stem, _SMALL_WORD.findall(text)))
+    return any(role and role.inverses for role in roles)
 
 
 def _is_role(noun: str) -> bool:

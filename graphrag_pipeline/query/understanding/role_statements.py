@@ -1,6 +1,7 @@
 """Statements of who has a role and whose it is, as English sentences make them.
 
 Behind the role: "his assistant, a Welshman called Rhys Morgan", "his uncle Scrooge", "the chair of the board is Ida".
+In brackets: "Graham Penhale (Clerk)".
 Before it: "Ned Garrick, landlord of the Blue Boar,", "Tom became the mate of the Petrel", "elected Ida as treasurer".
 By a verb: "Karl married Ida", "Karl was followed by Ida", "Ida taught him".
 
@@ -67,6 +68,10 @@ _BEFORE = re.compile(
     rf"(?:{_POSSESSIVE}|(?P<article>[Tt]he|[Aa]n?) )?{_ROLE}(?:{_OF})?"
     r"(?P<end>\s*(?:[.;:!?)(]|,|$)| (?:until|from|since|who|when|in|for|while|but)\b"
     r"| and\b(?! (?:his|[A-Z])))"
+)
+_BRACKETED = re.compile(
+    rf"(?P<holder>{NAME}) \((?:(?P<article>[Tt]he) )?(?P<modifiers>{_ADJECTIVE}{{0,3}}){_NOUN}"
+    rf"(?: of (?P<of>[^(),;]{{2,60}}))?[),;]"
 )
 _OWNED = re.compile(
     rf"(?:(?P<owner>{NAME}|[a-z]+)['\u2019]s? (?:[\w-]+ ){{0,3}})?{_NOUN}(?: (?:of|to) (?:the )?(?P<of>{NAME}))?"
@@ -150,10 +155,18 @@ class RoleReader:
         text = self._texts[i]
         for found in re.finditer(rf"\b{re.escape(role)}\b(?!['\u2019-])", text, re.IGNORECASE):
             marked = f"{text[: found.start()]}{_NOUN}{text[found.end() :]}"
-            yield from list(self._read_before(i, marked)) or self._read_behind(i, marked)
+            yield from (
+                list(self._read_bracketed(marked)) or list(self._read_before(i, marked)) or self._read_behind(i, marked)
+            )
         if role in _VERBS:
             for found in re.finditer(rf"\b{_VERBS[role]}\b", text):
                 yield from self._read_verb(i, role, f"{text[: found.start()]}{_VERB}{text[found.end() :]}")
+
+    def _read_bracketed(self, text: str) -> Iterator[RoleStatement]:
+        """Yield the office in brackets behind a name, as in lists of those present: "Graham Penhale (Clerk)"."""
+        for found in _BRACKETED.finditer(text):
+            modifiers = frozenset(found["modifiers"].lower().split())
+            yield RoleStatement(found["holder"], self._in_full(found["of"] or ""), "", modifiers, False, True)
 
     def _read_behind(self, i: int, text: str) -> Iterator[RoleStatement]:
         if found := _BEHIND.search(text):

@@ -30,6 +30,11 @@ _HELPERS_BEFORE = re.compile(
     r"(?:\s+(?:has|have|had|will|would|can|could|may|might|must|shall|should|did|does|do|is|are|was|were|be|been|being"
     r"|not|never|also|later|then|first|now|soon|again|still|once|already|\w+ly))+\s*\Z"
 )
+_PRONOUN = r"\b(?:he|she|it|they|who|which|that)"
+_PRONOUN_SUBJECT = re.compile(rf"{_PRONOUN}\W*\Z", re.IGNORECASE)
+_KNOWN_SUBJECT = re.compile(
+    rf"(?:{_PRONOUN}|\b(?:the|this|that|his|her|its|their)\s+(?:[\w-]+\s+){{0,2}}[\w-]+)\W*\Z", re.IGNORECASE
+)
 _RELATIVE = re.compile(r",?\s*\bwho\s*\Z")
 _COORDINATED = re.compile(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
 _INSERTED = re.compile(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
@@ -94,6 +99,16 @@ def is_patient(text: str, verb: re.Match[str], start: int, end: int) -> bool:
         between = text[verb.end() : start]
         return not is_passive and bool(_OBJECT.match(between)) and not _LINKED_BEFORE.search(between)
     return is_passive and end <= verb.start() and _opens_clause(text, verb.start(), start, end)
+
+
+def goes_on_about(text: str, verb: re.Match[str], *, is_life: bool) -> bool:
+    """Return whether the subject of a verb may be what a sentence before names: "it", "the ship", not "two miners".
+
+    Args:
+        is_life: whether only a pronoun may, since a noun such as "the miners" names others.
+    """
+    before = _HELPERS_BEFORE.sub("", text[: verb.start()])
+    return bool((_PRONOUN_SUBJECT if is_life else _KNOWN_SUBJECT).search(before))
 
 
 def _opens_clause(text: str, position: int, start: int, end: int) -> bool:

@@ -23,6 +23,8 @@ UNTYPED = 0.7
 """Factor of a name without a type."""
 
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
+_OPENING = re.compile(r"(?:\A|\n)[^\w\n]*(\w)")
+"""The first word of a sentence and of a line, which has a capital though it is no name: "Held in the Corn Exchange"."""
 _NAME = re.compile(
     r"(?:(?:Mrs?|Miss|Dr|Sir|Lady|Lord)\.? )?[A-Z\u00c0-\u00de][\w-]*[a-z]\w*(?:\.(?= [A-Z]))?"
     r"(?:\s+(?:(?:de|von|van|of|bin|al|la|le|du)\s+)?[A-Z\u00c0-\u00de][\w-]*\.?(?=\W))*"
@@ -95,9 +97,9 @@ class CandidateNames:
         if self._asked.kind in _NUMBERS:
             yield from self._numbers(text)
             return
-        opening = _WORD.search(text)
+        openings = {found.start(1) for found in _OPENING.finditer(text)}
         for found in _NAME.finditer(text):
-            yield from self._read(text, found, bool(opening and opening.start() == found.start()))
+            yield from self._read(text, found, found.start() in openings)
 
     def _numbers(self, text: str) -> Iterator[Mention]:
         for found in _NUMBERS[self._asked.kind].finditer(text):

@@ -13,7 +13,8 @@ Of a question for a role ("Scrooge's clerk"), sentences that state it come first
 nothing is named. Without them, only sentences count that say whose role it is. Of a question for a place, sentences
 that state it come first (`stated_places.py`). Of a question with a verb ("Who designed ...?", "Where was ... found?"),
 only names count that are its subject or object, or belong to it (`understanding/verb_statements.py`). "Who is NAME?"
-asks for no name, but for the sentence that says who it is (`who_is.py`). What the question starts from is never a
+asks for no name, but for the sentence that says who it is (`who_is.py`), and "What does CT stand for?" for a long form
+(`long_forms.py`). What the question starts from is never a
 candidate. Keep out: the layout of answers.
 """
 
@@ -29,6 +30,7 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.naming.candidate_names import CandidateNames, Mention
+from graphrag_pipeline.query.answers.naming.long_forms import find_long_form
 from graphrag_pipeline.query.answers.naming.stated_places import find_stated_place
 from graphrag_pipeline.query.answers.naming.stated_roles import find_stated_role
 from graphrag_pipeline.query.answers.naming.who_is import find_definition
@@ -38,10 +40,16 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
-from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
-from graphrag_pipeline.query.understanding.definitions import read_what_is, read_who_is
+from graphrag_pipeline.query.understanding.definitions import read_short_form, read_what_is, read_who_is
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
-from graphrag_pipeline.query.understanding.verb_statements import belongs_to, find_verbs, is_patient, is_subject
+from graphrag_pipeline.query.understanding.verb_statements import (
+    belongs_to,
+    find_verbs,
+    goes_on_about,
+    is_patient,
+    is_subject,
+)
+from graphrag_pipeline.query.word_families import means_same
 
 LEAST_SHARE = 0.6
 """Least share of the question's words, weighed by rarity, in a sentence and its neighbours."""
@@ -53,8 +61,12 @@ MAX_UNITS, MAX_UNITS_SEARCHED = 20, 200
 HALF_DISTANCE = 8
 """Words between a name and a word of the question at which the nearness is 1/2."""
 
+_OF_A_LIFE = frozenset(map(stem, "die perish born marry wed retire resign drown".split()))  # noqa: SIM905
+"""Verbs of which "the miners" goes on about no person that the sentence before names."""
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
-_ROLE_BEFORE = re.compile(r"\W{0,3}(?:(?:was|is|named|called|old|little|young|poor|dear|the)\W+){0,2}\Z", re.IGNORECASE)
+_ROLE_BEFORE = re.compile(
+    r"[^\w()]{0,3}(?:(?:was|is|named|called|old|little|young|poor|dear|the)\W+){0,2}\Z", re.IGNORECASE
+)
 _ROLE_BEHIND = re.compile(
     r",?\s*(?:(?:who\s+)?(?:was|is|were|are)\s+)?(?:(?:his|her|their|my|your|its|the|a|an|old|young|\w+['\u2019]s?)\s+)"
     r"{0,3}\Z",
@@ -101,7 +113,8 @@ def read_named_units(index: IndexReader, question: str, *, has_context: bool) ->
     Without text units if the question asks for no name.
     """
     asked = _read_asked(index, question, ())[1]
-    if asked is None and not (read_who_is(question) or read_what_is(question) or asks_in_chinese(question)):
+    is_defined = read_who_is(question) or read_what_is(question) or read_short_form(question)
+    if asked is None and not is_defined:
         return ()
     named = index.snapshot.take("entities", index.names.find(first_clause(question)), ["text_unit_ids"])
     ids = sorted({unit_id for entity in named for unit_id in entity["text_unit_ids"] or ()})
@@ -130,6 +143,9 @@ def _read_asked(
 
 def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> NamedAnswer | None:
     """Return the name or number that a question asks for; None if it asks for none, or if no candidate is clear."""
+    if short := read_short_form(question):
+        found = find_long_form(short, units)
+        return NamedAnswer(found[0], (found[1],)) if found else None
     analysis, asked = _read_asked(index, question, units)
     if asked is None:
         sentences = find_definition(question, analysis, units)
@@ -155,19 +171,24 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
             base *= _says_whose(analysis, asked, place)
         if base:
             for mention in names.find(place.sentence):
-                if not _fits_verb(asked, place.sentence.text, mention):
+                if not _fits_verb(asked, place, mention):
                     continue
                 score = base * mention.weight * _nearness(asked, place.sentence.text, mention)
                 scores[mention.key].append((score, number))
     return _choose(names, scores, near, asked)
 
 
-def _fits_verb(asked: AskedName, text: str, mention: Mention) -> bool:
+def _fits_verb(asked: AskedName, place: _Place, mention: Mention) -> bool:
     """Return whether a name is what is asked of the verb; True if the question has none, or asks for a number."""
     if asked.verb is None or asked.kind not in ("person", "place", "date"):
         return True
+    text, is_named = place.sentence.text, not asked.anchors or bool(asked.anchors & place.words)
     fits = belongs_to if asked.kind != "person" else is_patient if asked.verb.asks_patient else is_subject
-    return any(fits(text, verb, mention.start, mention.end) for verb in find_verbs(text, frozenset({asked.verb.stem})))
+    return any(
+        fits(text, verb, mention.start, mention.end)
+        and (is_named or asked.kind == "person" or goes_on_about(text, verb, is_life=asked.verb.stem in _OF_A_LIFE))
+        for verb in find_verbs(text, means_same(asked.verb.word))
+    )
 
 
 def _choose(

@@ -16,7 +16,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
@@ -73,7 +73,27 @@ def find_stated_role(
         return None
     longest = max(found, key=lambda stated: len(stated.name))
     words = content_words(longest.name)
-    return longest if all(content_words(stated.name) <= words for stated in found) else StatedRole("", ())
+    if not all(_without_initials(stated.name, words) <= words for stated in found):
+        return StatedRole("", ())
+    return replace(longest, name=_full_name(index, longest.name))
+
+
+def _full_name(index: IndexReader, name: str) -> str:
+    """Return the longest form of the only person of the index that is called by a name of one word."""
+    rows = index.names.find(name) if " " not in name else []
+    persons = index.snapshot.take("entities", rows, ["title", "type", "names"])
+    if len(persons) != 1 or persons[0]["type"] != "PERSON":
+        return name
+    fuller = [
+        form for form in persons[0]["names"] or () if name in form.split() and form.upper() == persons[0]["title"]
+    ]
+    return max(fuller, key=lambda form: (len(form.split()), form), default=name)
+
+
+def _without_initials(name: str, whole: frozenset[str]) -> frozenset[str]:
+    """Return the words of a name without the initials of another: "P. Ainsley" may be Patricia Ainsley."""
+    initials = {word[0] for word in whole}
+    return frozenset(word for word in content_words(name) if len(word) > 1 or word not in initials)
 
 
 def _heading(unit: TextUnitRecord) -> str:

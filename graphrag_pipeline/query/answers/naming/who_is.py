@@ -21,6 +21,7 @@ from graphrag_pipeline.query.understanding.definitions import (
     describes_someone,
     is_addressed,
     is_identified,
+    names_relation,
     rate_definition,
     rate_thing,
     read_what_is,
@@ -34,6 +35,7 @@ MAX_WORDS = 60
 """Words of a sentence and the one before it, if both are quoted."""
 WHOLE_NAME = 0.9
 """What a form with all words of the asked name adds: for "Who was Marley?", "Jacob Marley" and not "Jacob"."""
+_QUOTES = "'\"\u2018\u201c"
 _WHOSE = re.compile(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
 
 
@@ -118,13 +120,27 @@ def _find_identification(name: re.Pattern[str], units: Sequence[TextUnitRecord])
         for before, sentence in pairwise(sentences):
             n_words = count_words(before.folded) + count_words(sentence.folded)
             if n_words <= MAX_WORDS and is_identified(sentence.folded, name) and describes_someone(before.folded):
-                return (before, sentence)
+                return (*_related_before(sentences, sentences.index(before), MAX_WORDS - n_words), before, sentence)
+    return ()
+
+
+def _related_before(sentences: Sequence[Sentence], i: int, n_words: float) -> Sequence[Sentence]:
+    """Return the sentences before sentence i from the nearest that names a relation, if they fit; else none.
+
+    "'Was I apprenticed here?' They went in. At sight of an old gentleman ..." says what he is to the speaker.
+    """
+    for start in range(i - 1, max(i - 1 - MAX_PASSAGE_SENTENCES, -1), -1):
+        run = sentences[start:i]
+        if sum(count_words(one.folded) for one in run) > n_words:
+            return ()
+        if names_relation(run[0].folded):
+            return run
     return ()
 
 
 def _is_cut_and_long(run: Sequence[Sentence]) -> tuple[bool, float]:
     """Sort runs that begin with a speech first, then short ones."""
-    return not run[0].folded.startswith(("'", '"', "\u2018", "\u201c")), sum(count_words(one.folded) for one in run)
+    return not run[0].folded.startswith(tuple(_QUOTES)), sum(count_words(one.folded) for one in run)
 
 
 def _runs_that_end_at(sentences: Sequence[Sentence], i: int) -> Iterator[tuple[Sentence, ...]]:
@@ -132,7 +148,8 @@ def _runs_that_end_at(sentences: Sequence[Sentence], i: int) -> Iterator[tuple[S
     for start in range(i, max(i - MAX_PASSAGE_SENTENCES, -1), -1):
         run = tuple(sentences[start : i + 1])
         text = run[0].unit.text[run[0].start : run[-1].end]
-        if "\n\n" in text or sum(count_words(one.folded) for one in run) > MAX_WORDS:
+        is_talk = all(one.folded[:1] in _QUOTES for one in run)
+        if ("\n\n" in text and not is_talk) or sum(count_words(one.folded) for one in run) > MAX_WORDS:
             return
         yield run
 

@@ -220,3 +220,41 @@ def test_the_demo_answers_name_what_they_are_asked_for(sample, method, question,
 )
 def test_the_sample_names_nothing_that_it_does_not_say(sample, method, question):
     assert "by the first passage" not in sample.search(question, method=method).answer
+
+
+MEETING = {
+    "minutes.txt": "MINUTES OF THE MEETING OF THE SAXBY TRANSPORT PARTNERSHIP\nHeld in the Corn Exchange\n\n"
+    "Present: Councillor Patricia Ainsley (Chair), Mr Rupert Delacourt (Vice-Chair), Graham Penhale (Clerk), "
+    "Naomi Fitch (Treasurer)\n\nThe culvert belongs to the partnership. Signed: P. Ainsley, Chair\n",
+    "tunnel.txt": "Chief engineer Regula Stampfli was the first to walk through the tunnel. Two miners, Goran Ilic and "
+    "Paulo Teixeira, died in a rockfall in 2018. A minute of silence was held for them.",
+    "guide.txt": "Begin with maintenance and reliever therapy (MART) at low dose. MART is given in one inhaler.",
+}
+
+
+@pytest.fixture(scope="module")
+def meeting(tmp_path_factory):
+    root = make_root(tmp_path_factory.mktemp("meeting") / "root", MEETING)
+    build_tables(root, tuple(ALL_STAGES))
+    with GraphIndex.open(root.path) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Who is the clerk of the partnership?", "Graham Penhale"),  # in brackets, and no "Held" from the heading
+        ("Who is the treasurer?", "Naomi Fitch"),
+        ("Who is the vice-chair?", "Rupert Delacourt"),
+        ("Who is the chair of the partnership?", "Patricia Ainsley"),  # "P. Ainsley" is no other name
+        ("What does MART stand for?", "maintenance and reliever therapy"),
+    ],
+)
+def test_a_list_of_those_present_names_their_offices(meeting, question, name):
+    first = meeting.search(question).answer.splitlines()[0]
+    assert name in first
+
+
+def test_the_year_in_which_others_died_is_not_named(meeting):
+    assert "2018, by the first passage" not in meeting.search("When did Regula Stampfli die?").answer
+    assert "2018, by the first passage" in meeting.search("When did Goran Ilic die?").answer
