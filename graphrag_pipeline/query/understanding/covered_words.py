@@ -41,10 +41,11 @@ from graphrag_pipeline.query.question import (
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
 from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
+from graphrag_pipeline.query.understanding.definitions import read_short_form
 from graphrag_pipeline.query.understanding.question_analysis import kind_of, read_name_words
 from graphrag_pipeline.query.understanding.role_statements import owners_of
-from graphrag_pipeline.query.understanding.roles import find_role
-from graphrag_pipeline.query.word_families import family_of, says_little
+from graphrag_pipeline.query.understanding.roles import GROUPS, find_role
+from graphrag_pipeline.query.word_families import family_of, is_said_by_itself, said_by, says_little
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -55,7 +56,26 @@ MISSING_SHARE = 0.4
 VERB = 0.5
 """Weight of a missing verb of the question: texts say the same with many verbs ("save", "rescue", "refloat").
 Of "Who cast the bell?" and "How much does it weigh?" the verb is what is asked, so it has its full weight."""
+N_NEAR = 3
+"""Sentences on each side in which a word of the question makes a text one about it."""
 _HOW_MUCH = re.compile(r"\W*how much\b", re.IGNORECASE)
+_WHICH = re.compile(
+    r"\W*(?:which|what)\s+([a-z]+)\s+(?:do|does|did|has|have|had|is|was|are|were|will|would|can|could)\b", re.I
+)
+_NAMED_KINDS = frozenset(
+    """age bank book church city club colour color company country date day drug firm group hospital hotel island job
+    kind lake land language man month mountain name nationality newspaper number paper part party people person place
+    province region religion river road school sea season ship state street team time town village way woman
+    year""".split()  # noqa: SIM905
+)
+"""Nouns that a name or a number answers without them: "Which town did Ida visit?"."""
+_HOW = re.compile(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big)\b", re.IGNORECASE)
+_MONEY = frozenset(map(stem, ("price", "cost", "fee", "money", "sum", "pay", "worth", "budget", "reward", "fine")))
+_AMOUNT = re.compile(
+    r"[$\u00a3\u20ac]\s?\d|\b\d[\d.,]*\s+(?:million|billion|(?:[a-z]+\s)?(?:pounds?|dollars?|euros?|crowns?|francs?|shillings?"
+    r"|kroner|kronor|pence|pesos?|yen|yuan|rupees?|roubles?|rubles?|zloty|cents?|guineas?))\b",
+    re.IGNORECASE,
+)
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
@@ -99,7 +119,9 @@ class Coverage:
 
     @property
     def is_covered(self) -> bool:
-        return self.share < MISSING_SHARE
+        """Whether the texts may have what is asked. They say "resigned" in many ways, so it alone is not enough."""
+        is_open = bool(self.verb) and self.is_of_verb and not is_said_by_itself(self.verb)
+        return self.share < MISSING_SHARE or is_open
 
     def describe(self) -> str:
         """Return the missing words in quotation marks, such as `"telephone" or "number"`."""
@@ -130,27 +152,36 @@ def _measure_part(
 ) -> Coverage:
     """Measure one question; `sentences_of` has the sentences of each text, with their words."""
     names = read_name_words(index, question)
-    sought = topic_words(question) - names - content_words(_read_measure(question)[1])
-    sought = frozenset(word for word in sought if not says_little(word))
+    measured = _HOW.match(question)
+    sought = topic_words(question) - names - content_words(measured[1] if measured else "")
+    asking = {"stand", "mean", "short"} if read_short_form(question) else set()
+    sought = frozenset(word for word in sought - asking if not says_little(word))
     role = read_asked_role(question)
     about = _about(question, role, texts)
     said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
     if unsaid := _find_unsaid(question, role, [sentence for sentence, _ in said]):
         return Coverage((unsaid,), 1.0)
+    if head := _find_lost_head(index, question, texts):
+        return Coverage((head,), 1.0)
     sentences = [words for _, words in said]
     stems = Counter(held for words in sentences for held in set(map(stem, words)))
     absent = sorted(word for word in words_of(question) if stem(word) in sought and not stems[stem(word)])
     narrow = {word.lower() for word in _CAPITAL.findall(question)} | ({role.head} if role else set())
+    said_near = _count_said_near(absent, content_words(question), said)
+    absent = [word for word in absent if not said_near.get(word)]
     missing = _find_missing(index, absent, narrow, frozenset().union(*sentences), frozenset(stems))
     if not missing:
         return Coverage()
     lost_names = _capital_stems(question).intersection(map(stem, missing))
+    n_near = Counter({stem(word): n for word, n in said_near.items()})
     weights = {
-        word: math.log(1 + (len(sentences) + 8) / (stems[word] + 0.5)) * (2 if word in lost_names else 1)
+        word: math.log(1 + (len(sentences) + 8) / ((stems[word] or n_near[word]) + 0.5))
+        * (2 if word in lost_names else 1)
         for word in sorted(sought)
     }
-    asked = None if kind_of(question) == "person" or _HOW_MUCH.match(question) else read_asked_verb(question)
-    verb = asked.stem if asked else ""
+    asked = read_asked_verb(question)
+    is_sought = kind_of(question) == "person" or _HOW_MUCH.match(question)
+    verb = asked.stem if asked and not is_sought else ""
     lost = sum(weights[word] * (VERB if word == verb else 1) for word in sorted({stem(word) for word in missing}))
     return Coverage(tuple(missing), lost / sum(weights.values()), asked.word if asked else "")
 
@@ -161,6 +192,22 @@ def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Seque
         return texts
     names = role.owner & _capital_stems(question) or role.owner
     return [text for text in texts if names <= content_words(text)] or texts
+
+
+def _find_lost_head(index: IndexReader, question: str, texts: Sequence[str]) -> str:
+    """Return the noun behind "which" if no document that has the names of the question says it; else "".
+
+    "Which car did Ida buy?" A town, a firm or a year is answered by its name or number alone.
+    """
+    found, names = _WHICH.match(question), _capital_stems(question)
+    if not found or not names or found[1].lower() in _NAMED_KINDS or says_little(stem(found[1].lower())):
+        return ""
+    titles = {text.split("\n", 1)[0] for text in texts if names <= content_words(text)}
+    words = frozenset().union(*(words_of(text) for text in texts if text.split("\n", 1)[0] in titles))
+    head = found[1].lower()
+    if not words or said_by(head) & set(map(family_of, words)):
+        return ""
+    return head if _find_missing(index, [head], set(), words, frozenset(map(stem, words))) else ""
 
 
 def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]) -> str:
@@ -202,10 +249,38 @@ def _read_measure(question: str) -> tuple[re.Pattern[str] | None, str]:
 
 
 def _is_of_another(role: AskedRole, owner: str) -> bool:
-    """Return whether an owner is another one; a thing ("the name of Ned's dog") without one is not it."""
+    """Return whether an owner is another one; a thing ("the name of Ned's dog") without one is not it.
+
+    "The company's lawyer" may be that of the firm that the question names.
+    """
     if not owner:
         return not role.is_person
+    if owner in GROUPS and role.known is None:
+        return False
     return owner != "his" and not role.owner & content_words(owner)
+
+
+def _count_said_near(absent: Sequence[str], asked: frozenset[str], said: Sequence[_Said]) -> dict[str, int]:
+    """Return the number of sentences near to a word of the question that say an absent word in another word.
+
+    Verbs such as "find" are in most texts, and say nothing of a discovery if they are about something else. An amount
+    of money says a price.
+    """
+    others = {word: ways for word in absent if len(ways := said_by(word)) > 1 or stem(word) in _MONEY}
+    if not others:
+        return {}
+    families = [frozenset(map(family_of, words)) for _, words in said]
+    stems = [frozenset(map(stem, words)) for _, words in said]
+    found = {}
+    for word, ways in others.items():
+        rest = asked.union(*(said_by(other) for other in absent if other != word))
+        about = [bool(rest & held or asked & own) for held, own in zip(families, stems, strict=True)]
+        found[word] = sum(
+            any(about[max(i - N_NEAR, 0) : i + N_NEAR + 1])
+            and (bool(ways & families[i]) or (stem(word) in _MONEY and bool(_AMOUNT.search(text))))
+            for i, (text, _) in enumerate(said)
+        )
+    return found
 
 
 def _find_missing(

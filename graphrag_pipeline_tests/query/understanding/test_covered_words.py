@@ -66,11 +66,35 @@ def test_one_missing_word_of_many_does_not_count(yard):
     assert coverage.is_covered
 
 
-def test_a_missing_verb_counts_half_but_for_who_and_how_much(yard):
+def test_a_missing_verb_is_not_enough_unless_texts_state_it_by_itself(yard):
     texts = list(TEXTS.values())
     assert measure_coverage(yard, "Which apple trees should be fertilized?", texts).is_covered
-    assert not measure_coverage(yard, "Who fertilized trees?", texts).is_covered
-    assert not measure_coverage(yard, "How much did trees fertilize?", texts).is_covered
+    assert measure_coverage(yard, "Who fertilized trees?", texts).is_covered
+    assert not measure_coverage(yard, "Who painted trees?", texts).is_covered
+    assert not measure_coverage(yard, "When was Tom Pruitt born?", texts).is_covered
+
+
+@pytest.mark.parametrize(
+    ("question", "is_covered"),
+    [
+        ("Who heads the panel?", True),  # "presidency"
+        ("What was the reason for the errors?", True),  # "reason" says little
+        ("Who is the yard's lawyer?", False),
+        ("How much money did Tom Pruitt get?", True),  # an amount says money
+        ("Which university did Ada Brock attend?", False),
+        ("Which town did Ada Brock visit?", True),  # a name answers without "town"
+        ("What does PRUITT stand for?", True),
+    ],
+)
+def test_texts_say_words_in_other_words(yard, question, is_covered):
+    assert measure_coverage(yard, question, list(TEXTS.values())).is_covered is is_covered
+
+
+def test_the_lawyer_of_the_company_may_be_that_of_the_firm(yard):
+    text = "Zanj Lines lost its case. The company's lawyer, Neville Patel, announced an appeal. The girl's lawyer wept."
+    assert measure_coverage(yard, "Who is the lawyer of Zanj Lines?", [text]).is_covered
+    text = text.replace("company's", "boy's")
+    assert measure_coverage(yard, "Who is the lawyer of Zanj Lines?", [text]).missing == ("lawyer",)
 
 
 def test_without_texts_nothing_is_missing(yard):
