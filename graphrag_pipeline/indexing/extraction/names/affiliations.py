@@ -23,20 +23,30 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 _MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
+_TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
+_HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
+_MAX_PERSON = 3  # words of a person's name
+_MAX_EVERYDAY_RANK = 5_000
+_OWNERS = words("owner co-owner landlord landlady employer partner developer producer broadcaster publisher")  # or firms
 
 
 def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     """Whether "of" after two names of a person leads to a name of two words or more.
 
-    Two given names belong together with the place: "Maria Theresa of Great Britain".
+    Two given names belong together with the place: "Maria Theresa of Great Britain". A role before the person is no
+    part of the name: "Geologist Lucy Whitfield of the University of Leeds".
     """
-    if connector.key == "OF" and len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
+    if connector.key != "OF":
+        return False
+    run = run[count_role_words(run) :]
+    if len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
         return not {piece.key for piece in run} & (_NOT_IN_PERSONS - HONORIFICS)  # "Donald John Currie of Port Askaig"
-    if connector.key != "OF" or len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
+    if len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
         return False
     first, last = (piece.key for piece in run)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
@@ -45,7 +55,7 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
 
 
 def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
-    """Whether "of" after the name of a firm or people leads to its place: "Reays of Wigton", "SMS Group of Linz".
+    """Whether "of" after the name of a firm or people leads to its place: "Reays of Wigton", "Nova Power of Linz".
 
     A name that begins with a common noun goes on: "Isle of Man", "Ghost of Christmas Past".
     """
@@ -55,7 +65,7 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
         return False
     first, last = run[0], run[-1]
     if len(run) == 1:
-        is_title = first.key in _NOT_IN_PERSONS | GIVEN_NAMES
+        is_title = first.key in _TITLES
         return (
             not is_title
             and first.text.istitle()
@@ -63,8 +73,9 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
             and not _is_word(first.key.removesuffix("S"))
         )
     is_numbered = set(last.key) <= set("IVX")  # "Hugh IV of Lusignan"
-    is_rare = len(run) == 2 and first.key not in _NOT_IN_PERSONS | GIVEN_NAMES and not is_numbered
-    return last.key in _FIRM_TAILS or (is_rare and not _is_word(first.key) and not _is_word(last.key))
+    is_rare = len(run) == 2 and first.key not in _TITLES and not is_numbered and not _is_word(first.key)
+    is_headed = _is_word(last.key) and last.key not in _NOT_IN_PERSONS  # "Nova Innovation of Leith"
+    return last.key in _FIRM_TAILS or (is_rare and (is_headed or not _is_word(last.key)))
 
 
 def opens_with_role(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
@@ -73,17 +84,44 @@ def opens_with_role(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
     Args:
         family_names: words that the document writes behind given names: "Council Member Doucette".
     """
+    return count_role_words(pieces, family_names) > 0
+
+
+def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozenset()) -> int:
+    """Return the number of common words before a person that say what the person is, 0 without a person.
+
+    A given name, or a name of this document, shows where the person begins. Two or three words that English does not
+    know are one behind a single word for persons: "Midfielder Ayo Brandvold".
+    """
+    if len(pieces) < 2 or pieces[0].key in _HONORIFICS_OR_GIVEN or pieces[0].is_connector:
+        return 0
+    if pieces[0].key in RANKS and pieces[1].key in HONORIFICS:
+        return 0
     place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
     if not 0 < place < len(pieces) - 1:
         place = len(pieces) - 1 if pieces[-1].key in family_names else 0
-    is_rank = pieces[0].key in RANKS and len(pieces) > 1 and pieces[1].key in HONORIFICS
-    if not place or is_rank or pieces[0].key in HONORIFICS | GIVEN_NAMES:
-        return False
+    is_role = _is_person_noun(pieces[place - 1].key) if place else _is_person_noun(pieces[0].key)
+    if not place:
+        return int(is_role and 3 <= len(pieces) <= _MAX_PERSON + 1 and _are_person(pieces[1:]))
     before = pieces[:place]
-    is_role = (before[-1].key in HONORIFICS and place < len(pieces) - 1) or kind_of(
-        before[-1].key.lower()
-    ) == PERSON_NOUN
-    return is_role and all(not piece.is_connector and token_rank(piece.key.lower()) is not None for piece in before)
+    is_role = is_role or (before[-1].key in HONORIFICS and place < len(pieces) - 1)
+    return place if is_role and all(map(_is_role_word, before)) else 0
+
+
+def _is_role_word(piece: PhrasePiece) -> bool:
+    return not piece.is_connector and (token_rank(piece.key.lower()) is not None or _is_person_noun(piece.key))
+
+
+def _are_person(pieces: list[PhrasePiece]) -> bool:
+    """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
+    if not all(piece.text.istitle() and piece.key not in _NOT_IN_PERSONS for piece in pieces):
+        return False
+    are_everyday = any((english_rank(piece.key.lower()) or _MAX_EVERYDAY_RANK) < _MAX_EVERYDAY_RANK for piece in pieces)
+    return not are_everyday and not all(_is_word(piece.key) for piece in pieces)
+
+
+def _is_person_noun(key: str) -> bool:
+    return kind_of(key.lower()) == PERSON_NOUN or key in _OWNERS
 
 
 def is_plural_opener(first: PhrasePiece, phrase: Phrase) -> bool:

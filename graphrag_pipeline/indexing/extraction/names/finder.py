@@ -72,6 +72,7 @@ from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
 _NUMBERED_WORDS = LONERS | GRADES | words("package plan option item line case")
+_OPENERS_OF = OF_OPENERS | UNITS
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
@@ -254,7 +255,7 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     is_greeting = first.key in GREETINGS and len(pieces) > 1
     if first.is_connector or is_greeting or opens_with_role(pieces, evidence.sure_family_names):
         return True
-    is_opener = first.key in OF_OPENERS | UNITS or is_plural_opener(first, phrase)
+    is_opener = first.key in _OPENERS_OF or is_plural_opener(first, phrase)
     if is_opener and len(pieces) > 2 and pieces[1].key == "OF":
         return True
     if len(pieces) == 2 and first.key in GRADES and _CODE.fullmatch(pieces[1].text):  # "Stage G5" is "G5"

@@ -9,6 +9,7 @@ Keep out: honorifics (`word_types.py`) and what persons do (`agent_cues.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from functools import lru_cache
 
 import regex
 
@@ -66,6 +67,7 @@ _BODY_WORDS = (
 )
 
 
+@lru_cache(maxsize=4)  # several rules ask about one document
 def find_attendees(text: str) -> frozenset[str]:
     """Return the names in the attendance lists of a text: full names, their first names, and short ones in brackets."""
     found = set[str]()
