@@ -26,6 +26,7 @@ _MIN_SLASHED = 3
 _MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
 _MIN_SLASHED_PHRASE_SHARE = 0.5
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
+_GOVERNING = regex.compile(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
@@ -70,6 +71,18 @@ def _find_article(name: Name, text: str) -> int | None:
         match = _ARTICLE.search(text, max(name.start - 6, 0), name.start)
         return match.start() if match else None
     return None
+
+
+def text_before(text: str, name: Name, n: int) -> str:
+    """Return up to `n` characters before a name, of its own paragraph: a heading says nothing of the next line."""
+    before = text[max(name.start - n, 0) : name.start]
+    end = before.rfind("\n\n")
+    return before if end < 0 else before[end + 2 :]
+
+
+def is_governed(text: str, name: Name) -> bool:
+    """Whether a preposition governs a name, so that a verb behind it belongs to another noun: "the mayor of X said"."""
+    return _GOVERNING.search(text, max(name.start - 12, 0), name.start) is not None
 
 
 def is_also_a_word(form: str) -> bool:

@@ -21,7 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, is_governed, text_before, title_of
 
 AGENT = "agent"
 FIRM = "organization role"
@@ -116,9 +116,14 @@ def read_agent_cues(text: str, name: Name) -> Iterator[str]:
             yield HOLDER
         elif following[0] == "," and " " in name.form and _is_apposed(text, name):
             yield FIRM
-    elif following[:1].isspace() and following[1:].islower() and _AFTER.match(text, name.end):
+    elif (
+        following[:1].isspace()
+        and following[1:].islower()
+        and _AFTER.match(text, name.end)
+        and not is_governed(text, name)
+    ):
         yield AGENT
-    before = text[max(name.start - 48, 0) : name.start]
+    before = text_before(text, name, 48)
     last = before.removesuffix("the ").rsplit(None, 1)[-1:] if before[-1:].isspace() else []
     pattern = _BEFORE.get(last[0].lower() if last else "")
     if before.endswith(", "):

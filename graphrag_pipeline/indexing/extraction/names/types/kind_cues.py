@@ -21,7 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     kind_of,
     kind_of_plural,
 )
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
 
 OF_PERSON, OF_BODY, OF_PLACE, OF_THING, OF_EVENT = "person role", "organization role", "place role", "thing", "event"
 _CUES = {
@@ -44,7 +44,7 @@ _ENDS = (
 _APPOSED_AFTER = regex.compile(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
 _APPOSED_WITH_ARTICLE = regex.compile(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
 _IS_A = regex.compile(rf",?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}{_ENDS}")
-_BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
+_BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
 _CALLED = regex.compile(
     r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,})(?:,|\s+(?:of\s+\p{L}+\s+)?(?:which|that|who)\s+(?:is|was|are|were))?"
     r"\s+(?:called|named|known\sas|styled|christened|codenamed)\s+(?:the\s+)?[\"“'‘]?$"
@@ -62,7 +62,8 @@ _LOOK_BACK = 60
 _OF_NAMED = frozenset({BODY_NOUN, EVENT_NOUN})
 _MODIFIED_PLACES = frozenset(
     """
-    campus area region district valley estuary peninsula coast plain plateau shore reservoir quarry archipelago
+    campus area region district valley estuary peninsula coast plain plateau shore reservoir quarry archipelago ridge
+    glacier river island islands lake lagoon gorge creek canal hills mountains moor marshes wetland headland harbour port
     """.split()  # noqa: SIM905
 )
 _NOT_BEFORE = frozenset(
@@ -87,7 +88,7 @@ def read_kind_cues(text: str, name: Name) -> Iterator[str]:
         kind = _read_described(text, name)
         if kind:
             yield _CUES[kind]
-    before = text[max(name.start - _LOOK_BACK, 0) : name.start]
+    before = text_before(text, name, _LOOK_BACK)
     kind = _read_before(before, text, name)
     if kind:
         yield _CUES[kind]
@@ -130,7 +131,9 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
     match = _BEFORE.search(before)
     if match is None or match["noun"] in _NOT_BEFORE:
         return None
-    kind = kind_of(match["noun"])
+    kind = kind_of(match["noun"].lower())
+    if match["noun"][0].isupper():  # "Striker Isak Fonn", where a sentence begins
+        return kind if kind == PERSON_NOUN and not match["comma"] and not match["the"] else None
     is_determined = _DETERMINER.search(before[: match.start()]) is not None
     if match["comma"]:
         is_closed = text[name.end : name.end + 1] in (",", ".", ";", ")")

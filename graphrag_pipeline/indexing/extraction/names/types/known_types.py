@@ -24,10 +24,10 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
+from graphrag_pipeline.indexing.extraction.names.types.place_cues import JOURNEY
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import (
     ACTOR,
     FIRM,
-    JOURNEY,
     MEMBERSHIP,
     PRODUCT,
     TRADER,

@@ -48,6 +48,7 @@ from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
+from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
@@ -102,6 +103,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
             if is_english:
                 cues[form].update(read_trade_cues(text, name))
                 cues[form].update(read_kind_cues(text, name))
+                cues[form].update(read_place_cues(text, name))
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1

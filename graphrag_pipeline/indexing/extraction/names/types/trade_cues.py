@@ -3,8 +3,7 @@
 Minutes and notes name firms and programs once or twice, without a word for what they are. What is done with them shows
 it: "an invoice from X", "an account with X", "X have quoted"; "the X dashboard", "a ticket in X", "we upgraded X".
 
-A cue is one of `TRADER` (it charges, sells, has prices), `FIRM` (also "an account with X"), `PRODUCT`, `STAFF_MEMBER`
-and `JOURNEY`.
+A cue is one of `TRADER` (it charges, sells, has prices), `FIRM` (also "an account with X"), `PRODUCT` and `STAFF_MEMBER`.
 
 Keep out: verbs that persons and firms share (`agent_cues.py`), well-known names (`brands.py`).
 """
@@ -15,16 +14,14 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
-from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO
 
 FIRM = "organization role"
 TRADER = "trader"
 ACTOR = "actor"  # of any deed, by which minutes show bodies and persons
 PRODUCT = "product"
 STAFF_MEMBER = "person role"
-JOURNEY = "journey"
 MEMBERSHIP = "membership"  # of a place or a body: "Mrs Ida Holroyd of X"
 
 _MONEY = r"[£$€]\s?\d[\d,.]*\s?(?:m|k|bn|million|thousand)?|\d[\d,.]*\s(?:pounds|euros|dollars|per\s?cent)"
@@ -58,7 +55,7 @@ _BEFORE_FIRM = tuple(
         rf"\b{_PAPERS}\s+(?:(?:of|for)\s+[^.,;]{{1,30}}\s+)?from",
         rf"\b{_ACCOUNTS}\s+(?:(?:is|was|are|were)\s+)?(?:with|against)",
         rf"\b{_ACCOUNTS}\s+at",
-        r"\b(?:shares|stock|stake|holding)\s+in",
+        r"\b(?:[Ss]hares|[Ss]tock|[Ss]take|[Hh]olding)\s+in",
         r"\b(?:fees?|royalties|licen[cs]ed|funding|sponsorship|supplied|purchased)\s+(?:[^.,;]{1,20}\s)?from",
         rf"(?:{_MONEY})\s+(?:was\s+|had\s+gone\s+|went\s+|paid\s+|owed\s+)?(?:with|to|at|from)",
         rf"\b{_GOODS}\s+(?:(?:is|are|was|were)\s+)?(?:now\s+)?by",
@@ -143,17 +140,10 @@ _AFTER_PERSON = regex.compile(
 )
 _PRONOUN_AFTER = regex.compile(r"\s+\p{Ll}[^.!?:;\n]{2,160}[.!?]\s+(?:He|She)\s+(?:\p{Ll}+)\b")
 _ACTION = regex.compile(r"\b(?:ACTIONS?|Actions?|Owner|Assignee|Assigned\sto|Owned\sby)\s*[:–]\s+$")
-_JOURNEY = regex.compile(
-    r"\b(?:travel(?:s|led)?|drove|went|flew|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|trip|outing|bus|buses|train|trains)\s+to\s+$"
-)
 _DEPARTMENT = regex.compile(_DEPARTMENTS)
 _IN_DEPARTMENT = regex.compile(r"\p{Lu}\p{Ll}+\s+(?:in|from|of)\s+(?:the\s)?$")
 _WROTE = regex.compile(
     r"\b(?:writ(?:e|es|ten)|wrote|complain(?:ed)?|apply|applied|appeal(?:ed)?|refer(?:red)?|report(?:ed)?)\s+to\s+$"
-)
-_SITE = regex.compile(
-    r"\b(?:sites?|block|ground|buildings?|station|land|fields?|corner|depot|junction|roundabout|stop|weir|quarry|plant"
-    r"|warehouse|cottages?|farm|roadworks|floods?|flooding|allotments?|clinic|surgery)\s+(?:at|in|near|outside)\s+$|\b(?:walk(?:s|ed)?|climb(?:ed)?|hike|path|ride)\s+(?:up|down|round|along)\s+$"
 )
 _PAID = regex.compile(rf",?\s+(?:{_MONEY})")
 _ACTS = regex.compile(
@@ -171,24 +161,18 @@ _MEMBER = regex.compile(
     r"\b(?:Mr|Mrs|Ms|Miss|Dr|Cllr|Sir|Lady|Prof|Professor|Revd?)\.?\s+(?:[\p{Lu}][\p{L}.'’-]*\s+){1,3}of\s+$"
 )
 _ABOUT = regex.compile(r"\s+(?:about|concerning|regarding|asking|thanking|offering)\b")
-_WATER = regex.compile(r"\b(?:bridges?|ford|ferry|banks?|mouth|footbridge)\s+(?:over|across|of)\s+the\s+$")
-_ROUTE = regex.compile(
-    r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
-)
-_SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
 _LOOK_BACK = 72
 _PREPOSITIONS = frozenset(
     {"at", "in", "near", "of", "from", "to", "with", "by", "for", "on", "outside", "about", "into"}
 )
-_SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
 _FIRM_ENDS = frozenset({"in", "from", "with", "against", "at", "to", "by", "of", "through", "via"})
 _PRODUCT_ENDS = frozenset({"from", "to", "into", "onto", "in", "on", "with", "for", "of"})
 _VERBS_OF_PROGRAMS = ("upgrad", "install", "configur", "deploy", "uninstall", "testing", "trialling", "piloting")
 
 
 def read_trade_cues(text: str, name: Name) -> Iterator[str]:
-    """Yield what the words beside a name show: `FIRM`, `PRODUCT`, `STAFF_MEMBER` and `JOURNEY`."""
-    before = text[max(name.start - _LOOK_BACK, 0) : name.start]
+    """Yield what the words beside a name show: `FIRM`, `PRODUCT` and `STAFF_MEMBER`."""
+    before = text_before(text, name, _LOOK_BACK)
     if _AFTER_FIRM.match(text, name.end):
         yield TRADER
         yield FIRM
@@ -212,24 +196,8 @@ def read_trade_cues(text: str, name: Name) -> Iterator[str]:
         before.endswith(("by ", "by the ")) and _THINGS_BY.search(before)
     ):
         yield ACTOR
-    if _is_place(before):
-        yield GEO
     if _IN_DEPARTMENT.search(before) and _DEPARTMENT.fullmatch(name.form):
         yield FIRM
-    if before.endswith("to ") and _JOURNEY.search(before):
-        yield JOURNEY
-
-
-def _is_place(before: str) -> bool:
-    """Whether the words before a name show a place: "the bridge over the Lugg", "walked from Wenlow to"."""
-    if before.endswith("the "):
-        return _WATER.search(before) is not None
-    last = _last_word(before)
-    if last in ("from", "to"):
-        return _ROUTE.search(before) is not None
-    return (last == "of" and _SHOP_OF.search(before) is not None) or (
-        last in _SITE_ENDS and _SITE.search(before) is not None
-    )
 
 
 def _is_firm_before(before: str) -> bool:

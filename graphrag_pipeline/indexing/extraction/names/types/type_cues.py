@@ -28,7 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_governed, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
 
@@ -51,6 +51,7 @@ _ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
+_HELD_IN = words("shares share stock stake holding")  # "shares in X"
 _TOWARDS = words("at to into from towards")
 # Before "from" and a place, as are plurals ("visitors"); "software from X" says nothing of a place.
 _MOTION = words("""
@@ -83,7 +84,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     after = _AFTER.match(text, name.end)
     if after:
         following = after.group(2).upper()
-        if following in PERSON_VERBS or (after.group(1) and following in BODY):
+        is_subject = bool(after.group(1)) or not is_governed(text, name)
+        if (following in PERSON_VERBS and is_subject) or (after.group(1) and following in BODY):
             yield PERSON
         elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):
             yield ORGANIZATION
@@ -93,7 +95,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         yield "named thing"
     if _VESSEL.search(text, max(name.start - 24, 0), name.start):
         yield "vessel"
-    before = _BEFORE.search(text[max(0, name.start - 24) : name.start])
+    before = _BEFORE.search(text_before(text, name, 24))
     if before is None:
         return
     word, between = before.group(1), before.group(2)
@@ -102,7 +104,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         if not _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())):
             yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
-        yield GEO
+        yield ORGANIZATION if _last_word(text, before, name) in _HELD_IN else GEO
     elif key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:
         if key != "FROM" or last in _MOTION or last.endswith("S"):
             yield "towards"

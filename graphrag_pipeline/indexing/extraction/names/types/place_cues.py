@@ -1,0 +1,77 @@
+"""Cues of places in the words around a name: "north of X", "the bridge over the X", "walked from X", "the mayor of X".
+
+A cue is `PLACE` (the words fit nothing else), `GEO` (they mostly show a place) or `JOURNEY` ("a trip to X").
+
+Keep out: single prepositions (`type_cues.py`), nouns beside a name (`kind_cues.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
+from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO
+
+PLACE = "place role"
+JOURNEY = "journey"
+
+_JOURNEY = regex.compile(
+    r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|trip|outing|bus|buses|train|trains)\s+to\s+$"
+)
+_SITE = regex.compile(
+    r"\b(?:sites?|block|ground|buildings?|station|land|fields?|corner|depot|junction|roundabout|stop|weir|quarry|plant"
+    r"|warehouse|cottages?|farm|roadworks|floods?|flooding|allotments?|clinic|surgery)\s+(?:at|in|near|outside)\s+$|\b(?:walk(?:s|ed)?|climb(?:ed)?|hike|path|ride)\s+(?:up|down|round|along)\s+$"
+)
+_WATER = regex.compile(
+    r"\b(?:(?:bridges?|ford|ferry|banks?|mouth|footbridge|source|tributary)\s+(?:over|across|of)|cross(?:es|ed|ing)?|spans?|spanned"
+    r"|upstream\son|downstream\son|fish(?:ed|ing)?\sin)\s+the\s+$"
+)
+_FLOWS = regex.compile(
+    r"\s+(?:(?:has|had|have)\s+)?(?:burst\s+its\s+banks|overflow(?:s|ed)|flow(?:s|ed)|silted|meanders|froze\s+over"
+    r"|(?:rose|fell)\s+(?:by\s+)?[\p{L}\d.]+\s+(?:metres?|meters?|feet|inches|centimetres))\b"
+)
+_SIDE_OF = regex.compile(r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$")
+_PART_OF = regex.compile(
+    r"\b(?:mayor|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
+    r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+$"
+)
+_ROUTE = regex.compile(
+    r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
+)
+_SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
+_LOOK_BACK = 72
+_SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
+
+
+def read_place_cues(text: str, name: Name) -> Iterator[str]:
+    """Yield `PLACE`, `GEO` and `JOURNEY` for what the words beside a name show."""
+    before = text_before(text, name, _LOOK_BACK)
+    if not before[-1:].isspace():
+        return
+    last = _last_word(before)
+    is_side = last in ("of", "from") and _SIDE_OF.search(before)
+    is_flowing = before.endswith(("the ", "The ")) and _FLOWS.match(text, name.end)
+    if is_side or is_flowing or (last == "of" and _PART_OF.search(before)):
+        yield PLACE
+    elif _is_place(before, last):
+        yield GEO
+    if last == "to" and _JOURNEY.search(before):
+        yield JOURNEY
+
+
+def _is_place(before: str, last: str) -> bool:
+    """Whether the words before a name show a place: "the bridge over the Lugg", "walked from Wenlow to"."""
+    if before.endswith("the ") and _WATER.search(before):
+        return True
+    if last in ("from", "to"):
+        return _ROUTE.search(before) is not None
+    return (last == "of" and _SHOP_OF.search(before) is not None) or (
+        last in _SITE_ENDS and _SITE.search(before) is not None
+    )
+
+
+def _last_word(before: str) -> str:
+    """Return the word before a name and its article, in lower case."""
+    return (before.removesuffix("the ").rsplit(None, 1)[-1:] or [""])[0].lower()
