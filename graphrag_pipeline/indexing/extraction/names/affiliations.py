@@ -32,7 +32,10 @@ _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _MAX_PERSON = 3  # words of a person's name
 _MAX_EVERYDAY_RANK = 5_000
-_OWNERS = words("owner co-owner landlord landlady employer partner developer producer broadcaster publisher")  # or firms
+# Of persons and of firms.
+_OWNERS = words(
+    "owner co-owner landlord landlady employer partner developer producer broadcaster publisher"
+)  # or firms
 
 
 def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:

@@ -216,7 +216,13 @@ semiconductor semiconductors insurance energy petroleum financial electronics th
 securities mutual library reserve brothers bros sons alliance coalition consortium forum infirmary hospice inspectorate
 directorate secretariat ombudsman ambulance shipping refrigeration haulage shipyard shipyards partnership consultancy
 cooperative cooperatives co-operative co-operatives co-op coop panel
-taskforce navy army conservancy coastguard constabulary
+taskforce navy army conservancy coastguard constabulary united rovers wanderers athletic albion hotspur
+""")
+# First words of organizations in other languages ("Instituto Boreal").
+HEADS_ABROAD = words("""
+grupo gruppo groupe gruppe cooperativa société sociedad società stichting verein fundación fundação fundació fondation
+fondazione kanzlei banca banco banque asociación associação associazione instituto istituto institut universidad
+universidade università université universität sindicato consorzio consorcio azienda ayuntamiento
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")

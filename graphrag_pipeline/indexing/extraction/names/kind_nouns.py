@@ -122,7 +122,10 @@ marathon massacre mutiny olympiad outbreak pageant pandemic parade plague race r
 retreat revolt riot siege storm strike summit symposium tournament typhoon uprising war wedding
 """)
 _ENDINGS = (
-    (("ologist", "ographer", "woman", "person", "iatrist", "wright", "ician", "icist", "keeper", "sman", "smith"), PERSON_NOUN),
+    (
+        ("ologist", "ographer", "woman", "person", "iatrist", "wright", "ician", "icist", "keeper", "sman", "smith"),
+        PERSON_NOUN,
+    ),
     (("maker", "makers", "builders"), BODY_NOUN),
 )
 _KINDS = (

@@ -21,7 +21,13 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, is_governed, text_before, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import (
+    Name,
+    is_also_a_word,
+    is_governed,
+    text_before,
+    title_of,
+)
 
 AGENT = "agent"
 FIRM = "organization role"

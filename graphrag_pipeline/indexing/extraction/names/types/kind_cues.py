@@ -63,7 +63,8 @@ _OF_NAMED = frozenset({BODY_NOUN, EVENT_NOUN})
 _MODIFIED_PLACES = frozenset(
     """
     campus area region district valley estuary peninsula coast plain plateau shore reservoir quarry archipelago ridge
-    glacier river island islands lake lagoon gorge creek canal hills mountains moor marshes wetland headland harbour port
+    glacier river island islands lake lagoon gorge creek canal hills mountains moor marshes wetland headland harbour
+    port
     """.split()  # noqa: SIM905
 )
 _NOT_BEFORE = frozenset(

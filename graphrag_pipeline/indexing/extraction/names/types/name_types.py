@@ -45,8 +45,15 @@ from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     read_agent_cues,
 )
 from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, read_club_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
+from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
+    type_by_family,
+    type_by_first_words,
+    type_by_last_words,
+    type_by_relatives,
+)
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
@@ -66,6 +73,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     type_by_words,
 )
 
+_READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
 _TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
@@ -78,7 +86,6 @@ _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common
 _MIN_AMONG_PERSONS = 0.3  # the same, of a document whose unknown names are typed by fewer cues
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
 _MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
-_MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
@@ -100,13 +107,13 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
             cues[form].update(read_agent_cues(text, name))
-            if is_english:
-                cues[form].update(read_trade_cues(text, name))
-                cues[form].update(read_kind_cues(text, name))
-                cues[form].update(read_place_cues(text, name))
+        if is_english and by_words[form] in (None, GEO):
+            for read in _READERS:
+                cues[form].update(read(text, name))
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1
+    by_words |= {form: ORGANIZATION for form, kind in by_words.items() if kind == GEO and is_club(cues[form])}
     attendees = choose_attendees(by_words, find_attendees(text))
     for form in attendees:
         cues[form]["person role"] += counts[form]
@@ -124,17 +131,17 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         cues.update((form, Counter({cue: n for cue, n in cues[form].items() if cue != ACTOR})) for form in acronyms)
     types |= {form: _type_acronym(form, counts[form], cues[form], is_news) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
-    types = {form: _type_by_relatives(form, kind, heads) for form, kind in types.items()}
+    types = {form: type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
-    types |= _type_by_last_words(types, cues)
-    types |= _type_by_family(types, counts, cues)
+    types |= type_by_last_words(types, cues)
+    types |= type_by_family(types, counts, cues)
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
     types |= _type_by_company(names, types, text)
     if not is_english or UNKNOWN not in types.values():
         return types
-    types |= _type_by_last_words(types, cues) | _type_by_first_words(types)
+    types |= type_by_last_words(types, cues) | type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     types |= type_by_signs(names, types, terms, text, None if is_technical else attendees)
     return types | _type_by_company(names, types, text)
@@ -175,71 +182,6 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
 
 def _is_of_common_words(form: str) -> bool:
     return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
-
-
-def _type_by_relatives(form: str, kind: str, heads: set[str]) -> str:
-    """Return PERSON for an unknown name that shares its head or singular with a person, else `kind`.
-
-    "Ghost of Christmas Past" is a person if "Ghost" or another "Ghost of ..." is one, "Spirits" if "Spirit" is one.
-
-    Args:
-        heads: names of persons, up to the first "of".
-    """
-    if kind == UNKNOWN and any(
-        form != head and head in heads for head in (form.split(" of ")[0], form.removesuffix("s"))
-    ):
-        return PERSON
-    return kind
-
-
-def _type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """Return types of words that end the name of a person or organization: "Hassan" of "Fatuma Hassan", not in Hassan.
-
-    A team is named by its last word: "the Lions" of "the Mombasa Lions".
-    """
-    ends: defaultdict[str, set[str]] = defaultdict(set)
-    for form, kind in types.items():
-        if kind in (PERSON, ORGANIZATION) and " " in form and " of " not in form and " for " not in form:
-            ends[form.split()[-1]].add(kind)
-    found = {}
-    for form, kind in types.items():
-        if len(ends[form]) != 1 or kind not in (GEO, UNKNOWN) or cues[form][GEO] or cues[form]["place role"]:
-            continue
-        end = min(ends[form])
-        if end == PERSON or form.endswith("s"):
-            found[form] = end
-    return found
-
-
-def _type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
-    """Return ORGANIZATION for unknown words that begin the name of one: "Lumo" of "Lumo Sensing", not "Royal"."""
-    begun = {form.split()[0] for form, kind in types.items() if kind == ORGANIZATION and " " in form}
-    return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
-
-
-def _type_by_family(
-    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
-) -> dict[str, str]:
-    """Return PERSON for the unknown full names that share a word with a person: "Rebekka Meisl" beside "Tobias Meisl".
-
-    The first word is that of a person if it often stands alone for one ("Luise" of "Luise Brandt").
-    """
-    persons = [form.split() for form, kind in types.items() if kind == PERSON and " of " not in form]
-    family = {words[-1] for words in persons}
-    alone = {form for form in family if cues[form][PERSON] >= max(2, _MIN_ALONE_SHARE * counts[form])}
-    addressed = {words[-1] for words in persons if len(words) == 2 and title_of(words[0]).rstrip(".") in HONORIFICS}
-    return {
-        form: PERSON
-        for form, kind in types.items()
-        if kind == UNKNOWN
-        and 2 <= len(words := form.split()) <= 3
-        and (words[0] in alone or words[-1] in family)
-        and all(word.istitle() for word in words)
-        and (
-            not any(map(is_common_noun, words))
-            or (words[-1] in addressed and title_of(words[0]) not in LONERS | PLACE_HEADS)
-        )
-    }
 
 
 def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
@@ -377,7 +319,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
         return PERSON
-    if cues["organization role"] > cues["person role"]:  # also one that "said" something
+    if cues["organization role"] + cues[CLUB] > cues["person role"]:  # also one that "said" something
         return ORGANIZATION
     if cues[AGENT] + cues[PERSON] + cues["agency"] > 0 and not cues["person role"] and may_be_firm(form):
         return ORGANIZATION

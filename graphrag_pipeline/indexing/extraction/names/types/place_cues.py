@@ -32,7 +32,9 @@ _FLOWS = regex.compile(
     r"\s+(?:(?:has|had|have)\s+)?(?:burst\s+its\s+banks|overflow(?:s|ed)|flow(?:s|ed)|silted|meanders|froze\s+over"
     r"|(?:rose|fell)\s+(?:by\s+)?[\p{L}\d.]+\s+(?:metres?|meters?|feet|inches|centimetres))\b"
 )
-_SIDE_OF = regex.compile(r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$")
+_SIDE_OF = regex.compile(
+    r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
+)
 _PART_OF = regex.compile(
     r"\b(?:mayor|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
     r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+$"

@@ -3,7 +3,7 @@
 Minutes and notes name firms and programs once or twice, without a word for what they are. What is done with them shows
 it: "an invoice from X", "an account with X", "X have quoted"; "the X dashboard", "a ticket in X", "we upgraded X".
 
-A cue is one of `TRADER` (it charges, sells, has prices), `FIRM` (also "an account with X"), `PRODUCT` and `STAFF_MEMBER`.
+A cue is one of `TRADER` (it charges, sells, has prices), `FIRM` ("an account with X"), `PRODUCT` and `STAFF_MEMBER`.
 
 Keep out: verbs that persons and firms share (`agent_cues.py`), well-known names (`brands.py`).
 """
@@ -71,6 +71,7 @@ _BEFORE_FIRM = tuple(
 )
 _TRADE_BEFORE = regex.compile(
     rf"\b(?:[Oo]ur|[Tt]heir|[Tt]he|[Ii]ts|[Aa])\s+(?:\p{{Ll}}+\s+){{0,2}}?{_TRADES}(?:,|\s+(?:is|are|was|were))\s+$"
+    r"|\b(?:[Ii]ts|[Tt]heir)\s+(?:\p{Ll}+\s+)?(?:rivals?|parent|competitors?|subsidiary|lenders?|suppliers?),?\s+$"
 )
 _ADVISED = regex.compile(r"\b(?:he|she|who)\s+(?:advised|worked\sfor)\s+$")
 _AFTER_FIRM = regex.compile(
@@ -162,6 +163,19 @@ _MEMBER = regex.compile(
 )
 _ABOUT = regex.compile(r"\s+(?:about|concerning|regarding|asking|thanking|offering)\b")
 _LOOK_BACK = 72
+_TRADE_ENDS = (
+    ", ",
+    "is ",
+    "are ",
+    "was ",
+    "were ",
+    "rival ",
+    "rivals ",
+    "parent ",
+    "subsidiary ",
+    "lender ",
+    "supplier ",
+)
 _PREPOSITIONS = frozenset(
     {"at", "in", "near", "of", "from", "to", "with", "by", "for", "on", "outside", "about", "into"}
 )
@@ -201,7 +215,7 @@ def read_trade_cues(text: str, name: Name) -> Iterator[str]:
 
 
 def _is_firm_before(before: str) -> bool:
-    if before.endswith((", ", "is ", "are ", "was ", "were ")) and _TRADE_BEFORE.search(before):
+    if before.endswith(_TRADE_ENDS) and _TRADE_BEFORE.search(before):
         return True
     last = _last_word(before)
     if last in ("advised", "for"):

@@ -5,7 +5,7 @@ stands after "in" a place or a program, and a document that is full of firms mak
 weight to the types that it speaks for. The best type is taken if its sum is large enough and well ahead of the next
 one; else the name stays without a type.
 
-Only names that no other rule could type come here, and none of a story, where single words are persons and places. The
+Only names that no other rule could type come here. The
 weights are set by hand, in steps of 0.1, on texts that are not among those of the bench.
 
 Keep out: signs that decide alone (`type_cues.py`, `kind_cues.py`, `trade_cues.py`).
@@ -39,7 +39,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     UNKNOWN,
 )
 
-_MIN_SUM, _MIN_LEAD = 1.5, 0.5
+_MIN_SUM, _MIN_LEAD = 1.0, 0.1
 _MIN_TYPED = 3  # names with a type, which say what a document is about
 _MIN_BODIES = 3  # organizations of a document that makes another one likelier
 _MAX_STORY_BODIES = 0.1  # of the typed names of a story
@@ -48,42 +48,43 @@ _MIN_LAST = 2  # letters of the last word: not "Exhibit B"
 _MIN_LETTERS = 6  # of a word whose ending may be that of a place
 
 _WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "by": {ORGANIZATION: 1.5, PERSON: 1.0},
-    "done by": {ORGANIZATION: 1.0, PERSON: 0.7},
-    "acts": {ORGANIZATION: 1.0, PERSON: 0.7, CONCEPT: 0.7},
+    "by": {ORGANIZATION: 1.7, PERSON: 1.1},
+    "done by": {ORGANIZATION: 1.2, PERSON: 0.6},
+    "acts": {ORGANIZATION: 1.4, PERSON: 0.4, CONCEPT: 0.7},
     "works": {ORGANIZATION: 1.0, CONCEPT: 0.8},
-    "from": {ORGANIZATION: 0.8, GEO: 0.8},
-    "at": {GEO: 1.5, ORGANIZATION: 0.3},
+    "from": {ORGANIZATION: 1.2, GEO: 0.9},
+    "at": {GEO: 2.0, ORGANIZATION: 0.5},
     "staff at": {ORGANIZATION: 2.0, GEO: -1.0},
     "firm of person": {ORGANIZATION: 1.5},
-    "place of name": {GEO: 1.6},
+    "place of name": {GEO: 1.8},
     "given to": {ORGANIZATION: 1.0},
     "asked for": {ORGANIZATION: 1.0, PERSON: 1.0},
-    "in": {GEO: 1.5, CONCEPT: 0.7},
-    "near": {GEO: 2.0},
-    "to": {GEO: 0.7, ORGANIZATION: 0.7},
-    "with": {ORGANIZATION: 1.5, PERSON: 0.5, CONCEPT: 0.5},
-    "on": {CONCEPT: 1.2, GEO: 0.6},
-    "the": {CONCEPT: 0.5, ORGANIZATION: 0.5, GEO: 0.2, PERSON: -2.0},
+    "in": {GEO: 1.8, CONCEPT: 0.7},
+    "near": {GEO: 2.3},
+    "to": {ORGANIZATION: 1.0, GEO: 0.7},
+    "with": {ORGANIZATION: 1.3, CONCEPT: 1.0, PERSON: 0.3},
+    "on": {GEO: 1.4, CONCEPT: 0.8},
+    "the": {CONCEPT: 0.5, GEO: 0.4, PERSON: -2.0},
     "led": {ORGANIZATION: 2.0},
     "used": {CONCEPT: 2.0},
-    "describes": {CONCEPT: 1.0, ORGANIZATION: 0.3, PERSON: -0.5},
-    "is placed": {ORGANIZATION: 1.3, GEO: 1.0},
+    "describes": {CONCEPT: 0.6, GEO: 0.6, ORGANIZATION: 0.1, PERSON: -0.5},
+    "is placed": {ORGANIZATION: 1.3, GEO: 1.1},
     "has parts": {ORGANIZATION: 0.5, GEO: 0.3, PERSON: 0.5, CONCEPT: 0.3},
     "goods": {ORGANIZATION: 1.5},
-    "goods of": {ORGANIZATION: 1.8},
+    "goods of": {ORGANIZATION: 2.0},
     "firm parts": {ORGANIZATION: 2.0},
-    "headed": {ORGANIZATION: 0.5, CONCEPT: 0.5},
-    "common": {CONCEPT: 1.5},
-    "two names": {ORGANIZATION: 0.6, PERSON: 0.5, GEO: 0.2},
-    "code": {CONCEPT: 0.7, ORGANIZATION: 1.0},
-    "place ending": {GEO: 1.0},
+    "headed": {ORGANIZATION: 0.9, CONCEPT: 0.5},
+    "common": {CONCEPT: 2.0},
+    "two names": {ORGANIZATION: 0.8, CONCEPT: 0.3, PERSON: 0.3},
+    "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
+    "place ending": {GEO: 1.7},
     "firm ending": {ORGANIZATION: 1.0},
     "capitals": {CONCEPT: 0.5, ORGANIZATION: -0.5, GEO: -1.0, PERSON: -1.0},
-    "many bodies": {ORGANIZATION: 0.5},
-    "many programs": {CONCEPT: 0.8},
-    "technical": {CONCEPT: 0.6},
-    "many persons": {PERSON: 1.0},
+    "many bodies": {ORGANIZATION: 0.9, GEO: 0.2},
+    "many programs": {CONCEPT: 1.0, ORGANIZATION: 0.5},
+    "technical": {CONCEPT: 1.2, ORGANIZATION: 0.4},
+    "story": {CONCEPT: -1.0, ORGANIZATION: -1.2},
+    "many persons": {PERSON: 0.5, GEO: 0.7},
 }
 _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
 _CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
@@ -153,9 +154,10 @@ def type_by_signs(
     lower = find_lower_words(text)
     names = list(names)
     context = {"technical"} if attendees is None else _read_document(names, types, terms, attendees)
-    if context is None or sum(kind != UNKNOWN for kind in types.values()) < _MIN_TYPED:
+    if sum(kind != UNKNOWN for kind in types.values()) < _MIN_TYPED:
         return {}
     able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
+    able -= {form for form in able if " of " in form} if "story" in context else set()  # "Hugh of Brienne"
     able -= set() if "many bodies" in context else {form for form in able if is_code(form)}
     places = {form for form, kind in types.items() if kind == GEO}
     signs: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -194,10 +196,8 @@ def _choose(signs: Mapping[str, float]) -> str | None:
     return best if most >= _MIN_SUM and most - second >= _MIN_LEAD else None
 
 
-def _read_document(
-    names: Iterable[Name], types: Mapping[str, str], terms: Set[str], attendees: Set[str]
-) -> set[str] | None:
-    """Return the signs that a whole document gives; None for a story."""
+def _read_document(names: Iterable[Name], types: Mapping[str, str], terms: Set[str], attendees: Set[str]) -> set[str]:
+    """Return the signs that a whole document gives; a story about persons gives no others."""
     typed = Counter(
         CONCEPT if form in terms else kind
         for form, kind in types.items()
@@ -207,7 +207,7 @@ def _read_document(
     told = Counter(types[name.form] for name in names if types[name.form] != UNKNOWN)
     is_about_persons = told[PERSON] >= _MIN_STORY_PERSONS * told.total()
     if is_about_persons and told[ORGANIZATION] <= _MAX_STORY_BODIES * told.total() and not attendees:
-        return None
+        return {"story"}
     signs = set()
     if typed[CONCEPT] >= max(typed[ORGANIZATION], _MIN_BODIES):
         signs.add("many programs")

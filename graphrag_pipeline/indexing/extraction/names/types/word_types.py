@@ -20,6 +20,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     EVENT_HEADS,
     EVENT_TAILS,
     EVENTS,
+    HEADS_ABROAD,
     HOLDINGS,
     HONORIFICS,
     JOINED_TAILS,
@@ -66,6 +67,11 @@ semiconductors insurance energy petroleum financial electronics therapeutics tel
 library shipping refrigeration haulage
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
+_GERMAN_FIRMS = (
+    *("WERKE", "BAHN", "BANK", "BETRIEBE", "VERBAND", "VEREIN", "GESELLSCHAFT", "GENOSSENSCHAFT", "VERSICHERUNG"),
+    *("SPARKASSE", "VERLAG", "KLINIKUM"),
+)
+_MIN_COMPOUND = 7  # letters
 _OFFICE_HOLDERS = words("""
 commissioner inspector officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee
 """)
@@ -122,8 +128,10 @@ def type_by_words(form: str) -> str | None:
     if last == "STATES" and _is_kind_of_state(words):
         return None
     if len(words) == 1:
-        return ORGANIZATION if first in ORGANIZATIONS else None
+        return ORGANIZATION if first in ORGANIZATIONS or _is_german_firm(words) else None
     if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
+        return ORGANIZATION
+    if first in HEADS_ABROAD or _is_german_firm(words):
         return ORGANIZATION
     if _is_office_holder(words):
         return PERSON
@@ -164,6 +172,17 @@ def _is_office_holder(words: list[str]) -> bool:
     if words[-1] == "MASTER":
         return len(words) == 2 and words[0] in _MASTERS
     return words[-1] in _OFFICE_HOLDERS and all(map(is_common_word, words[:-1]))
+
+
+def _is_german_firm(words: list[str]) -> bool:
+    """Whether one of the words is a German compound for a firm: "Ostbahn", "Motorenwerke Brandt"."""
+    return any(
+        len(word) >= _MIN_COMPOUND
+        and word.endswith(_GERMAN_FIRMS)
+        and token_rank(word.lower()) is None
+        and word not in load_places()
+        for word in words[:2]
+    )
 
 
 def _is_event(words: list[str]) -> bool:

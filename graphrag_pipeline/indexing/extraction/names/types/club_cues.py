@@ -1,0 +1,60 @@
+"""Cues of clubs, whose names are those of places: "Merrow Town beat X 3-2", "the striker of X", "X have signed".
+
+`CLUB` is a use that only a club has. `RIVAL` is one that a person has, too ("X beat Y").
+
+Keep out: firms (`trade_cues.py`), last words that only clubs have, such as Rovers (`cues.ORGANIZATION_TAILS`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
+
+CLUB, RIVAL = "club", "rival"
+_FIRM, _PERSON, _PLACE = "organization role", "PERSON", "GEO"
+
+_PLAYERS = (
+    r"(?:striker|midfielder|defender|goalkeeper|winger|full-back|fly-half|batsman|bowler|captain|skipper|coach|manager"
+    r"|fans|supporters|squad|player|players|forward|debut|scorer)"
+)
+_SCORE = r"\d{1,3}[-\u2013]\d{1,3}"
+_SPORT_AFTER = regex.compile(
+    rf"""
+    \s+{_SCORE}\b
+    |(?:['\u2019]s?)?\s+(?:new\s+|former\s+|head\s+)?{_PLAYERS}\b
+    |(?:,\s+who)?\s+(?:(?:has|have|had|were|was)\s+)?(?:relegated|promoted|equalised|won\s+(?:{_SCORE}|promotion)|lost\s+{_SCORE}
+        |drew\s+(?:with|{_SCORE})|went\s+(?:ahead|in\s+front)|signed\s+(?:the\s+)?(?:{_PLAYERS}|\p{{Lu}})
+        |finished\s+(?:first|second|third|fourth|bottom|top)|kicked\s+off|play\s+(?:at|in|their))\b
+    """,
+    regex.VERBOSE,
+)
+_SPORT_BEFORE = regex.compile(
+    rf"\b(?:{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
+    rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
+    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to)\s+$"
+)
+_RIVAL_AFTER = regex.compile(
+    r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|won\s+the|lost\s+the|trailed)\b"
+)
+_RIVAL_BEFORE = regex.compile(r"\b(?:beat|defeated|thrashed|against|held)\s+$")
+_LOOK_BACK = 64
+_ENDS = ("of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ")
+
+
+def read_club_cues(text: str, name: Name) -> Iterator[str]:
+    """Yield `CLUB` or `RIVAL` for what a name does in a match, or who plays for it."""
+    before = text_before(text, name, _LOOK_BACK)
+    if _SPORT_AFTER.match(text, name.end) or (before.endswith(_ENDS) and _SPORT_BEFORE.search(before)):
+        yield CLUB
+    elif _RIVAL_AFTER.match(text, name.end) or _RIVAL_BEFORE.search(before):
+        yield RIVAL
+
+
+def is_club(cues: Counter[str]) -> bool:
+    """Whether a name that may be a place is a club or a firm: it plays, deals or employs, and more than it lies."""
+    n_club = cues[CLUB] + cues[RIVAL] + cues[_FIRM]
+    return cues[CLUB] + cues[_FIRM] > 0 and n_club > cues[_PLACE] + cues["place role"] + cues[_PERSON]

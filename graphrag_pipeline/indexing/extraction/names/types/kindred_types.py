@@ -1,0 +1,81 @@
+"""Types of names that share a word with another name of the document: "Hassan" beside "Fatuma Hassan".
+
+Keep out: names that are listed together, and cues (`name_types.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Set
+
+from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, PLACE_HEADS
+from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
+from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON, UNKNOWN
+
+_MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
+
+
+def type_by_relatives(form: str, kind: str, heads: Set[str]) -> str:
+    """Return PERSON for an unknown name that shares its head or singular with a person, else `kind`.
+
+    "Ghost of Christmas Past" is a person if "Ghost" or another "Ghost of ..." is one, "Spirits" if "Spirit" is one.
+
+    Args:
+        heads: names of persons, up to the first "of".
+    """
+    if kind == UNKNOWN and any(
+        form != head and head in heads for head in (form.split(" of ")[0], form.removesuffix("s"))
+    ):
+        return PERSON
+    return kind
+
+
+def type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return types of words that end the name of a person or organization: "Hassan" of "Fatuma Hassan", not in Hassan.
+
+    A team is named by its last word: "the Lions" of "the Mombasa Lions".
+    """
+    ends: defaultdict[str, set[str]] = defaultdict(set)
+    for form, kind in types.items():
+        if kind in (PERSON, ORGANIZATION) and " " in form and " of " not in form and " for " not in form:
+            ends[form.split()[-1]].add(kind)
+    found = {}
+    for form, kind in types.items():
+        if len(ends[form]) != 1 or kind not in (GEO, UNKNOWN) or cues[form][GEO] or cues[form]["place role"]:
+            continue
+        end = min(ends[form])
+        if end == PERSON or (form.endswith("s") and cues[form]["named thing"]):
+            found[form] = end
+    return found
+
+
+def type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
+    """Return ORGANIZATION for unknown words that begin the name of one: "Lumo" of "Lumo Sensing", not "Royal"."""
+    begun = {form.split()[0] for form, kind in types.items() if kind == ORGANIZATION and " " in form}
+    return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
+
+
+def type_by_family(
+    types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
+) -> dict[str, str]:
+    """Return PERSON for the unknown full names that share a word with a person: "Rebekka Meisl" beside "Tobias Meisl".
+
+    The first word is that of a person if it often stands alone for one ("Luise" of "Luise Brandt").
+    """
+    persons = [form.split() for form, kind in types.items() if kind == PERSON and " of " not in form]
+    family = {words[-1] for words in persons}
+    alone = {form for form in family if cues[form][PERSON] >= max(2, _MIN_ALONE_SHARE * counts[form])}
+    addressed = {words[-1] for words in persons if len(words) == 2 and title_of(words[0]).rstrip(".") in HONORIFICS}
+    return {
+        form: PERSON
+        for form, kind in types.items()
+        if kind == UNKNOWN
+        and 2 <= len(words := form.split()) <= 3
+        and (words[0] in alone or words[-1] in family)
+        and all(word.istitle() for word in words)
+        and (
+            not any(map(is_common_noun, words))
+            or (words[-1] in addressed and title_of(words[0]) not in LONERS | PLACE_HEADS)
+        )
+    }
