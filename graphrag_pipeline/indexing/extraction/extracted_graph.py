@@ -42,6 +42,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.eponyms import join_epony
 from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_firm_pairs
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
+from graphrag_pipeline.indexing.extraction.names.forms.numbered import join_numbers
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
@@ -192,17 +193,19 @@ def _name_things(
         names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
         if language == "de":
             names = keep_german_names(names, text)
-        firms: set[str] = set()
+        firms, numbered = set[str](), set[str]()
         if is_english:
             names = split_joined(drop_cited(names, text, headings), text)
             names = join_species(names, text, starts)
             names, acronyms = place_acronyms(names, text, starts)
             names, firms = join_firm_pairs(names, text)
+            names, numbered = join_numbers(names, text)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
         types = (
             _type_addressed(names, language) | {act.form: CONCEPT for act in acts} | dict.fromkeys(firms, ORGANIZATION)
         )
+        types |= dict.fromkeys(numbered, CONCEPT)
         types |= {name.form: CONCEPT for name in names if is_english and is_species(name.form)}
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)

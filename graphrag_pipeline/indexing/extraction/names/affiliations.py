@@ -23,7 +23,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
-from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 _MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
@@ -31,7 +30,6 @@ _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _MAX_PERSON = 3  # words of a person's name
-_MAX_EVERYDAY_RANK = 5_000
 # Of persons and of firms.
 _OWNERS = words(
     "owner co-owner landlord landlady employer partner developer producer broadcaster publisher"
@@ -119,8 +117,7 @@ def _are_person(pieces: list[PhrasePiece]) -> bool:
     """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
     if not all(piece.text.istitle() and piece.key not in _NOT_IN_PERSONS for piece in pieces):
         return False
-    are_everyday = any((english_rank(piece.key.lower()) or _MAX_EVERYDAY_RANK) < _MAX_EVERYDAY_RANK for piece in pieces)
-    return not are_everyday and not all(_is_word(piece.key) for piece in pieces)
+    return not any(is_common_word(piece.key) for piece in pieces) and not all(_is_word(piece.key) for piece in pieces)
 
 
 def _is_person_noun(key: str) -> bool:

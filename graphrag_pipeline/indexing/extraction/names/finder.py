@@ -29,7 +29,6 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import (
 )
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
-    BUILDINGS,
     DAY_NAMES_BEFORE,
     DAYS,
     EVENT_TAILS,
@@ -46,7 +45,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OPENER_SUFFIXES,
     OPENERS,
     ORGANIZATION_TAILS,
-    ORGANIZATIONS,
     ORGANIZATIONS_IN_CAPITALS,
     PERSON_VERBS,
     PLACE_HEADS,
@@ -58,6 +56,14 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.name_limits import (
+    ADDRESSES,
+    is_place,
+    keeps_possessive,
+    repeats,
+    splits_list,
+    starts_name,
+)
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_kinds, is_also_a_word, join_slashes
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
@@ -77,20 +83,11 @@ _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
 _AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
-_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
-_GROUPS = words("women men children people workers students teachers farmers writers artists pensioners")
-_FIRM_TAILS = words("sons co company brothers")
-_MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
-_IDENTIFIER = regex.compile(
-    r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+"
-)  # SaveComplete, not DeMille
-_ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
-_PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
 _EXAMPLES = words("xyz foo bar baz qux")
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
@@ -102,6 +99,7 @@ _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
+_HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
@@ -124,6 +122,8 @@ def find_names(
             name = _join_line_break(_name_of(_cut_label(pieces, phrase, text), phrase, text), text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
+            if len(pieces) == 1 and _opens_compound(pieces[0], phrase, evidence, text):
+                continue
             names.append(name)
             if pieces[-1].is_possessive:
                 names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
@@ -140,7 +140,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
                 splits_after_person(run, piece, following)
                 or ends_person(run, piece, following)
                 or ends_firm(run, piece, following)
-                or _splits_list(run, piece, following, evidence)
+                or splits_list(run, piece, following, evidence)
             )
         else:
             is_cut = _splits_phrase(number, phrase, evidence, run)
@@ -148,13 +148,13 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             yield from _trim(run, phrase, evidence, text)
             run = []
             continue
-        if _repeats(piece, run) or (run and (run[-1].key in evidence.data_types or _starts_name(piece, run, evidence))):
+        if run and (repeats(piece, run) or starts_name(number, phrase, run, evidence)):
             yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
         if is_label(number, phrase, text):  # "Maura Tighe", newline, "Attending: Jo Hill"
             run = run[:-1]
-        is_split = piece.is_possessive and not _keeps_possessive(piece, phrase, run)
+        is_split = piece.is_possessive and not keeps_possessive(piece, phrase, run)
         if is_split or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
             yield from _trim(run, phrase, evidence, text)
             run = []
@@ -173,44 +173,9 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
         is_pair = (piece.key, following) in evidence.pairs or (
             bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
         )
-        is_addressed = (run[0] if run else piece).text.rstrip(".") in _ADDRESSES  # "Ms Priya Raman"
+        is_addressed = (run[0] if run else piece).text.rstrip(".") in ADDRESSES  # "Ms Priya Raman"
         return not (is_pair or is_addressed or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
-
-
-def _splits_list(
-    run: list[PhrasePiece],
-    connector: PhrasePiece,
-    following: tuple[PhrasePiece, ...],
-    evidence: CapitalizationEvidence,
-) -> bool:
-    """Whether "and" joins two names: "the Senate and Defense Committee", not "the Food and Drug Administration".
-
-    One name goes on if an everyday word stands before "and", which is no name elsewhere in the document.
-    """
-    last = run[-1].key
-    if connector.key != "AND" or following[0].key in _FIRM_TAILS or any(piece.is_connector for piece in run):
-        return False
-    rank = token_rank(last.lower())
-    is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
-    return not is_everyday or last in ORGANIZATION_TAILS or last in ORGANIZATIONS or evidence.alone[last] > 0
-
-
-def _starts_name(piece: PhrasePiece, run: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
-    """Whether a word starts another name: "Candlemas Mr. Pokorny", "SaveComplete ShutdownCancelled", "M CPUs"."""
-    before = run[-1]
-    if piece.text.rstrip(".") in _ADDRESSES:
-        return evidence.alone[before.key] > 0 and before.key not in HONORIFICS  # not "Saving Mr. Banks"
-    if _IDENTIFIER.fullmatch(piece.text):
-        return len(before.text) == 1 or _IDENTIFIER.fullmatch(before.text) is not None
-    return len(before.text) == 1 and _PLURAL_ACRONYM.fullmatch(piece.text) is not None
-
-
-def _repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
-    """Whether a word repeats the name before it: "called Scrooge Scrooge", or a title and the first words."""
-    if len(piece.key) == 1:  # J. R. R. Tolkien
-        return False
-    return bool(run) and piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
 
 
 def _is_stopword(piece: PhrasePiece) -> bool:
@@ -220,22 +185,6 @@ def _is_stopword(piece: PhrasePiece) -> bool:
     if "'" not in key or _APOSTROPHE_NAME.match(piece.text):
         return key in STOPWORDS
     return key.split("'")[0] in STOPWORDS or key.endswith("N'T")
-
-
-def _keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
-    """Whether a possessive is inside a name: "St. Paul's Churchyard" and "Harbour Commissioner's Office" are one name.
-
-    "Scrooge's Ghost" is two.
-    """
-    following = [other for other in phrase.pieces if other.start > piece.start]
-    if not following or following[0].is_connector:
-        return False
-    last = following[-1].key
-    is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
-    is_saint = run[0].key in SAINTS
-    is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
-    is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
-    return is_office or is_kept or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
 
 
 def _trim(
@@ -266,11 +215,6 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
     if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key)
-
-
-def is_place(key: str) -> bool:
-    """Whether a word is a place in every position, also in a heading or a dateline."""
-    return key in load_places() and len(key) > 3 and not is_common_word(key)
 
 
 def _drops_last(pieces: list[PhrasePiece]) -> bool:
@@ -318,6 +262,18 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_known = is_brand or is_acronym or is_name or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
+
+
+def _opens_compound(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
+    """Whether a word is the start of a common compound at the start of a sentence: "Nurse-led care"."""
+    if (
+        not phrase.is_weak
+        or word.start
+        or not word.text.istitle()
+        or not _HYPHENED.match(text, phrase.start + word.end)
+    ):
+        return False
+    return evidence.lower[word.key.lower()] > 0 or is_common_word(word.key)
 
 
 def _is_item_label(word: PhrasePiece, phrase: Phrase, text: str) -> bool:

@@ -20,6 +20,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 
 MAX_SHORT, MIN_SHORT = 10, 2  # characters
+_MIN_WORD_RATIO = 4  # letters of a word for each letter of its short form
 
 _PAIR = regex.compile(r"(?<=[\p{L}\p{Nd})])[\"”’']?\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
 _FOR = regex.compile(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbreviation))?\s+for\s+[\"“']?")
@@ -167,6 +168,8 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
 def _is_long(short: str, long: str) -> bool:
     parts = regex.findall(r"[\p{L}\p{Nd}'’]+", long)
     n_letters = sum(letter.isalnum() for letter in short)
+    if len(parts) == 1 and n_letters > MIN_SHORT:  # "electrocardiogram (ECG)"
+        return short.isupper() and long.islower() and len(long) >= _MIN_WORD_RATIO * n_letters
     if len(parts) < 2 or len(parts) > min(n_letters + 5, 2 * n_letters) or len(long) <= len(short):
         return False
     if "," in long and len(parts) != n_letters:  # "(red, green, blue color channels)" lists

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS
+from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, TERMS_IN_CAPITALS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE
@@ -22,6 +22,8 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_a
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 
 _MIN_COMPOUNDS = 3
+_MAX_LETTERS = 2  # of an acronym that says nothing alone: "DC" of "the DC link"
+_NO_HEADS = GENERAL | VAGUE
 _MIN_SHARE = 0.75  # of the occurrences of an acronym
 _HYPHENED = regex.compile(r"[-\u2010]\p{Ll}{3,}+(?: \p{Ll}{4,}+)?(?![\p{L}'’-])")
 _NOUN = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’-])")
@@ -50,7 +52,7 @@ def join_compounds(
             followers[name.form][_noun_after(name, text)] += 1
             if name.form not in described and describes_noun(text, name):
                 described.add(name.form)
-    nouns = {form: noun for form in described if (noun := _choose_noun(followers[form]))}
+    nouns = {form: noun for form in described if (noun := _choose_noun(form, followers[form]))}
     names, hyphenated = _join_hyphens([_extend(name, nouns, text) for name in names], set(followers), text)
     return names, {form: f"{form} {noun}" for form, noun in nouns.items()} | hyphenated
 
@@ -78,9 +80,11 @@ def _is_noun(word: str) -> bool:
     return may_be_noun(word) and not may_be_adjective(word) and word.upper() not in STOPWORDS
 
 
-def _choose_noun(found: Counter[str]) -> str:
+def _choose_noun(form: str, found: Counter[str]) -> str:
     noun, n = found.most_common(1)[0]
-    is_term = noun.upper() not in GENERAL | VAGUE
+    if len(form) <= _MAX_LETTERS and form.isalpha() and form not in TERMS_IN_CAPITALS:
+        return noun if n == found.total() else ""
+    is_term = noun.upper() not in _NO_HEADS
     return noun if noun and is_term and n >= max(_MIN_COMPOUNDS, _MIN_SHARE * found.total()) else ""
 
 

@@ -56,7 +56,7 @@ def join_eponyms(
 
 def _read_tail(name: Name, text: str) -> str:
     """Return what follows a name of one word with a capital: " score", "'s lactate"; "" if it is no such noun."""
-    if not (name.form.istitle() and name.form.isalpha()):
+    if not (name.form.istitle() and name.form.replace("-", "").isalpha()):
         return ""
     match = _FOLLOWED.match(text, name.end)
     if match is None or title_of(match["noun"]) not in _NOUNS:

@@ -21,7 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees
 
-_BEHIND = regex.compile(r"\b(?:by|with|from|through)\s+$")
+_BEHIND = regex.compile(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
 _AND = regex.compile(r"\s+and\s+")
 _LISTED = regex.compile(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
 

@@ -76,6 +76,9 @@ technique technology template tendency test testing text the theme theory thresh
 tradition transfer transition translation transmission treatment trial trick trouble truth understanding unit update
 usage user utility validity value variant variation variety vendor version view volume warning warranty weakness
 weight whole width willingness word wording writing zero
+patient symptom diagnosis comorbidity dose dosage severity specialist clinician
+microgram milligram kilogram gram litre liter millilitre milliliter metre meter kilometre kilometer centimetre
+centimeter millimetre millimeter kelvin micromol millimole volt ampere watt kilowatt hertz pascal newton tonne hectare
 """)
 # Everyday things of stories: a single word counts only with a high keyness; "trap door" counts as usual.
 EVERYDAY = words("""

@@ -95,16 +95,17 @@ authority body department agency museum hospital institute association society c
 partnership studio gallery foundation
 """)
 BUSINESS = words("""
-bakers bakery bank books brewing broadcasting builders building buses cafe capital care carriers catering clinic cloud
-club coaches collective communications computing construction consultancy consultants consulting contractors cooperative
-co-operative creamery dairy data design designs developments distillery dredging education energy engineering engineers
-estate estates express farm farms ferries finance fisheries fishing foods freight furniture gallery games garage gas
-grocers haulage health heritage homes hosting hotel hotels housing instruments interiors kitchen kitchens land legal
-leisure lines link logistics machinery marine media mills mining nurseries oil packaging partnership pharmacy plumbing
-power practice press printers printing productions properties property publications publishing radio rail railway
-railways renewables repairs research retail robotics salvage scaffolding security shipbuilders solicitors storage
-solutions steel stores studio studios supplies surgery surveyors surveys tailors telecoms television textiles theatre
-timber tours toys trading training transport travel tv utilities vehicles vets water wines workshop workshops works
+bakers bakery bank books brewing broadcasting builders building buses cabs cafe capital care carriers catering clinic
+cloud club co-operative coaches collective communications computing construction consultancy consultants consulting
+contractors cooperative creamery dairy data design designs developments distillery dredging education energy
+engineering engineers estate estates express farm farms ferries finance fisheries fishing foods freight furniture
+gallery games garage gas grocers haulage health heritage homes hosting hotel hotels housing instruments interiors
+kitchen kitchens land legal leisure lines link logistics machinery marine media mills mining nurseries oil packaging
+partnership pharmacy plumbing power practice press printers printing productions properties property publications
+publishing radio rail railway railways renewables repairs research retail robotics salvage scaffolding security
+shipbuilders solicitors solutions steel storage stores studio studios supplies surgery surveyors surveys tailors
+telecoms television textiles theatre timber tours toys trading training transport travel tv utilities vehicles vets
+water wines works workshop workshops
 """)
 """Last words of the names of firms and charities; the words around must show that the name acts."""
 _ROOMS = words("chamber room hall theatre auditorium gallery library ballroom lounge")

@@ -74,8 +74,13 @@ def find_attendees(text: str) -> frozenset[str]:
     for listed in _find_lists(text):
         for aside in _ASIDE.findall(listed):
             found |= {aside} if _NAME.fullmatch(aside) and title_of(aside) not in HONORIFICS | OFFICES else set()
+        is_body = False
         for item in _split_items(listed):
-            found |= _read_item(item)
+            if not (
+                is_body and " " not in _SENTENCE_END.split(item)[0].strip()
+            ):  # "Ann Hill, Raigmore Hospital, Inverness"
+                found |= _read_item(item)
+            is_body = not _BODY_WORDS.isdisjoint(title_of(item).split())
     return frozenset(found)
 
 

@@ -41,6 +41,11 @@ _OPENERS = tuple(
     )
     for kind, nouns in _KINDS
 )
+_SEARCHED = (
+    PRODUCT,
+    regex.compile(r"\b(?:searched|searches\s(?:of|in)|indexed\sin|retrieved\sfrom)\s+(?:the\s+)?(?=\p{Lu})"),
+    regex.compile(r"\s+databases?\b"),
+)
 _END = regex.compile(r"[.!?](?=\s|$)|\n|;")
 _SEPARATOR = regex.compile(
     r"(?:\p{Lu}[\p{L}'’-]*\s?){0,4}(?:\([^()\n]*\)|[£$€\d,.%\s])*(?:,|;)?\s*(?:(?:and|or|&)\s+)?(?:the\s+)?"
@@ -54,7 +59,7 @@ def find_kinds(names: Iterable[Name], text: str) -> Iterator[tuple[str, str]]:
         names: every occurrence of a name, in the order of the text.
     """
     ordered = sorted(names, key=lambda name: (name.start, -name.end))
-    for kind, before, after in _OPENERS:
+    for kind, before, after in (*_OPENERS, _SEARCHED):
         for opener in before.finditer(text):
             yield from ((form, kind) for form in _read_list(ordered, text, opener.end()))
         for name in ordered:

@@ -57,7 +57,7 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
-from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
+from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
@@ -268,9 +268,11 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) ->
     n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON] + cues[AGENT] + cues[ACTOR]
     if (title in TERMS_IN_CAPITALS and not n_acts) or cues[OF_THING] > n_acts:
         return CONCEPT
-    if title not in ORGANIZATIONS_IN_CAPITALS and cues["describes"] > n_acts:  # "the KSM daemon"
-        return CONCEPT
     is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
+    is_short = len(title) < _MAX_ACRONYM and cues["describes"] == n_names  # "the DC link"
+    n_uses = max(cues["describes"], cues[PRODUCT])
+    if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
+        return CONCEPT
     if is_known or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
         return ORGANIZATION
     return ORGANIZATION if is_news and not cues["describes"] else CONCEPT

@@ -122,6 +122,8 @@ _BEFORE_PRODUCT = tuple(
         r"\b(?:ran|runs?|running|hosted|built|tested|stored)\s(?:(?:only|still|now)\s)?on|\bwritten\sin",
         r"\b(?:put|entered|typed|loaded|uploaded|scanned)\b[^.;:\n]{0,20}\s(?:into|to|onto)",
         r"\b(?:mov(?:e|ed|ing)|migrat(?:e|ed|ing)|switch(?:ed|ing)?|copied)\b[^.;:\n]{0,40}\sfrom\s\p{Lu}\S*\sto",
+        r"\b(?:rated|graded|scored|assessed|appraised|measured|calculated|estimated|classified|staged|screened|quantified"
+        r"|evaluated|analy[sz]ed|simulated|modelled)\b[^.;:\n]{0,40}\s(?:with|using|in|on)(?:\sthe)?",
         r"\b(?:pilot|trial|roll-?out|upgrade|installation|version|release)\sof",
         r"\bstill\s+(?:made|kept|done|run)\s+(?:with|on|in)",
         r"\b(?:tickets?|alerts?|thread|channel|error\srate|threshold|query|spreadsheet)\s+(?:(?:is|are|was|were)\s)?(?:in|on|to)",
@@ -180,7 +182,7 @@ _PREPOSITIONS = frozenset(
     {"at", "in", "near", "of", "from", "to", "with", "by", "for", "on", "outside", "about", "into"}
 )
 _FIRM_ENDS = frozenset({"in", "from", "with", "against", "at", "to", "by", "of", "through", "via"})
-_PRODUCT_ENDS = frozenset({"from", "to", "into", "onto", "in", "on", "with", "for", "of"})
+_PRODUCT_ENDS = frozenset({"from", "to", "into", "onto", "in", "on", "with", "for", "of", "using"})
 _VERBS_OF_PROGRAMS = ("upgrad", "install", "configur", "deploy", "uninstall", "testing", "trialling", "piloting")
 
 

@@ -40,6 +40,9 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 )
 
 _MIN_SUM, _MIN_LEAD = 1.0, 0.1
+_MIN_LEAD_OF_PERSON = 0.6
+_MIN_OWN = 0.7  # of the sum, from the name and the words around it
+_OF_DOCUMENT = frozenset({"many bodies", "many persons", "many programs", "technical", "story"})
 _MIN_TYPED = 3  # names with a type, which say what a document is about
 _MIN_BODIES = 3  # organizations of a document that makes another one likelier
 _MAX_STORY_BODIES = 0.1  # of the typed names of a story
@@ -50,7 +53,7 @@ _MIN_LETTERS = 6  # of a word whose ending may be that of a place
 _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "by": {ORGANIZATION: 1.7, PERSON: 1.1},
     "done by": {ORGANIZATION: 1.2, PERSON: 0.6},
-    "acts": {ORGANIZATION: 1.4, PERSON: 0.4, CONCEPT: 0.7},
+    "acts": {ORGANIZATION: 1.1, PERSON: 0.7, CONCEPT: 0.7},
     "works": {ORGANIZATION: 1.0, CONCEPT: 0.8},
     "from": {ORGANIZATION: 1.2, GEO: 0.9},
     "at": {GEO: 2.0, ORGANIZATION: 0.5},
@@ -75,7 +78,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "firm parts": {ORGANIZATION: 2.0},
     "headed": {ORGANIZATION: 0.9, CONCEPT: 0.5},
     "common": {CONCEPT: 2.0},
-    "two names": {ORGANIZATION: 0.8, CONCEPT: 0.3, PERSON: 0.3},
+    "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.5},
     "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
     "place ending": {GEO: 1.7},
     "firm ending": {ORGANIZATION: 1.0},
@@ -193,7 +196,12 @@ def _choose(signs: Mapping[str, float]) -> str | None:
             sums[kind] += weight * n
     ranked = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
     (best, most), (_, second), *_ = [*ranked, ("", 0.0), ("", 0.0)]
-    return best if most >= _MIN_SUM and most - second >= _MIN_LEAD else None
+    own = sum(_WEIGHTS[sign].get(best, 0.0) * n for sign, n in signs.items() if sign not in _OF_DOCUMENT)
+    is_person = (
+        best != PERSON and most - sums[PERSON] < _MIN_LEAD_OF_PERSON and sums[PERSON] > 0
+    )  # "Ona Hunebelle planned"
+    is_clear = most >= _MIN_SUM and most - second >= _MIN_LEAD and not is_person
+    return best if own >= _MIN_OWN and is_clear else None
 
 
 def _read_document(names: Iterable[Name], types: Mapping[str, str], terms: Set[str], attendees: Set[str]) -> set[str]:

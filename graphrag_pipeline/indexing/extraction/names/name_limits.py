@@ -1,0 +1,105 @@
+"""Limits of names within a phrase: where one name ends and another begins.
+
+Keep out: persons before "of" (`phrases.py`, `affiliations.py`), and whether words are a name (`finder.py`).
+"""
+
+from __future__ import annotations
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.capitalization import (
+    CapitalizationEvidence,
+    is_common_word,
+    token_rank,
+)
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BUILDINGS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    ORGANIZATION_TAILS,
+    ORGANIZATIONS,
+    PLACE_TAILS,
+    SAINTS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+
+_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
+_AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
+_IN = frozenset({"IN", "FROM", "AT", "ACROSS", "NEAR", "OUTSIDE"})
+_GROUPS = words("women men children people workers students teachers farmers writers artists pensioners")
+_FIRM_TAILS = words("sons co company brothers")
+_MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
+_PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
+ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
+_IDENTIFIER = regex.compile(
+    r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+"
+)  # SaveComplete, not DeMille
+
+
+def is_place(key: str) -> bool:
+    """Whether a word is a place in every position, also in a heading or a dateline."""
+    return key in load_places() and len(key) > 3 and not is_common_word(key)
+
+
+def splits_list(
+    run: list[PhrasePiece],
+    connector: PhrasePiece,
+    following: tuple[PhrasePiece, ...],
+    evidence: CapitalizationEvidence,
+) -> bool:
+    """Whether "and" joins two names: "the Senate and Defense Committee", not "the Food and Drug Administration".
+
+    One name goes on if an everyday word stands before "and", which is no name elsewhere in the document.
+    """
+    last = run[-1].key
+    if connector.key != "AND" or following[0].key in _FIRM_TAILS or any(piece.is_connector for piece in run):
+        return False
+    rank = token_rank(last.lower())
+    is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
+    return not is_everyday or last in ORGANIZATION_TAILS or last in ORGANIZATIONS or evidence.alone[last] > 0
+
+
+def _follows_place(number: int, phrase: Phrase) -> bool:
+    """Whether a rare word begins another name behind a place at the start of a sentence: "In Israel BioBee breeds"."""
+    piece, place = phrase.pieces[number], phrase.pieces[number - 1]
+    is_behind = number == 2 and phrase.is_weak and phrase.pieces[0].key in _IN and not piece.is_connector
+    if not is_behind or place.key in GIVEN_NAMES or place.is_possessive or not is_place(place.key):
+        return False
+    return token_rank(piece.key.lower()) is None and piece.key not in _AFTER_PLACES
+
+
+def starts_name(number: int, phrase: Phrase, run: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
+    """Whether a word starts another name: "Candlemas Mr. Pokorny", "SaveComplete ShutdownCancelled", "M CPUs"."""
+    piece, before = phrase.pieces[number], run[-1]
+    if before.key in evidence.data_types or (len(run) == 1 and _follows_place(number, phrase)):
+        return True
+    if piece.text.rstrip(".") in ADDRESSES:
+        return evidence.alone[before.key] > 0 and before.key not in HONORIFICS  # not "Saving Mr. Banks"
+    if _IDENTIFIER.fullmatch(piece.text):
+        return len(before.text) == 1 or _IDENTIFIER.fullmatch(before.text) is not None
+    return len(before.text) == 1 and _PLURAL_ACRONYM.fullmatch(piece.text) is not None
+
+
+def repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
+    """Whether a word repeats the name before it: "called Scrooge Scrooge", or a title and the first words."""
+    if len(piece.key) == 1:  # J. R. R. Tolkien
+        return False
+    return piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
+
+
+def keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
+    """Whether a possessive is inside a name: "St. Paul's Churchyard" and "Harbour Commissioner's Office" are one name.
+
+    "Scrooge's Ghost" is two.
+    """
+    following = [other for other in phrase.pieces if other.start > piece.start]
+    if not following or following[0].is_connector:
+        return False
+    last = following[-1].key
+    is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
+    is_saint = run[0].key in SAINTS
+    is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
+    is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
+    return is_office or is_kept or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
