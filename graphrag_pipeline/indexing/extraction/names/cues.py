@@ -285,7 +285,7 @@ EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
 festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
 accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
-gala fete fête jubilee fair
+gala fete fête jubilee fair shield
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
 STORMS = words("storm hurricane typhoon cyclone")  # before a name

@@ -154,7 +154,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
         run.append(piece)
         if is_label(number, phrase, text):  # "Maura Tighe", newline, "Attending: Jo Hill"
             run = run[:-1]
-        is_split = piece.is_possessive and not keeps_possessive(piece, phrase, run)
+        is_split = piece.is_possessive and not keeps_possessive(piece, phrase, run, evidence)
         if is_split or (piece.text[-1] == "." and ends_sentence(run, phrase.pieces[number + 1 :])):
             yield from _trim(run, phrase, evidence, text)
             run = []

@@ -23,6 +23,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
@@ -89,7 +90,9 @@ def repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
     return piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
 
 
-def keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece]) -> bool:
+def keeps_possessive(
+    piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece], evidence: CapitalizationEvidence
+) -> bool:
     """Whether a possessive is inside a name: "St. Paul's Churchyard" and "Harbour Commissioner's Office" are one name.
 
     "Scrooge's Ghost" is two.
@@ -102,4 +105,11 @@ def keeps_possessive(piece: PhrasePiece, phrase: Phrase, run: list[PhrasePiece])
     is_saint = run[0].key in SAINTS
     is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
     is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
-    return is_office or is_kept or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
+    is_sign = len(run) == 1 and not evidence.alone[piece.key] and _are_titled_words(piece, following)
+    return is_office or is_kept or is_sign or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
+
+
+def _are_titled_words(owner: PhrasePiece, held: list[PhrasePiece]) -> bool:
+    """Whether an owner is a common noun, and what it holds common nouns with a capital: "Tanner's Row"."""
+    is_noun = is_also_a_word(owner.key.capitalize()) and owner.key not in GIVEN_NAMES and owner.key not in HONORIFICS
+    return is_noun and all(piece.text.istitle() and is_also_a_word(piece.text) for piece in held)

@@ -110,6 +110,7 @@ water wines works workshop workshops
 """Last words of the names of firms and charities; the words around must show that the name acts."""
 _ROOMS = words("chamber room hall theatre auditorium gallery library ballroom lounge")
 _SURNAMES = words("mills land link power farm care books bakers builders estate estates")
+_TRADES_ONLY = BUSINESS - _SURNAMES
 SIDES = words(
     "new great greater upper lower central inner outer old north south east west northern southern eastern western"
 )
@@ -170,7 +171,7 @@ def is_room(form: str, cues: Counter[str]) -> bool:
 
 def is_given_firm(parts: Sequence[str]) -> bool:
     """Whether a given name and a trade name a firm that acts: "Tamar Gallery", not "Hayley Mills"."""
-    return len(parts) == 2 and parts[0] in GIVEN_NAMES and parts[1] in BUSINESS - _SURNAMES
+    return len(parts) == 2 and parts[0] in GIVEN_NAMES and parts[1] in _TRADES_ONLY
 
 
 def _may_be_body(form: str) -> bool:

@@ -56,6 +56,20 @@ def type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
     return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
 
 
+def type_by_places(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return GEO for unknown names that end with the same rare word as a place of two words: "Store Arvel"."""
+    ends = {form.split()[-1] for form, kind in types.items() if kind == GEO and " " in form}
+    return {
+        form: GEO
+        for form, kind in types.items()
+        if kind == UNKNOWN
+        and " " in form
+        and form.split()[-1] in ends
+        and not is_common_noun(form.split()[-1])
+        and not cues[form][PERSON] + cues[form]["person role"]
+    }
+
+
 def type_by_family(
     types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
 ) -> dict[str, str]:

@@ -52,6 +52,7 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_family,
     type_by_first_words,
     type_by_last_words,
+    type_by_places,
     type_by_relatives,
 )
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
@@ -135,6 +136,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     types |= type_by_last_words(types, cues)
     types |= type_by_family(types, counts, cues)
+    types |= type_by_places(types, cues)
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
@@ -290,6 +292,15 @@ def _is_national_body(words: list[str], form: str) -> bool:
     return not any(word in load_places() for word in words[:-1])
 
 
+def _is_named_as_body(form: str) -> bool:
+    """Whether a rare word or a place begins a name that common words end: two, or one in the plural."""
+    first, *others = form.split()
+    is_personal = title_of(first) in GIVEN_NAMES or title_of(first) in HONORIFICS or title_of(first) in LONERS
+    if is_personal or is_common_noun(first) or not all(map(is_common_noun, others)):
+        return False
+    return len(others) > 1 or (bool(others) and others[0].endswith("s"))
+
+
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
@@ -308,7 +319,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION if cues[PERSON] + cues["agency"] else GEO
     if is_room(form, cues):
         return GEO
-    if cues[AGENT] + cues[FIRM] > 0 and not cues["person role"] and is_given_firm(words):  # "Tamar Gallery has agreed"
+    is_firm = cues[AGENT] + cues[FIRM] > 0 or words[-1].endswith("S")
+    if is_firm and not cues["person role"] and is_given_firm(words):  # "Tamar Gallery has agreed", "Eden Cabs"
         return ORGANIZATION
     if cues["describes"] == n_names and not cues[PERSON] and len(words) == 1 and words[0] in GIVEN_NAMES:
         return CONCEPT  # "the Allan deviation"
@@ -329,6 +341,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION
     if is_code(form):
         return UNKNOWN
+    if cues[PERSON] and not cues["person role"] and _is_named_as_body(form):  # "Penrith Private Hire asked"
+        return ORGANIZATION
     n_person = cues[PERSON] + 2 * cues["person role"]
     is_defined = len(words) == 1 and is_common_noun(form) and cues["named thing"] > n_names / 2  # "the Customer"
     least = _MIN_COMMON_SHARE if is_defined else _MIN_PERSON_SHARE

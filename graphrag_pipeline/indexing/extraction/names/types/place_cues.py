@@ -32,6 +32,10 @@ _FLOWS = regex.compile(
     r"\s+(?:(?:has|had|have)\s+)?(?:burst\s+its\s+banks|overflow(?:s|ed)|flow(?:s|ed)|silted|meanders|froze\s+over"
     r"|(?:rose|fell)\s+(?:by\s+)?[\p{L}\d.]+\s+(?:metres?|meters?|feet|inches|centimetres))\b"
 )
+_SEAT_AFTER = regex.compile(
+    r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|railway\s+station"
+    r"|harbour|city)\b"
+)
 _SIDE_OF = regex.compile(
     r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
 )
@@ -50,12 +54,11 @@ _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "a
 def read_place_cues(text: str, name: Name) -> Iterator[str]:
     """Yield `PLACE`, `GEO` and `JOURNEY` for what the words beside a name show."""
     before = text_before(text, name, _LOOK_BACK)
-    if not before[-1:].isspace():
-        return
     last = _last_word(before)
     is_side = last in ("of", "from") and _SIDE_OF.search(before)
     is_flowing = before.endswith(("the ", "The ")) and _FLOWS.match(text, name.end)
-    if is_side or is_flowing or (last == "of" and _PART_OF.search(before)):
+    is_water = is_flowing or (before.endswith("the ") and _WATER.search(before))
+    if is_side or is_water or _SEAT_AFTER.match(text, name.end) or (last == "of" and _PART_OF.search(before)):
         yield PLACE
     elif _is_place(before, last):
         yield GEO
@@ -65,8 +68,6 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
 
 def _is_place(before: str, last: str) -> bool:
     """Whether the words before a name show a place: "the bridge over the Lugg", "walked from Wenlow to"."""
-    if before.endswith("the ") and _WATER.search(before):
-        return True
     if last in ("from", "to"):
         return _ROUTE.search(before) is not None
     return (last == "of" and _SHOP_OF.search(before) is not None) or (

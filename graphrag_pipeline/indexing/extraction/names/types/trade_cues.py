@@ -57,7 +57,11 @@ _BEFORE_FIRM = tuple(
         rf"\b{_ACCOUNTS}\s+at",
         r"\b(?:[Ss]hares|[Ss]tock|[Ss]take|[Hh]olding)\s+in",
         r"\b(?:fees?|royalties|licen[cs]ed|funding|sponsorship|supplied|purchased)\s+(?:[^.,;]{1,20}\s)?from",
-        rf"(?:{_MONEY})\s+(?:was\s+|had\s+gone\s+|went\s+|paid\s+|owed\s+)?(?:with|to|at|from)",
+        rf"(?<!\bfined\s)(?:{_MONEY})\s+(?:was\s+|had\s+gone\s+|went\s+|paid\s+|owed\s+)?(?:with|to|at|from)",
+        rf"\b{_GOODS}\s+from",
+        r"\b(?:[Aa]nalyst|[Ee]conomist|[Ss]trategist|[Ll]awyer|[Rr]esearcher|[Ss]cientist|[Pp]rofessor|[Ee]xpert|[Ee]ngineer"
+        r"|[Cc]onsultant|[Cc]onvener|[Ss]pokes\p{Ll}+)\s+(?:\p{Lu}[\p{L}'’-]+\s+){2,3}(?:at|of|for|with)",
+        r"\b(?:executive|co-founder|spokes\p{Ll}+|(?:finance|managing|sales)\s+director)\s+(?:of|at|for)",
         rf"\b{_GOODS}\s+(?:(?:is|are|was|were)\s+)?(?:now\s+)?by",
         rf"\b(?:scaffolding|{_GOODS})\s+(?:would\s+be|will\s+be|is|are|was|were)\s+from",
         r"\b(?:ordered|bought|hired|rented|leased|purchased|sourced|borrowed)\s+(?:[^.,;]{1,40}\s)?from",
@@ -181,7 +185,7 @@ _TRADE_ENDS = (
 _PREPOSITIONS = frozenset(
     {"at", "in", "near", "of", "from", "to", "with", "by", "for", "on", "outside", "about", "into"}
 )
-_FIRM_ENDS = frozenset({"in", "from", "with", "against", "at", "to", "by", "of", "through", "via"})
+_FIRM_ENDS = frozenset({"in", "from", "with", "against", "at", "to", "by", "of", "for", "through", "via"})
 _PRODUCT_ENDS = frozenset({"from", "to", "into", "onto", "in", "on", "with", "for", "of", "using"})
 _VERBS_OF_PROGRAMS = ("upgrad", "install", "configur", "deploy", "uninstall", "testing", "trialling", "piloting")
 
@@ -220,8 +224,8 @@ def _is_firm_before(before: str) -> bool:
     if before.endswith(_TRADE_ENDS) and _TRADE_BEFORE.search(before):
         return True
     last = _last_word(before)
-    if last in ("advised", "for"):
-        return _ADVISED.search(before) is not None
+    if last in ("advised", "for") and _ADVISED.search(before):
+        return True
     return last in _FIRM_ENDS and any(pattern.search(before) for pattern in _BEFORE_FIRM)
 
 

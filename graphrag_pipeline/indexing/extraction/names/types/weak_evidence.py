@@ -197,9 +197,7 @@ def _choose(signs: Mapping[str, float]) -> str | None:
     ranked = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
     (best, most), (_, second), *_ = [*ranked, ("", 0.0), ("", 0.0)]
     own = sum(_WEIGHTS[sign].get(best, 0.0) * n for sign, n in signs.items() if sign not in _OF_DOCUMENT)
-    is_person = (
-        best != PERSON and most - sums[PERSON] < _MIN_LEAD_OF_PERSON and sums[PERSON] > 0
-    )  # "Ona Hunebelle planned"
+    is_person = best != PERSON and 0 < most - _MIN_LEAD_OF_PERSON < sums[PERSON]  # "Ona Hunebelle planned it"
     is_clear = most >= _MIN_SUM and most - second >= _MIN_LEAD and not is_person
     return best if own >= _MIN_OWN and is_clear else None
 
@@ -280,7 +278,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         elif match["word"] in ("of", "from") and _is_goods(verb, match["word"]):
             yield "goods of"
         elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
-            yield "firm of person" if " " in name.form else "place of name"
+            is_body = " " in name.form or (match["the"] and name.form.endswith("s"))  # "Ebbe Lund of the Greens"
+            yield "firm of person" if is_body else "place of name"
         if sign == "by" and verb.endswith(("ed", "en", "t")):
             yield "done by"
         if match["the"]:

@@ -67,6 +67,7 @@ semiconductors insurance energy petroleum financial electronics therapeutics tel
 library shipping refrigeration haulage
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
+_WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
 _GERMAN_FIRMS = (
     *("WERKE", "BAHN", "BANK", "BETRIEBE", "VERBAND", "VEREIN", "GESELLSCHAFT", "GENOSSENSCHAFT", "VERSICHERUNG"),
     *("SPARKASSE", "VERLAG", "KLINIKUM"),
@@ -145,7 +146,7 @@ def type_by_words(form: str) -> str | None:
         return (
             None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
         )  # "General Public License"
-    if first in PLACE_HEADS:
+    if first in PLACE_HEADS or (first in _WATERS and words[1] == "OF" and len(words) == 3):
         return GEO
     is_person = (
         (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form)) or _is_author(form)
