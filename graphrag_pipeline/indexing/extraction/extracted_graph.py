@@ -37,6 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.document_titles import Document
 from graphrag_pipeline.indexing.extraction.names.finder import find_names
 from graphrag_pipeline.indexing.extraction.names.forms.acronyms import place_acronyms
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms
+from graphrag_pipeline.indexing.extraction.names.forms.composites import join_composites
 from graphrag_pipeline.indexing.extraction.names.forms.compounds import join_compounds
 from graphrag_pipeline.indexing.extraction.names.forms.eponyms import join_eponyms
 from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_firm_pairs
@@ -193,19 +194,20 @@ def _name_things(
         names = find_names(text, spans, headings, SMALL_WORDS.get(language, frozenset()))
         if language == "de":
             names = keep_german_names(names, text)
-        firms, numbered = set[str](), set[str]()
+        firms, numbered, composites = set[str](), set[str](), dict[str, str]()
         if is_english:
             names = split_joined(drop_cited(names, text, headings), text)
             names = join_species(names, text, starts)
             names, acronyms = place_acronyms(names, text, starts)
             names, firms = join_firm_pairs(names, text)
             names, numbered = join_numbers(names, text)
+            names, composites = join_composites(names, text, starts)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
         types = (
             _type_addressed(names, language) | {act.form: CONCEPT for act in acts} | dict.fromkeys(firms, ORGANIZATION)
         )
-        types |= dict.fromkeys(numbered, CONCEPT)
+        types |= dict.fromkeys(numbered, CONCEPT) | composites
         types |= {name.form: CONCEPT for name in names if is_english and is_species(name.form)}
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)

@@ -53,32 +53,32 @@ Bosch, BP, British Airways, British Gas, British Council, British Red Cross, BT,
 Capgemini, Capita, Carillion, Carrefour, Cadent, Caterpillar, Christian Aid, Cisco, Citibank, Citigroup, Citizens
 Advice, Cloudflare, Coca-Cola, Cognizant, Commerzbank, Costco, Costain, Crown Prosecution Service, Currys, Daikin,
 Daimler, Danone, Dell, Deloitte, Deutsche Bahn, Deutsche Bank, Deutsche Telekom, DHL, Direct Line, DPD, Dropbox,
-Duolingo, Dyson, E.ON, eBay, Ecclesiastical, EDF, Electrolux, Equifax, Ericsson, Ernst & Young, Evri, Expedia,
-Experian, Facebook, Farrow & Ball, FedEx, Fiat, Fidelity, Fitbit, Fujitsu, G4S, Gartner, GlaxoSmithKline, Glencore,
-GoCardless, Goldman Sachs, Google, Grant Thornton, Greenpeace, Greggs, Grundfos, GSK, Halfords, Halifax Bank, Hermes
-Parcelnet, Hewlett Packard, Hitachi, Honda, Honeywell, HSBC, Huawei, Hyundai, IBM, IKEA, Infosys, ING, Intel,
-Interserve, Intuit, ISS, Jaguar, JD Wetherspoon, JetBrains, John Deere, John Lewis, Johnson & Johnson, JPMorgan,
-Kellogg's, Kier, Kingfisher, Klarna, KLM, KPMG, Laing O'Rourke, Leonardo, Lego, Lenovo, Lidl, Lloyds, Lloyds Bank,
-Lockheed Martin, L'Oréal, Lufthansa, Macmillan, Maersk, Marks & Spencer, Mastercard, McDonald's, McKinsey, Medtronic,
-Mencap, Merck, Meta, Metro Bank, Michelin, Microsoft, Miele, Mitie, Mitsubishi, Monzo, Moody's, Morgan Stanley,
-Morrisons, Motability, Mozilla, Nationwide, National Express, National Grid, National Trust, NatWest, Nestlé, Netflix,
-Network Rail, Nike, Nintendo, Nissan, Nokia, Novartis, Nvidia, Ocado, Octopus Energy, OpenAI, Openreach, Oracle,
-Ordnance Survey, Otis, Oxfam, Panasonic, Parkinson's UK, PayPal, PepsiCo, Pfizer, Philips, Pilkington, Plusnet,
-Porsche, Premier Inn, Procter & Gamble, PwC, Qualcomm, Red Hat, Renault, Rentokil, Revolut, Ricoh, Roche, Rolls-Royce,
-Royal Mail, RSPB, RSPCA, Ryanair, Sage, Sainsbury's, Samaritans, Samsung, Santander, SAP, Save the Children, Savills,
-Schneider Electric, Scope, Screwfix, Securitas, Securicor, Segro, Serco, Severn Trent, Sharp, Shell, Shelter, Siemens,
-Skanska, Sky, Sodexo, Sony, Spotify, Stagecoach, Standard Chartered, Starbucks, Starling Bank, Stonewall, Stripe,
-Stryker, Subaru, Subway, Suez, Sustrans, Suzuki, Swiss Re, Tarmac, Taylor Wimpey, Persimmon, Barratt Homes, Bellway,
-Tata, Tesco, Tesla, Thales, Thames Water, ThyssenKrupp, Toshiba, TotalEnergies, Toyota, Transport for London,
-Travelodge, Travis Perkins, Triodos, Triodos Bank, TSB, Twilio, Uber, Unicef, Unilever, Unison, Unite, Unity Trust
-Bank, United Utilities, UPS, Vaillant, Vattenfall, Veolia, Verizon, Viridor, Virgin, Virgin Atlantic, Virgin Media,
-Virgin Money, Visa, Vodafone, Volkswagen, Volvo, Waitrose, Walmart, Wates, Wellcome Trust, Wells Fargo, Which?,
-Wickes, Willmott Dixon, Wilko, Wise, Worcester Bosch, WPP, Xerox, Yale, Yorkshire Water, YMCA, Zalando, Zurich
-Insurance, Age UK, Anglian Water, Biffa, Co-op Bank, Cooperative Bank, Credit Suisse, Crest Nicholson, Cushman &
-Wakefield, Engie, Gallagher, Good Energy, Jewson, Knight Frank, Lovell, Marsh, Octopus, OVO Energy, OVO, Screwfix,
-ScottishPower, Scottish Power, Southern Water, SSE, Talktalk, Unity Trust, Zipcar, Aon, Anthropic, Hetzner, OVH,
-OVHcloud, DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen & Overy, Pinsent
-Masons, Bevan Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre, RSM
+Duolingo, Dyson, E.ON, eBay, Ecclesiastical, EDF, Electrolux, Equifax, Ericsson, Ernst & Young, Evri, Expedia, Experian,
+Facebook, Farrow & Ball, FedEx, Fiat, Fidelity, Fitbit, Fujitsu, G4S, Gartner, GlaxoSmithKline, Glencore, GoCardless,
+Goldman Sachs, Google, Grant Thornton, Greenpeace, Greggs, Grundfos, GSK, Halfords, Halifax Bank, Hermes Parcelnet,
+Hewlett Packard, Hitachi, Honda, Honeywell, HSBC, Huawei, Hyundai, IBM, IKEA, Infosys, ING, Intel, Interserve, Intuit,
+ISS, Jaguar, JD Wetherspoon, JetBrains, John Deere, John Lewis, Johnson & Johnson, JPMorgan, Kellogg's, Kier,
+Kingfisher, Klarna, KLM, KPMG, Laing O'Rourke, Leonardo, Lego, Lenovo, Lidl, Lloyds, Lloyds Bank, Lockheed Martin,
+L'Oréal, Lufthansa, Macmillan, Maersk, Marks & Spencer, Mastercard, McDonald's, McKinsey, Medtronic, Mencap, Merck,
+Meta, Metro Bank, Michelin, Microsoft, Miele, Mitie, Mitsubishi, Monzo, Moody's, Morgan Stanley, Morrisons, Motability,
+Mozilla, Nationwide, National Express, National Grid, National Trust, NatWest, Nestlé, Netflix, Network Rail, Nike,
+Nintendo, Nissan, Nokia, Novartis, Nvidia, Ocado, Octopus Energy, OpenAI, Openreach, Oracle, Ordnance Survey, Otis,
+Oxfam, Panasonic, Parkinson's UK, PayPal, PepsiCo, Pfizer, Philips, Pilkington, Plusnet, Porsche, Premier Inn, Procter &
+Gamble, PwC, Qualcomm, Red Hat, Renault, Rentokil, Revolut, Ricoh, Roche, Rolls-Royce, Royal Mail, RSPB, RSPCA, Ryanair,
+Sage, Sainsbury's, Samaritans, Samsung, Santander, SAP, Save the Children, Savills, Schneider Electric, Scope, Screwfix,
+Securitas, Securicor, Segro, Serco, Severn Trent, Sharp, Shell, Shelter, Siemens, Skanska, Sky, Sodexo, Sony, Spotify,
+Stagecoach, Standard Chartered, Starbucks, Starling Bank, Stonewall, Stripe, Stryker, Subaru, Subway, Suez, Sustrans,
+Suzuki, Swiss Re, Tarmac, Taylor Wimpey, Persimmon, Barratt Homes, Bellway, Tata, Tesco, Tesla, Thales, Thames Water,
+ThyssenKrupp, Toshiba, TotalEnergies, Toyota, Transport for London, Travelodge, Travis Perkins, Triodos, Triodos Bank,
+TSB, Twilio, Uber, Unicef, Unilever, Unison, Unite, Unity Trust Bank, United Utilities, UPS, Vaillant, Vattenfall,
+Veolia, Verizon, Viridor, Virgin, Virgin Atlantic, Virgin Media, Virgin Money, Visa, Vodafone, Volkswagen, Volvo,
+Waitrose, Walmart, Wates, Wellcome Trust, Wells Fargo, Which?, Wickes, Willmott Dixon, Wilko, Wise, Worcester Bosch,
+WPP, Xerox, Yale, Yorkshire Water, YMCA, Zalando, Zurich Insurance, Red Cross, Red Crescent, Trinity House, Salvation
+Army, Age UK, Anglian Water, Biffa, Co-op Bank, Cooperative Bank, Credit Suisse, Crest Nicholson, Cushman & Wakefield,
+Engie, Gallagher, Good Energy, Jewson, Knight Frank, Lovell, Marsh, Octopus, OVO Energy, OVO, Screwfix, ScottishPower,
+Scottish Power, Southern Water, SSE, Talktalk, Unity Trust, Zipcar, Aon, Anthropic, Hetzner, OVH, OVHcloud,
+DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen & Overy, Pinsent Masons, Bevan
+Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre, RSM
 """
 
 _ALSO_WORDS = words("""

@@ -61,8 +61,15 @@ subsections true false north south east west northern southern eastern western e
 american british dutch welsh scottish irish russian chinese japanese korean greek roman turkish polish swedish danish
 norwegian finnish hungarian czech austrian swiss portuguese brazilian mexican canadian australian indian pakistani
 iranian iraqi israeli palestinian egyptian syrian saudi arab arabic african asian european ukrainian belgian latin
-hebrew gothic christian christians muslim islamic jewish catholic protestant buddhist hindu victorian soviet persian am
-pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
+hebrew gothic latvian lithuanian estonian bulgarian romanian albanian serbian croatian bosnian slovenian slovak
+macedonian maltese cypriot icelandic georgian armenian azerbaijani kazakh uzbek mongolian afghan bangladeshi nepali
+nepalese burmese thai vietnamese cambodian malaysian indonesian filipino singaporean taiwanese tibetan lebanese
+jordanian kuwaiti qatari emirati omani yemeni libyan tunisian algerian moroccan sudanese ethiopian eritrean somali
+kenyan ugandan tanzanian rwandan zambian zimbabwean malawian mozambican angolan congolese cameroonian nigerian ghanaian
+ivorian senegalese malian gambian liberian namibian chilean argentine argentinian peruvian bolivian colombian venezuelan
+ecuadorian paraguayan uruguayan cuban haitian jamaican guatemalan honduran salvadoran nicaraguan panamanian scandinavian
+flemish catalan basque majesty highness excellency lordship ladyship christian christians muslim islamic jewish catholic
+protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
 """)
 )
 DAYS = words("""
@@ -204,28 +211,38 @@ spokesman spokeswoman subsidiary
 """)
 
 ORGANIZATION_TAILS = words("""
-inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa
-srl sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority
-bureau board cabinet centre center commission committee congress corps council court department federation force
-forces foundation fund guild league ministry museum observatory office orchestra organisation organization parliament
-party police press senate service services society syndicate times tribunal tribune trust union club fc
-airlines airways motors legion band choir highways
-records pictures studios entertainment industries partners capital ventures technologies systems networks software
-labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing plumbing chemical chemicals
-semiconductor semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics
-securities mutual library reserve brothers bros sons alliance coalition consortium forum infirmary hospice inspectorate
-directorate secretariat ombudsman ambulance shipping refrigeration haulage shipyard shipyards partnership consultancy
-cooperative cooperatives co-operative co-operatives co-op coop panel
+inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa srl
+sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority bureau
+board cabinet centre center commission committee congress corps council court department federation force forces
+foundation fund guild league ministry museum observatory office orchestra organisation organization parliament party
+police press senate service services society syndicate times tribunal tribune trust union club fc airlines airways
+motors legion band choir highways records pictures studios entertainment industries partners capital ventures
+technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
+plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
+telecom logistics securities mutual library reserve symphony philharmonic brothers bros sons alliance coalition
+consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
+haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
 taskforce navy army conservancy coastguard constabulary united rovers wanderers athletic albion hotspur
 """)
 # First words of organizations in other languages ("Instituto Boreal").
 HEADS_ABROAD = words("""
 grupo gruppo groupe gruppe cooperativa société sociedad società stichting verein fundación fundação fundació fondation
 fondazione kanzlei banca banco banque asociación associação associazione instituto istituto institut universidad
-universidade università université universität sindicato consorzio consorcio azienda ayuntamiento
+universidade università université universität sindicato consorzio consorcio azienda ayuntamiento cassa caisse teatro
+théâtre orquesta orchestre
+""")
+CLUB_HEADS = words(
+    "fc afc ac sc vfb vfl tsv sv ifk fk nk rc deportivo atletico atlético dinamo dynamo spartak lokomotiv olympique"
+)
+# First words of places in other languages ("Monte Cinta").
+PLACE_HEADS_ABROAD = words("""
+monte mont porto puerto vila lagoa laguna lago rio río isla ilha isola punta ponta cabo capo cerro sierra serra valle
+praia playa plaza piazza aldeia
 """)
 # Alone with a capital, an organization ("the Board agreed").
-BODIES = words("agency authority board bureau commission committee company council ministry parliament senate tribunal")
+BODIES = words(
+    "agency authority board bureau commission committee company council ministry parliament senate treasury tribunal"
+)
 # Behind "X and Y": an organization ("Food and Drug Administration").
 JOINED_TAILS = words("administration executive inspectorate")
 ORGANIZATION_HEADS = words("""

@@ -24,7 +24,6 @@ from graphrag_pipeline.indexing.extraction.names.affiliations import (
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
-    is_common_word,
     token_rank,
 )
 from graphrag_pipeline.indexing.extraction.names.cues import (
@@ -273,7 +272,7 @@ def _opens_compound(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationE
         or not _HYPHENED.match(text, phrase.start + word.end)
     ):
         return False
-    return evidence.lower[word.key.lower()] > 0 or is_common_word(word.key)
+    return evidence.lower[word.key.lower()] > 0 or is_also_a_word(word.text)
 
 
 def _is_item_label(word: PhrasePiece, phrase: Phrase, text: str) -> bool:

@@ -16,51 +16,49 @@ from graphrag_pipeline.indexing.extraction.names.cues import KIN, words
 PERSON_NOUN, BODY_NOUN, PLACE_NOUN, THING_NOUN, EVENT_NOUN = "person", "body", "place", "thing", "event"
 
 _PERSONS = (KIN - words("landlord employer partner master")) | words("""
-planner organiser convenor coordinator councilmember commissioner nurse registrar
-abbot academic accountant activist adviser advisor alderman amateur ambassador analyst apprentice arborist archbishop
-architect archivist artist assistant astronomer athlete attorney auditor author baker banker barber bard baron
-barrister bassist beekeeper bishop blacksmith bookkeeper bookseller botanist boxer boy bursar butcher butler
-campaigner candidate caretaker carpenter cellist ceo cfo chair chairman chairperson chairwoman chancellor chaplain
-chef chemist chief child clergyman clerk co-author co-chair co-founder co-ordinator coach cobbler cofounder colleague
-columnist comedian commander commissioner composer conservator constable coo cook coordinator coroner correspondent
-councillor councilman councilwoman counsel counsellor courier critic cto curate curator cyclist dancer daughter dean
-defendant delegate dentist deputy designer detective diplomat director doctor dramatist driver drummer ecologist
-economist editor educator electrician emir emperor engineer entrepreneur envoy essayist ethnographer examiner
-executive expert explorer facilitator farmer father fellow filmmaker firefighter fisherman foreman founder friend
-gardener general geologist girl goalkeeper governor graduate grandfather grandmother groundsman guard guitarist
-harbourmaster head headmaster headmistress headteacher heir heiress historian housekeeper husband illustrator
-inspector instructor interpreter inventor investigator janitor jeweller journalist judge keeper king labourer lady
-landowner lawyer leader lecturer librarian lieutenant lifeguard linguist magistrate maid man manager marshal mason
-mathematician matron mayor mechanic member mentor merchant midwife miner minister missionary monk mother musician
-naturalist navigator negotiator nephew newcomer niece notary novelist nun nurse officer officiant ombudsman
-ophthalmologist organiser organist organizer orphan painter paramedic passenger pastor patriarch pensioner
+planner organiser convenor coordinator councilmember commissioner nurse registrar abbot academic accountant activist
+adviser advisor alderman amateur ambassador analyst apprentice arborist archbishop architect archivist artist assistant
+astronomer athlete attorney auditor author baker banker barber bard baron barrister bassist beekeeper bishop blacksmith
+bookkeeper bookseller botanist boxer boy bursar butcher butler campaigner candidate caretaker carpenter cellist ceo cfo
+chair chairman chairperson chairwoman chancellor chaplain chef chemist chief child clergyman clerk co-author co-chair
+co-founder co-ordinator coach cobbler cofounder colleague columnist comedian commander commissioner composer conservator
+constable coo cook coordinator coroner correspondent councillor councilman councilwoman counsel counsellor courier
+critic cto curate curator cyclist dancer daughter dean defendant delegate dentist deputy designer detective diplomat
+director doctor dramatist driver drummer ecologist economist editor educator electrician emir emperor engineer
+entrepreneur envoy essayist ethnographer examiner executive expert explorer facilitator farmer father fellow filmmaker
+firefighter fisherman foreman founder friend gardener general geologist girl goalkeeper governor graduate grandfather
+grandmother groundsman guard guitarist harbourmaster head headmaster headmistress headteacher heir heiress historian
+housekeeper husband illustrator inspector instructor interpreter inventor investigator janitor jeweller journalist judge
+keeper king labourer lady landowner lawyer leader lecturer librarian lieutenant lifeguard linguist magistrate maid man
+manager marshal mason mathematician matron mayor mechanic member mentor merchant midwife miner minister missionary monk
+mother musician naturalist navigator negotiator nephew newcomer niece notary novelist nun nurse officer officiant
+ombudsman ophthalmologist organiser organist organizer orphan painter paramedic passenger pastor patriarch pensioner
 philanthropist philosopher photographer physician physicist pianist pilgrim pilot playwright plumber poet policeman
 policewoman politician porter postdoc postman postmaster potter preacher premier presenter president priest prince
 princess principal prisoner professor programmer prosecutor psychiatrist psychologist pupil quartermaster queen rabbi
-rapporteur rector registrar reporter researcher resident retiree reviewer ringer sailor scholar schoolteacher
-scientist scout scribe sculptor secretary senator sergeant servant settler shepherd sheriff signalman singer skipper
-smith sociologist soldier soloist son soprano speaker specialist spokesman spokesperson spokeswoman statistician
-steward stonemason storyteller striker student superintendent surgeon swimmer tailor teacher technician tenor
-theologian therapist timekeeper toddler tourist trainee trainer translator traveller treasurer trumpeter trustee tutor
+rapporteur rector registrar reporter researcher resident retiree reviewer ringer sailor scholar schoolteacher scientist
+scout scribe sculptor secretary senator sergeant servant settler shepherd sheriff signalman singer skipper smith
+sociologist soldier soloist son soprano speaker specialist spokesman spokesperson spokeswoman statistician steward
+stonemason storyteller striker student superintendent surgeon swimmer tailor teacher technician tenor theologian
+therapist timekeeper toddler tourist trainee trainer translator traveller treasurer trumpeter trustee tutor
 under-secretary undergraduate undersecretary vet veteran veterinarian vicar vice-chair vice-chancellor vice-president
 violinist virologist vizier volunteer warden weaver webmaster welder widow widower wife witness woman worker writer
-youngster zoologist
-midfielder defender winger batsman bowler cricketer footballer linebacker quarterback outfielder goaltender golfer
-runner sprinter wrestler archer rower racer skater surfer diver climber mountaineer jockey referee umpire linesman
-gymnast fencer marathoner rapper vocalist songwriter lyricist saxophonist keyboardist percussionist violist animator
-screenwriter narrator commentator moderator compere legislator congressman parliamentarian incumbent lobbyist unionist
-feminist anarchist humanist evangelist theorist industrialist jurist surveyor proprietor survivor predecessor successor
-donor adjutant brigadier commodore trooper gunner bombardier paratrooper sniper smuggler murderer burglar gangster
-offender suspect convict hostage victim teenager islander villager householder homeowner commuter shareholder
-practitioner dietitian dietician pharmacist radiographer physiotherapist optometrist optician anaesthetist
-anesthetist obstetrician consultant clinician mathematician astrophysicist forecaster technologist agronomist forester
-ranger gamekeeper greengrocer bartender waiter waitress receptionist chauffeur locksmith goldsmith glazier plasterer
-roofer joiner machinist deckhand coxswain helmsman crewman astronaut cosmonaut aviator sportsman schoolmaster
-schoolboy schoolgirl alumnus alumna intern cashier auctioneer assessor adjudicator arbitrator mediator whistleblower
-hacker blogger podcaster engraver bookbinder seamstress potter restorer archaeologist numismatist restaurateur
-businessman businesswoman financier magnate tycoon activist dissident exile refugee migrant fugitive caddie protester
-protestor picket neighbour neighbor bystander onlooker eyewitness motorist pedestrian parishioner congregant caller
-reader viewer listener leaseholder freeholder lifeboatman harbormaster stationmaster
+youngster zoologist midfielder defender winger batsman bowler cricketer footballer linebacker quarterback outfielder
+goaltender golfer runner sprinter wrestler archer rower racer skater surfer diver climber mountaineer jockey referee
+umpire linesman gymnast fencer marathoner rapper vocalist songwriter lyricist saxophonist keyboardist percussionist
+violist animator screenwriter narrator commentator moderator compere conductor legislator congressman parliamentarian
+incumbent lobbyist unionist feminist anarchist humanist evangelist theorist industrialist jurist surveyor proprietor
+survivor predecessor successor donor adjutant brigadier commodore trooper gunner bombardier paratrooper sniper smuggler
+murderer burglar gangster offender suspect convict hostage victim teenager islander villager householder homeowner
+commuter shareholder practitioner dietitian dietician pharmacist radiographer physiotherapist optometrist optician
+anaesthetist anesthetist obstetrician consultant clinician mathematician astrophysicist forecaster technologist
+agronomist forester ranger gamekeeper greengrocer bartender waiter waitress receptionist chauffeur locksmith goldsmith
+glazier plasterer roofer joiner machinist deckhand coxswain helmsman crewman astronaut cosmonaut aviator sportsman
+schoolmaster schoolboy schoolgirl alumnus alumna intern cashier auctioneer assessor adjudicator arbitrator mediator
+whistleblower hacker blogger podcaster engraver bookbinder seamstress potter restorer archaeologist numismatist
+restaurateur businessman businesswoman financier magnate tycoon activist dissident exile refugee migrant fugitive caddie
+protester protestor picket neighbour neighbor bystander onlooker eyewitness motorist pedestrian parishioner congregant
+caller reader viewer listener leaseholder freeholder lifeboatman harbormaster stationmaster
 """)
 _BODIES = words("""
 academy accountants advisers agency airline alliance architects assembly association auctioneers auditors authority

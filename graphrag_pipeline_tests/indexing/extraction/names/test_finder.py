@@ -199,6 +199,13 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("They saw Everton Clarke, Maura Tighe\nAttending: Joanna Hill came.",
          ["Everton Clarke", "Maura Tighe", "Joanna Hill"]),
         ("They met Rashid al-Din at Karum.", ["Rashid al-Din", "Karum"]),
+        ("Midfielder Aqo Brandvold left.", ["Aqo Brandvold"]),
+        ("Owner Jakob Mendel left.", ["Jakob Mendel"]),
+        ("Geologist Ona Radav of the Hydrological Service said so.", ["Ona Radav", "Hydrological Service"]),
+        ("It came from Kestrelon Power of Swindon.", ["Kestrelon Power", "Swindon"]),
+        ("In Israel BioBee breeds wasps, in London Bridge House it is.", ["Israel", "BioBee", "London Bridge House"]),
+        ("Noise at Sailor's Rest, and Scrooge's Ghost.", ["Sailor's Rest", "Scrooge", "Ghost"]),
+        ("Nurse-led care is best. It is Nurse Brun who leads it.", ["Nurse Brun"]),
     ],
 )  # fmt: skip
 def test_firms_end_before_their_place_and_persons_begin_after_their_role(text: str, expected: list[str]) -> None:

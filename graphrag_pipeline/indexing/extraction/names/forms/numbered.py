@@ -21,9 +21,10 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 _SERIES = words("""
 en iso iec din vdi bs astm ansi ieee rfc nfpa ul asme sae etsi jis une nen htm hsg pas ifrs ias
 """)
+_UNITS = r"m|mm|cm|km|kg|g|mg|s|ms|min|h|l|ml|px|pt|dB|Hz|kHz|MHz|GHz|V|A|W|kW|MB|GB|TB|k|bn|per\scent|million|billion"
 _NUMBER = regex.compile(
-    r"[ \u00a0](?P<number>(?:[A-Z]-?)?\d[\d./:\u2011-]*(?<=\d)[A-Z]?)"
-    r"(?![\p{L}\p{Nd}%°]|[ \u00a0](?:\p{Ll}{1,3}\b(?!\s\p{Ll}{4})|per\scent|million|billion))"
+    r"[ \u00a0](?P<number>(?:[A-Z]-?)?+\d++(?:[./:\u2010\u2011-]\d++)*+[A-Z]?+)"
+    rf"(?![\p{{L}}\p{{Nd}}%°]|[ \u00a0](?:{_UNITS})\b)"
 )
 _STAR = regex.compile(r"\*\d+(?::\d+)*")
 _YEAR = regex.compile(r"(?:19|20)\d\d")

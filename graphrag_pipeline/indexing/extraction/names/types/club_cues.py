@@ -24,10 +24,11 @@ _PLAYERS = (
 _SCORE = r"\d{1,3}[-\u2013]\d{1,3}"
 _SPORT_AFTER = regex.compile(
     rf"""
-    \s+{_SCORE}\b
+    \s+(?:{_SCORE}|\d{{1,3}},\s+\p{{Lu}}[\p{{L}} \u2019'-]+\s\d{{1,3}})\b
+    |\s+into\s+the\s+(?:final|semi-final|quarter-final|lead|play-offs|next\s+round)\b
     |(?:['\u2019]s?)?\s+(?:new\s+|former\s+|head\s+)?{_PLAYERS}\b
     |(?:,\s+who)?\s+(?:(?:has|have|had|were|was)\s+)?(?:relegated|promoted|equalised|won\s+(?:{_SCORE}|promotion)|lost\s+{_SCORE}
-        |drew\s+(?:with|{_SCORE})|went\s+(?:ahead|in\s+front)|signed\s+(?:the\s+)?(?:{_PLAYERS}|\p{{Lu}})
+        |drew\s+(?:with|{_SCORE})|went\s+(?:ahead|in\s+front)|held\s+on|signed\s+(?:the\s+)?(?:{_PLAYERS}|\p{{Lu}})
         |finished\s+(?:first|second|third|fourth|bottom|top)|kicked\s+off|play\s+(?:at|in|their))\b
     """,
     regex.VERBOSE,
@@ -35,14 +36,14 @@ _SPORT_AFTER = regex.compile(
 _SPORT_BEFORE = regex.compile(
     rf"\b(?:{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
     rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
-    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to)\s+$"
+    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to|\p{{Ll}}\s\d{{1,3}},)\s+$"
 )
 _RIVAL_AFTER = regex.compile(
-    r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|won\s+the|lost\s+the|trailed)\b"
+    r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"
 )
-_RIVAL_BEFORE = regex.compile(r"\b(?:beat|defeated|thrashed|against|held)\s+$")
+_RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " against ", " held ")
 _LOOK_BACK = 64
-_ENDS = ("of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ")
+_ENDS = (", ", "of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ")
 
 
 def read_club_cues(text: str, name: Name) -> Iterator[str]:
@@ -50,7 +51,7 @@ def read_club_cues(text: str, name: Name) -> Iterator[str]:
     before = text_before(text, name, _LOOK_BACK)
     if _SPORT_AFTER.match(text, name.end) or (before.endswith(_ENDS) and _SPORT_BEFORE.search(before)):
         yield CLUB
-    elif _RIVAL_AFTER.match(text, name.end) or _RIVAL_BEFORE.search(before):
+    elif _RIVAL_AFTER.match(text, name.end) or before.endswith(_RIVAL_BEFORE):
         yield RIVAL
 
 

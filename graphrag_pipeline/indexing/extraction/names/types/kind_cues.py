@@ -21,7 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     kind_of,
     kind_of_plural,
 )
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, text_before
 
 OF_PERSON, OF_BODY, OF_PLACE, OF_THING, OF_EVENT = "person role", "organization role", "place role", "thing", "event"
 _CUES = {
@@ -70,6 +70,11 @@ _MODIFIED_PLACES = frozenset(
 _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
 )
+_MAY_BE_FIRMS = frozenset({"owner", "co-owner", "landlord", "partner", "developer", "producer", "grower", "organiser"})
+_SHOWN_AT = regex.compile(
+    r"\b(?:presented|demonstrated|demonstration|shown|showed|unveiled|exhibited|exhibits|spoke|speak|keynote|talk|stand|booth)"
+    r"\s+(?:[\p{Ll}\s]{0,24}\s)?at\s+(?:the\s+)?$"
+)
 _SMALL = frozenset({"who", "which", "that", "whose", "where"})
 
 
@@ -90,6 +95,8 @@ def read_kind_cues(text: str, name: Name) -> Iterator[str]:
         if kind:
             yield _CUES[kind]
     before = text_before(text, name, _LOOK_BACK)
+    if before.endswith(("at ", "at the ")) and _SHOWN_AT.search(before):
+        yield OF_EVENT
     kind = _read_before(before, text, name)
     if kind:
         yield _CUES[kind]
@@ -141,4 +148,6 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
         return kind if is_determined and is_closed and not match["the"] else None
     if match["the"]:
         return None
+    if match["noun"] in _MAY_BE_FIRMS and name.form.count(" ") == 1 and not any(map(is_also_a_word, name.form.split())):
+        return PERSON_NOUN  # "hotel owner Celeste Barroso"
     return kind if is_determined or kind == PERSON_NOUN else None

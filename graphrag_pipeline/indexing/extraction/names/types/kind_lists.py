@@ -41,6 +41,11 @@ _OPENERS = tuple(
     )
     for kind, nouns in _KINDS
 )
+_BEGINS = regex.compile(
+    r"(?::[*_]*+|such\sas|like|including|namely|searched|searches\s(?:of|in)|(?:indexed|retrieved)\s\w+)"
+    r"\s+(?:the\s+)?(?=\p{Lu})"
+)
+_WINDOW = 160  # characters before a list that may say what it lists
 _SEARCHED = (
     PRODUCT,
     regex.compile(r"\b(?:searched|searches\s(?:of|in)|indexed\sin|retrieved\sfrom)\s+(?:the\s+)?(?=\p{Lu})"),
@@ -59,9 +64,13 @@ def find_kinds(names: Iterable[Name], text: str) -> Iterator[tuple[str, str]]:
         names: every occurrence of a name, in the order of the text.
     """
     ordered = sorted(names, key=lambda name: (name.start, -name.end))
+    places = [match.end() for match in _BEGINS.finditer(text)]
     for kind, before, after in (*_OPENERS, _SEARCHED):
-        for opener in before.finditer(text):
-            yield from ((form, kind) for form in _read_list(ordered, text, opener.end()))
+        begins = {
+            opener.end() for place in places for opener in before.finditer(text, max(place - _WINDOW, 0), place + 1)
+        }
+        for start in sorted(begins):
+            yield from ((form, kind) for form in _read_list(ordered, text, start))
         for name in ordered:
             if text.startswith((" and ", " or ", ", and ", ", or "), name.end) and after.match(text, name.end):
                 yield name.form, kind

@@ -74,6 +74,9 @@ def type_in_passing(types: Mapping[str, str], cues: Mapping[str, Counter[str]], 
             for f in well_known - found.keys() - attendees
             if types[f] == PERSON and is_well_known(title_of(f))
         }
+    else:  # "Tata said"
+        said = {form for form in well_known if types[form] == PERSON and is_well_known(title_of(form))}
+        found |= dict.fromkeys(said, ORGANIZATION)
     programs = {form for form, kind in found.items() if kind == CONCEPT}
     programs |= {form for form in well_known if title_of(form) in load_programs()}
     placed = {form for form, kind in types.items() if kind == GEO and _is_only_in(form, cues[form])}

@@ -26,6 +26,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OFFICES,
     ORGANIZATIONS_IN_CAPITALS,
     PLACE_HEADS,
+    PLACE_HEADS_ABROAD,
     TERMS_IN_CAPITALS,
     words,
 )
@@ -328,6 +329,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     n_person = cues[PERSON] + cues["person role"]
     if len(words) == 1 and n_body > n_person and 2 * n_body >= n_names and title in GIVEN_NAMES:
         return ORGANIZATION  # "an analyst at Davy"
+    if words[0] in PLACE_HEADS_ABROAD and len(words) > 1 and n_body + n_person == 0:  # "Monte Cinta"
+        return GEO
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS

@@ -43,6 +43,7 @@ _MIN_SUM, _MIN_LEAD = 1.0, 0.1
 _MIN_LEAD_OF_PERSON = 0.6
 _MIN_OWN = 0.7  # of the sum, from the name and the words around it
 _OF_DOCUMENT = frozenset({"many bodies", "many persons", "many programs", "technical", "story"})
+_OF_THINGS = frozenset({"many bodies", "many programs", "technical"})
 _MIN_TYPED = 3  # names with a type, which say what a document is about
 _MIN_BODIES = 3  # organizations of a document that makes another one likelier
 _MAX_STORY_BODIES = 0.1  # of the typed names of a story
@@ -161,6 +162,8 @@ def type_by_signs(
         return {}
     able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
     able -= {form for form in able if " of " in form} if "story" in context else set()  # "Hugh of Brienne"
+    if not context & _OF_THINGS:  # "the Ghost" of a story
+        able = {form for form in able if not all(map(is_common_noun, form.split()))}
     able -= set() if "many bodies" in context else {form for form in able if is_code(form)}
     places = {form for form, kind in types.items() if kind == GEO}
     signs: defaultdict[str, Counter[str]] = defaultdict(Counter)

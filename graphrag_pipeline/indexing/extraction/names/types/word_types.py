@@ -16,6 +16,7 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import (
 )
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BYNAMES,
+    CLUB_HEADS,
     DESCRIBING_HONORIFICS,
     EVENT_HEADS,
     EVENT_TAILS,
@@ -64,7 +65,7 @@ federal royal united
 _WEAK_TAILS = words("""
 software systems networks records services service technologies forces groups chemical chemicals semiconductor
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
-library shipping refrigeration haulage
+library symphony shipping refrigeration haulage
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
@@ -132,7 +133,7 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION if first in ORGANIZATIONS or _is_german_firm(words) else None
     if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
         return ORGANIZATION
-    if first in HEADS_ABROAD or _is_german_firm(words):
+    if first in HEADS_ABROAD or first in CLUB_HEADS or _is_german_firm(words):
         return ORGANIZATION
     if _is_office_holder(words):
         return PERSON

@@ -34,6 +34,10 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("Bank of England", "ORGANIZATION"),
         ("Johnson & Johnson", "ORGANIZATION"),
         ("Camden Town", "GEO"),
+        ("Sound of Islay", "GEO"),
+        ("Instituto Boreal", "ORGANIZATION"),
+        ("Ostbahn", "ORGANIZATION"),
+        ("Torquay Rovers", "ORGANIZATION"),
         ("Mount Etna", "GEO"),
         ("Battle of Hastings", "EVENT"),
         ("Christmas Eve", "EVENT"),
@@ -254,3 +258,30 @@ def test_a_list_is_read_to_its_end() -> None:
 )
 def test_the_words_of_bodies_offices_and_sites_say_what_they_are(form: str, expected: str | None) -> None:
     assert type_by_words(form) == expected
+
+
+def _types_in(text: str) -> dict[str, str]:
+    names = [Name(m.group(), *m.span(), 0) for m in regex.finditer(r"\p{Lu}[\p{L}]+(?: \p{Lu}[\p{L}]+)*", text)]
+    return type_names(names, text)
+
+
+def test_the_verb_behind_the_place_of_a_person_is_not_that_of_the_place() -> None:
+    types = _types_in("yesterday the mayor of Zabrod said that it rained. And the people of Zabrod asked for help.")
+    assert types["Zabrod"] == "GEO"
+
+
+def test_a_heading_says_nothing_of_the_name_on_the_next_line() -> None:
+    types = _types_in(
+        "they close the old plant\n\nHallett Vine will sell its tools. A contract with Hallett Vine ended."
+    )
+    assert types["Hallett Vine"] == "ORGANIZATION"
+
+
+def test_words_that_end_the_name_of_a_firm_outweigh_a_verb_of_speaking() -> None:
+    types = _types_in("then Pencrith Private Hire asked for more, and Zorbin Hunebelle asked for less.")
+    assert (types["Pencrith Private Hire"], types["Zorbin Hunebelle"]) == ("ORGANIZATION", "PERSON")
+
+
+def test_what_a_review_searches_and_rates_with_is_a_term() -> None:
+    types = _types_in("we searched QUBMED, Zembase and others. The evidence was rated with GRADE by us.")
+    assert (types["QUBMED"], types["Zembase"], types["GRADE"]) == ("CONCEPT", "CONCEPT", "CONCEPT")

@@ -1,0 +1,27 @@
+from collections import Counter, defaultdict
+
+from graphrag_pipeline.indexing.extraction.names.types.kindred_types import type_by_last_words, type_by_places
+
+NO_CUES: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+
+def test_two_places_share_their_last_word() -> None:
+    types = {
+        "Lille Arvel": "GEO",
+        "Store Arvel": "UNKNOWN",
+        "Arvel": "UNKNOWN",
+        "Mill Road": "GEO",
+        "Old Road": "UNKNOWN",
+    }
+    assert type_by_places(types, NO_CUES) == {"Store Arvel": "GEO"}
+
+
+def test_a_place_in_the_name_of_a_firm_stays_a_place() -> None:
+    types = {
+        "Stadtbahn Ravenglas": "ORGANIZATION",
+        "Ravenglas": "GEO",
+        "Mombasa Lions": "ORGANIZATION",
+        "Lions": "UNKNOWN",
+    }
+    cues = NO_CUES | {"Lions": Counter({"named thing": 1})}
+    assert type_by_last_words(types, cues) == {"Lions": "ORGANIZATION"}
