@@ -15,7 +15,7 @@ from graphrag_pipeline_tests.support.paths import TEST_DATA
 from graphrag_pipeline_tests.support.roots import make_root
 
 pytestmark = pytest.mark.slow
-NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt")
+NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt", "chinese_tea.txt")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,40 @@ def test_basic_search_answers_too(index: GraphIndex) -> None:
 def test_a_latin_name_in_a_chinese_document_is_found_by_a_question_in_either_language(index: GraphIndex) -> None:
     for question in ("Who is Alice Johnson?", "Alice Johnson是谁？"):
         assert "来自伦敦的 Alice Johnson 通过视频参加" in index.search(question).answer
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("谁放了火？", "阿旺"),
+        ("誰寫了《茶山圖》？", "淨塵"),
+        ("贺小满嫁给了谁？", "葉知秋"),
+        ("叶知秋的师父是谁？", "淨塵"),
+        ("賀連城的女兒是誰？", "賀小滿"),
+        ("茶行的掌柜是谁？", "賀連城"),
+        ("阿旺在哪里被抓住？", "渡口"),
+        ("葉知秋住在哪裡？", "城南的竹林裡"),
+        ("鹿溪镇在哪里？", "白鷺江的西岸"),
+        ("贺连城今年多大？", "五十二歲"),
+        ("茶行什么时候失火？", "光緒十二年三月"),
+    ],
+)
+def test_the_first_line_names_what_a_sentence_states_in_either_set_of_characters(
+    index: GraphIndex, question: str, name: str
+) -> None:
+    assert index.search(question).answer.startswith(f"Extractive answer (no model): {name}, by the first passage [1].")
+
+
+@pytest.mark.parametrize(
+    "question", ["贺连城的妻子是谁？", "谁救了贺小满？", "羅大成今年多大？", "阿旺住在哪里？", "谁骂了阿旺？"]
+)
+def test_no_name_is_given_without_a_sentence_that_states_it(index: GraphIndex, question: str) -> None:
+    assert "by the first passage" not in index.search(question).answer
+
+
+def test_who_a_person_is_may_be_said_by_called_or_by_a_title(index: GraphIndex) -> None:
+    assert "捕頭羅大成" in index.search("罗大成是谁？").answer.split("\n- ")[1]
+    assert "茶行的掌櫃叫賀連城" in index.search("賀連城是誰？").answer.split("\n- ")[1]
 
 
 def test_a_definition_is_told_from_a_cleft_sentence(tmp_path: Path) -> None:

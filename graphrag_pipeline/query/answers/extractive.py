@@ -13,9 +13,8 @@ Keep out: choosing the context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,7 @@ from graphrag_pipeline.query.answers.declining import (
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.answers.layout import compose
+from graphrag_pipeline.query.answers.naming.chinese_answers import find_chinese_answer
 from graphrag_pipeline.query.answers.naming.named_answers import (
     NamedAnswer,
     find_named_answer,
@@ -49,13 +49,8 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_latin, repeats_question, topic_words
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
-from graphrag_pipeline.query.selection.passages import passages_of, runs_without_question, sentences_of, text_of
-from graphrag_pipeline.query.understanding.chinese_definitions import (
-    asked_person,
-    asked_role,
-    defines_person,
-    states_role,
-)
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
 from graphrag_pipeline.query.understanding.covered_words import Coverage
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.settings.settings import AnswersSettings
@@ -132,24 +127,8 @@ def _find_lead(index: IndexReader, question: str, units: Sequence[TextUnitRecord
     further = read_named_units(index, question, has_context=bool(units))
     shown = {(unit.id, unit.start, unit.end) for unit in units}
     found = [*units, *(unit for unit in further if (unit.id, unit.start, unit.end) not in shown)]
-    if name := asked_person(question):
-        return _lead_with_sentence(question, partial(defines_person, name), found, {unit.id for unit in units})
-    if role := asked_role(question):
-        return _lead_with_sentence(question, partial(states_role, *role), found, {unit.id for unit in units})
-    named = find_named_answer(index, question, found)
+    named = (find_chinese_answer if asks_in_chinese(question) else find_named_answer)(index, question, found)
     return _lead_with(named, {unit.id for unit in units}) if named else _Lead()
-
-
-def _lead_with_sentence(
-    question: str, says: Callable[[str], bool], units: Sequence[TextUnitRecord], in_context: set[str]
-) -> _Lead:
-    """Return the first sentence that says what is asked for, alone, and is not the question."""
-    sentences = (sentence for unit in units for run in runs_without_question(unit, question) for sentence in run)
-    first = next((sentence for sentence in sentences if says(sentence.folded)), None)
-    if first is None:
-        return _Lead()
-    quotes = tuple(quote_runs([[first]]))
-    return _Lead("", quotes, quotes, () if first.unit.id in in_context else (first.unit,))
 
 
 def _lead_with(named: NamedAnswer, in_context: set[str]) -> _Lead:

@@ -32,8 +32,8 @@ def test_a_sentence_defines_a_person(sentence, expected):
 
 
 def test_the_holder_of_a_role_is_read():
-    assert asked_role("誰是林安的老師？") == ("林安", "老師")
-    assert asked_role("林安的老師是誰？") == ("林安", "老師")
+    assert asked_role("誰是林安的老師？") == ("林安", "老师")
+    assert asked_role("林安的老師是誰？") == ("林安", "老师")
     assert states_role("林安", "老師", "林安的老師名為王青。")
     assert states_role("林安", "老師", "王青成為林安的老師。")
 

@@ -40,6 +40,7 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
+from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
 from graphrag_pipeline.query.understanding.definitions import read_short_form, read_what_is, read_who_is
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.query.understanding.verb_statements import (
@@ -114,7 +115,7 @@ def read_named_units(index: IndexReader, question: str, *, has_context: bool) ->
     """
     asked = _read_asked(index, question, ())[1]
     is_defined = read_who_is(question) or read_what_is(question) or read_short_form(question)
-    if asked is None and not is_defined:
+    if asked is None and not is_defined and not asks_in_chinese(question):
         return ()
     named = index.snapshot.take("entities", index.names.find(first_clause(question)), ["text_unit_ids"])
     ids = sorted({unit_id for entity in named for unit_id in entity["text_unit_ids"] or ()})

@@ -22,6 +22,7 @@ from typing import Any
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     DETERMINERS,
     cut_adverb,
+    cut_verb,
     find_person_in_place,
     find_sects,
     is_person,
@@ -57,13 +58,16 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     COMMON_WORDS,
     DOUBLE_SURNAMES,
     HOUSE_ENDINGS,
+    HOUSES,
     INSIDE,
     JOINED_ENDINGS,
     KINDS,
+    NO_LITTLE,
     NO_NAMES,
     ORGANIZATION_ENDINGS,
     PLACE_ENDINGS,
     SURNAMES,
+    TEMPLES,
     VERB_SURNAMES,
 )
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
@@ -75,6 +79,7 @@ _HAN = re.compile(f"{_H}+(?:[·・]{_H}+)*")
 _TITLE = re.compile("《([^《》\n]{2,16})》")
 _KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
 _MARRIED = 2  # characters of 周氏
+_SHORT = 2  # characters of the name of a house
 _WELL_KNOWN = 1_000  # count of a place in jieba's dictionary
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 
@@ -117,16 +122,16 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     """Return the type of each name in a text of simplified characters."""
     known = tokenizer.tokenizer.FREQ
     words_of_text = join_cut_names(list(_cut(tokenizer, text)), SURNAMES | VERB_SURNAMES, known)
-    tagged = extend_places(_join_endings(list(_join_names(iter(words_of_text)))), text)
+    tagged = extend_places(_join_endings(list(_join_names(iter(words_of_text))), known), text)
     counts = Counter(word for word, _, _ in tagged)
     kinds = {word: KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds = {add_ending(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
     signs = f"{ACTS}|{'|'.join(sorted(ADDRESSES))}|的(?:{ROLES})"
     persons = {word: find_person_in_place(word, SURNAMES, text, signs) for word, kind in kinds.items() if kind == "GEO"}
     kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
-    kinds = {_whole(word, kind): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
+    kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(find_people(text, known), "PERSON")
-    kinds |= dict.fromkeys(find_titled_people(text, known, tokenizer.tokenizer.lcut), "PERSON")
+    kinds |= dict.fromkeys(find_titled_people(text, known, tokenizer.word_tag_tab, tokenizer.tokenizer.lcut), "PERSON")
     kinds |= dict.fromkeys(find_foreign_people(text, tokenizer.tokenizer.lcut), "PERSON")
     sects = find_sects([word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES], text)
     kinds = {sects.get(word, word): "ORGANIZATION" if word in sects else kind for word, kind in kinds.items()}
@@ -158,10 +163,10 @@ def _is_shown(word: str, kind: str, text: str) -> bool:
     return kind == "PERSON" and is_shown_as_person(word, text, ACTS, ROLES)
 
 
-def _whole(word: str, kind: str) -> str:
+def _whole(word: str, kind: str, text: str) -> str:
     if kind == "PERSON" and len(word) == _MARRIED + 1 and word[1] == "氏":
         return word[:_MARRIED]  # 周氏早逝
-    return cut_adverb(word, DOUBLE_SURNAMES) if kind == "PERSON" else word
+    return cut_verb(cut_adverb(word, DOUBLE_SURNAMES), text) if kind == "PERSON" else word
 
 
 def _type_double(word: str, kind: str) -> str:
@@ -171,17 +176,28 @@ def _type_double(word: str, kind: str) -> str:
 
 
 def _is_extended(word: str, kinds: dict[str, str], text: str) -> bool:
-    """Whether a person's name is a more frequent one with the word after it: 萧炎独自."""
-    shorter = (word[:cut] for cut in range(2, len(word)))
-    return kinds[word] == "PERSON" and any(
-        kinds.get(name) == "PERSON" and text.count(name) > text.count(word) for name in shorter
-    )
+    """Whether a person's name is a more frequent one with the word after it: 萧炎独自.
+
+    A beginning that longer names share, such as 耿大 of 耿大海 and 耿大江, is no name.
+    """
+    if kinds[word] != "PERSON":
+        return False
+    shorter = [word[:cut] for cut in range(2, len(word)) if kinds.get(word[:cut]) == "PERSON"]
+    return any(_count_alone(name, kinds, text) > text.count(word) for name in shorter)
+
+
+def _count_alone(name: str, kinds: dict[str, str], text: str) -> int:
+    """Return how often a name occurs outside of two or more longer ones; outside of none, if only one is longer."""
+    longer = [other for other in kinds if other.startswith(name) and other != name and kinds[other] == "PERSON"]
+    return text.count(name) - (sum(map(text.count, longer)) if len(longer) > 1 else 0)
 
 
 def _type_by_ending(word: str, kind: str, text: str) -> str:
     if kind != "CONCEPT" and len(word) >= 2 and (word[:-1] in SURNAMES | DOUBLE_SURNAMES) and word[-1] in "家氏":
         return _type_clan(word, text)
     if kind == "PERSON" and word.endswith(HOUSE_ENDINGS):
+        return "ORGANIZATION"
+    if kind == "PERSON" and re.search(f"{word}的?(?:弟子|道士|和尚|道长|住持|方丈)", text) and word[-1] in TEMPLES:
         return "ORGANIZATION"
     if kind == "PERSON" and word.endswith(ORGANIZATION_ENDINGS):
         is_short = len(word) == 2 or has_sign(word, text)
@@ -214,6 +230,7 @@ def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) ->
         return False
     has_surname = (word[0] in SURNAMES and len(word) <= 4) or word[:2] in DOUBLE_SURNAMES
     has_surname = has_surname or (word[0] in VERB_SURNAMES and len(word) == 3)
+    has_surname = has_surname or (word[0] == "阿" and len(word) == 2 and word[1] not in NO_LITTLE)
     return has_surname or word[-2:] in JOINED_ENDINGS or count >= _MIN_BARE_COUNT
 
 
@@ -246,7 +263,7 @@ def _join_names(tagged: Iterator[tuple[str, str, int]]) -> Iterator[tuple[str, s
         yield before
 
 
-def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+def _join_endings(tagged: list[tuple[str, str, int]], known: dict[str, int]) -> list[tuple[str, str, int]]:
     """Join a double surname with its given name, and words with a following "山脉", "拍卖行" or "女王"."""
     joined: list[tuple[str, str, int]] = []
     for word, kind, place in tagged:
@@ -255,6 +272,8 @@ def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, in
         is_single = is_single and before is not None and len(before[0]) == 1
         if before and before[0] in DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
             joined[-1] = (before[0] + word, "nr", before[2])
+        elif before and word in HOUSES and _is_stem_of_house(before, known):
+            joined[-1] = (before[0] + word, "nt", before[2])
         elif before and (is_single or (word in JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
             while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
                 last = joined.pop()
@@ -265,8 +284,16 @@ def _join_endings(tagged: list[tuple[str, str, int]]) -> list[tuple[str, str, in
     return joined
 
 
+def _is_stem_of_house(tagged: tuple[str, str, int], known: dict[str, int]) -> bool:
+    return len(tagged[0]) == _SHORT and tagged[1][0] in "naz" and known.get(tagged[0], 0) < _WELL_KNOWN // 2
+
+
 def _is_nominal(tagged: tuple[str, str, int]) -> bool:
-    return tagged[1] in ("n", "nz", "nr", "nrt", "nrfg", "ns", "q", "b", "j", "ng") and len(tagged[0]) <= 3
+    return (
+        tagged[0] not in NO_NAMES
+        and tagged[1] in ("n", "nz", "nr", "nrt", "nrfg", "ns", "q", "b", "j", "ng")
+        and len(tagged[0]) <= 4
+    )
 
 
 def _follows_surname(word: str, kind: str) -> bool:

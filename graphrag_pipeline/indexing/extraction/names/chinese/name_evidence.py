@@ -34,7 +34,9 @@ _WORD_SURNAMES = frozenset(
 _ANIMAL_SURNAMES = frozenset("马牛龙熊")
 _MOTIONS, _GOALS = frozenset("回归出进入返赴离"), frozenset("国城村京乡家海宫府校")
 _OF_THINGS = "[匹头只条把张件本辆艘朵棵支]"
+_VERBS = frozenset("劝问叫让请骂打救告教带求送陪")
 _MIN_KNOWN_PLACE = 20
+_COMMON_COUNT = 500  # of a word in the segmenter's dictionary
 DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另一", "所有")
 """Beginnings of a phrase for any place: 整个大陆."""
 _ADVERBS = frozenset("曾便也却已又就都只才乃竟仍未即正刚将")
@@ -97,6 +99,12 @@ def cut_adverb(word: str, double_surnames: Collection[str]) -> str:
     return word[:-1] if len(word) > n_least and word[-1] in _ADVERBS else word
 
 
+def cut_verb(word: str, text: str) -> str:
+    """Return a name of three characters without the verb at its end: 彭九劝 before 他 is 彭九."""
+    n_before = len(re.findall(f"{word}[他她我你咱大]", text)) if word[-1] in _VERBS else 0
+    return word[:-1] if len(word) == _MAX_SINGLE and 0 < n_before == text.count(word) else word
+
+
 def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool, acts: str, roles: str) -> bool:
     """Return whether the document shows a word as a person, or at least not as something else.
 
@@ -107,6 +115,9 @@ def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool,
         return False  # 严格管理: a phrase of the dictionary
     if len(re.findall(f"{_NUMBER}{_COUNTED}?{word}", text)) == text.count(word):
         return False
+    is_described = len(word) == _MAX_SINGLE and word[0] in _WORD_SURNAMES and known.get(word[1:], 0) >= _COMMON_COUNT
+    if is_described and word[-1] not in "路山河江湖城镇村桥" and not _count_signs(word, text, acts, roles):
+        return False  # 白胡子
     if len(word) > 2 or (has_surname and word[0] not in _WORD_SURNAMES):
         return True
     n_signs, n_others = _count_signs(word, text, acts, roles), _count_other_uses(word, text)

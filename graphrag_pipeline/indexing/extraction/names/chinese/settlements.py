@@ -24,13 +24,16 @@ _SITES = frozenset("山寺涧路桥江河湖岛峰谷庙街亭塔楼港湾渡关
 _OFFICES = frozenset("局部厅社")
 _SHORT_PLACE = 2  # characters of a place that may be the start of a longer one
 _MIN_EXTENDED = 3  # occurrences of a place after always the same character
-_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡")
-_BEHIND = frozenset("上里中外内边下")
+_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡崖关峡滩坪坡沟")
+_BEHIND = frozenset("上里中外内边下水")
 """What follows the word for a place: 青石镇上."""
 _STEM_KINDS = frozenset(["n", "nr", "nrt", "nrfg", "ns", "nz", "nt", "ng", "x", "j", "b", "nrj"])
 _COMMON_STEM = 600
 """Least count of a common word in the segmenter's dictionary: 附近 in 附近村."""
 _SIZES = frozenset("古旧老新小大荒破县省山边")
+_RARE_STEM = 100
+"""The same for a word that is no noun: 苍梧 in 苍梧山."""
+_GOING = frozenset("在到往来去于回离过")
 _COUNTED = frozenset("这那一二三四五六七八九十几两每某各座个条片些间家")
 _DIRECTIONS = frozenset("东南西北上下前后左右内外中老新大小古旧")
 _NO_STEM = frozenset("这那一二三四五六七八九十几两每各座个的了着他她它我你大小高在到从门")
@@ -80,15 +83,24 @@ def find_settlements(tagged: Sequence[Tagged], known: Mapping[str, int]) -> set[
     """Return places that consist of a rare word of two characters and a word for a kind of place: 青石镇, 白浪城."""
     found = set()
     before: Tagged = ("", "", 0)
-    for (stem, kind, place), (word, _, start) in pairwise(tagged):
+    for (stem, kind, place), (word, _, start) in pairwise([before, *tagged]):
         is_next = place + len(stem) == start and len(stem) == _SHORT_PLACE
-        is_kind = word[0] in _SETTLED and (len(word) == 1 or (len(word) == 2 and word[1] in _BEHIND))
+        is_kind = word[0] in _SETTLED | {"山"} and (len(word) == 1 or (len(word) == 2 and word[1] in _BEHIND))
         if is_next and is_kind and _is_stem(stem, kind, known) and before[0][-1:] not in _COUNTED:
             found.add(stem + word[0])
+        is_new = len(word) == _SHORT_PLACE + 1 and word[-1] in _SETTLED and not known.get(word)
+        is_named = stem[-1:] in _GOING or word[-1] in _VILLAGES | {"城", "寨"}
+        if is_new and is_named and not (_NO_STEM | _COUNTED) & set(word):
+            found.add(word)  # 在望潮渡
         before = (stem, kind, place)
     return found
 
 
 def _is_stem(stem: str, kind: str, known: Mapping[str, int]) -> bool:
-    is_rare = kind == "ns" or known.get(stem, 0) < _COMMON_STEM
-    return kind in _STEM_KINDS and is_rare and not (_NO_STEM | _COUNTED) & set(stem) and stem[-1] not in _DIRECTIONS
+    is_rare = kind == "ns" or known.get(stem, 0) < (_COMMON_STEM if kind in _STEM_KINDS else _RARE_STEM)
+    return (
+        (kind in _STEM_KINDS or kind in ("a", "z", "i", "l"))
+        and is_rare
+        and not (_NO_STEM | _COUNTED) & set(stem)
+        and stem[-1] not in _DIRECTIONS
+    )

@@ -9,6 +9,7 @@ Keep out: persons without a title (`people.py`), and what is a title (`word_list
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping
 
@@ -19,6 +20,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     BARE_TITLES,
     COMMON_WORDS,
     DOUBLE_SURNAMES,
+    NO_LITTLE,
     NO_NAMES,
     RARE_SURNAMES,
     SURNAMES,
@@ -34,42 +36,43 @@ _H = f"[{HAN}]"
 _FUNCTION_SURNAMES = frozenset("从于时和通都那相后有步向容须")
 _ALL_SURNAMES = (SURNAMES | RARE_SURNAMES) - _FUNCTION_SURNAMES
 _READ_AHEAD = 8  # characters behind a title or a surname
-_COMMON_COUNT = 300  # of a word in the segmenter's dictionary
+_COMMON_COUNT, _VERY_COMMON_COUNT = 300, 2_000  # of a word in the segmenter's dictionary
 _NOT_GIVEN = frozenset(
     "的了着过是在有和与不也都就又再还很没对向把被给从到说道问答看听想去来走进出上下里中前后这那他她它我你您们个位一二两几么吗呢吧啊叫姓将便"
-    "则所以为于及其之每已才只却并而但因同跟让使令带领"
+    "则所以为于及其之每已才只却并而但因同跟让使令带领劝骂打杀救抓追喊送拿抱推拉踢躲逃跪哭嫁娶恨怕找等"
 )
 _PARTICLES = frozenset("的了着过们吗呢吧啊")
-_TITLE = re.compile(f"(?:{'|'.join(sorted(TITLES, key=len, reverse=True))}|{ROLES})(?={_H})")
+_TITLE = re.compile(
+    f"(?:{'|'.join(sorted(TITLES, key=len, reverse=True))}|{ROLES})(?:名?叫做?|名为|姓|[就便正]?是)?(?={_H})"
+)
 _BARE_TITLE = re.compile(f"(?:{'|'.join(sorted(BARE_TITLES, key=len, reverse=True))})(?={_H})")
 _CALLED = re.compile(
     rf"(?:名叫|名为|叫做|叫作|唤作|取名|起名|真名是|名字叫|名字是|(?<=[人者子的长员师生手匠家兵医])叫|{_H}姓{_H}名)(?={_H})"
 )
+_MIN_FOREIGN = 3  # characters
+_KIN = frozenset("父母祖爷奶公婆叔伯舅姑儿女孙哥姐弟妹妻夫友练学")
 _GOES_ON = re.compile(f"[，。！？；、和与的是]|{ACTS}")
 _LITTLE = re.compile(rf"[阿小老]{_H}")
 _FOREIGN = re.compile(rf"{_H}+(?:·{_H}+)+")
 _TAILS = tuple(sorted(ADDRESSES, key=len, reverse=True))
 _NO_FAMILY = "村庄庙湾口镇沟堡具庭长屯集坡冲桥港宅界"
 """What follows 家 in the name of a place: 张家口."""
-_NO_LITTLE = frozenset(
-    "姨妈爸公婆哥弟妹姐叔伯爷奶嫂舅人子孩狗猫鼠鸟鸡鱼虎师板家友乡鬼脸姑娘伙生学镇村城河路说心时区型麦米费编"
-)
 
 
-def find_titled_people(text: str, known: Mapping[str, int], cut: Cut) -> set[str]:
+def find_titled_people(text: str, known: Mapping[str, int], tags: Mapping[str, str], cut: Cut) -> set[str]:
     """Return the persons behind a title, a role or "called".
 
     Args:
-        known: word -> count in the segmenter's dictionary.
+        known, tags: word -> count, and word class, in the segmenter's dictionary.
         cut: the segmenter.
     """
     found = set()
     for match in _TITLE.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
-        found.add(_read_name(rest, known, cut) or _read_unknown(rest, known, cut))
+        found.add(_read_name(rest, known, cut, tags) or _read_unknown(match.group(), rest, known, cut))
     for match in _CALLED.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
-        found.add(_read_name(rest, known, cut) or _read_bare(rest, known, cut) or _read_little(rest, known, cut))
+        found.add(_read_name(rest, known, cut, tags) or _read_bare(rest, known, cut) or _read_little(rest, known, cut))
     for match in _BARE_TITLE.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
         found.add(_read_little(rest, known, cut) or _read_bare(rest, known, cut))
@@ -82,13 +85,14 @@ def _words_ahead(rest: str, cut: Cut) -> list[str]:
     return [*cut(match.group()), ""] if match else [""]
 
 
-def _read_name(rest: str, known: Mapping[str, int], cut: Cut) -> str:
+def _read_name(rest: str, known: Mapping[str, int], cut: Cut, tags: Mapping[str, str]) -> str:
     """Return the surname and the given name that a text begins with; "" if it begins with a word or no surname."""
     surname = rest[:2] if rest[:2] in DOUBLE_SURNAMES else rest[:1]
     if surname not in DOUBLE_SURNAMES and surname not in _ALL_SURNAMES:
         return ""
     first = _words_ahead(rest, cut)[0]
-    if len(surname) == 1 and len(first) > 1 and known.get(first, 0) >= _COMMON_COUNT:
+    is_common = known.get(first, 0) >= _COMMON_COUNT and first[2:] == "" and tags.get(first, "")[:1] != "n"
+    if len(surname) == 1 and len(first) > 1 and (is_common or known.get(first, 0) >= _VERY_COMMON_COUNT):
         return ""  # 老师高兴地说
     if len(first) == len(surname) + 2 and not known.get(first) and not set(first) & _NOT_GIVEN:
         return first
@@ -96,13 +100,19 @@ def _read_name(rest: str, known: Mapping[str, int], cut: Cut) -> str:
     return cut_adverb(surname + given, DOUBLE_SURNAMES) if given else ""
 
 
-def _read_unknown(rest: str, known: Mapping[str, int], cut: Cut) -> str:
+def _read_unknown(title: str, rest: str, known: Mapping[str, int], cut: Cut) -> str:
     """Return the unknown word, or the transliterated name, that alone stands between a title and what goes on."""
-    first, second = (*_words_ahead(rest, cut), "")[:2]
-    name = first if len(first) > 1 else first + second
-    is_new = name == first and not known.get(first) and not set(first) & _NOT_GIVEN
-    is_name = len(name) in (2, 3) and (is_new or set(name) <= TRANSLITERATED)
-    return name if is_name and _GOES_ON.match(rest, len(name)) else ""
+    words = _words_ahead(rest, cut)
+    foreign = "".join(itertools.takewhile(lambda word: word and set(word) <= TRANSLITERATED, words))
+    if len(foreign) >= _MIN_FOREIGN:
+        return foreign
+    name = words[0]
+    is_new = len(name) in (2, 3) and not known.get(name) and not set(name) & (_NOT_GIVEN | _KIN)
+    return (
+        name
+        if is_new and title[-1] not in _KIN | {"是"} and name not in BARE_TITLES and _GOES_ON.match(rest, len(name))
+        else ""
+    )
 
 
 def _read_given(rest: str, cut: Cut) -> str:
@@ -128,7 +138,7 @@ def _read_bare(rest: str, known: Mapping[str, int], cut: Cut) -> str:
 def _read_little(rest: str, known: Mapping[str, int], cut: Cut) -> str:
     """Return the byname that a text begins with: 阿贵, 小翠, 老周."""
     match = _LITTLE.match(rest)
-    if not match or match.group()[1] in _NO_LITTLE | _NOT_GIVEN or known.get(match.group(), 0) >= _COMMON_COUNT:
+    if not match or match.group()[1] in NO_LITTLE | _NOT_GIVEN or known.get(match.group(), 0) >= _COMMON_COUNT:
         return ""
     first, second = (*_words_ahead(rest, cut), "")[:2]
     is_whole = first == match.group() or (len(first) == 1 and len(second) == 1)
