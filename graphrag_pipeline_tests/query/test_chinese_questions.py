@@ -56,6 +56,8 @@ def test_a_latin_name_in_a_chinese_document_is_found_by_a_question_in_either_lan
         ("阿旺在哪里被抓住？", "渡口"),
         ("葉知秋住在哪裡？", "城南的竹林裡"),
         ("鹿溪镇在哪里？", "白鷺江的西岸"),
+        ("谁追赶庞九？", "盧四"),
+        ("盧四的師父是誰？", "石萬年"),
         ("贺连城今年多大？", "五十二歲"),
         ("茶行什么时候失火？", "光緒十二年三月"),
     ],
@@ -67,7 +69,16 @@ def test_the_first_line_names_what_a_sentence_states_in_either_set_of_characters
 
 
 @pytest.mark.parametrize(
-    "question", ["贺连城的妻子是谁？", "谁救了贺小满？", "羅大成今年多大？", "阿旺住在哪里？", "谁骂了阿旺？"]
+    "question",
+    [
+        "贺连城的妻子是谁？",
+        "谁救了贺小满？",
+        "羅大成今年多大？",
+        "阿旺住在哪里？",
+        "谁骂了阿旺？",
+        "谁没有学画？",
+        "谁写了信？",
+    ],
 )
 def test_no_name_is_given_without_a_sentence_that_states_it(index: GraphIndex, question: str) -> None:
     assert "by the first passage" not in index.search(question).answer

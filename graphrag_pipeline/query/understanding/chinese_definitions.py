@@ -36,6 +36,13 @@ _DATE = re.compile(
 _AGE = re.compile(rf"(?P<name>{_NAME})(?:今年|现在)?(?:有)?(?:多大(?:年纪|岁数|了)?|[几多][少]?岁了?)")
 
 
+TITLES = (
+    "[商匠师生士人员长官将尚童仆夫妇婢鬟帅侠客盗贼霸手家者工农兵头丁妾妃爷计快役卒吏]|父亲?|母亲?|祖父|祖母|爷爷|奶奶|儿子?|女儿?|叔叔?|伯父|舅舅?|姑姑?|姨妈?"
+    "|哥哥?|弟弟?|姐姐?|妹妹?|妻子?|丈夫|朋友|好友|县令|知府|都督|御史|总督|巡抚|主任|教授|经理|主席|书记|总裁|队员|徒弟|弟子|掌门|掌柜|帮主|管家|皇帝|公公"
+)
+"""Alternatives of a regular expression: what a title or a trade before a name ends with."""
+
+
 @dataclass(frozen=True)
 class ChineseQuestion:
     """What a Chinese question asks for, in simplified characters.
@@ -102,16 +109,12 @@ def rate_person(name: str, sentence: str) -> float:
         (1.0, f"{name}(?:{_APPOSITION}|{_COPULA})"),
         (0.9, f".*[，；：“]{name}{_COPULA}"),
         (0.8, f".*(?:名叫|叫做?|名为|唤作|便是|就是|正是|真名是){name}(?!{_VERBS})"),
-        (0.7, f".*(?:{_TITLES}){name}"),
+        (0.7, f".*(?:{TITLES}){name}"),
     )
     return next((rating for rating, pattern in ratings if re.match(pattern, sentence, re.DOTALL)), 0.0)
 
 
 _VERBS = "[去来走吃回等]"
-_TITLES = (
-    "[商匠师生士人员长官将尚童仆夫妇婢鬟帅侠客盗贼霸手家者工农兵头丁妾妃爷计]|父亲?|母亲?|祖父|祖母|爷爷|奶奶|儿子?|女儿?|叔叔?|伯父|舅舅?|姑姑?|姨妈?"
-    "|哥哥?|弟弟?|姐姐?|妹妹?|妻子?|丈夫|朋友|好友|县令|知府|都督|御史|总督|巡抚|主任|教授|经理|主席|书记|总裁|队员|徒弟|弟子|掌门|掌柜|帮主|管家|皇帝|公公"
-)
 _OWNED = rf"({_NAME})的({_H}{{1,6}}?)"
 _ROLE_END = r"[呢啊？?。\s]*"
 _WHO_HAS_ROLE = (re.compile(rf"\s*谁是{_OWNED}{_ROLE_END}"), re.compile(rf"\s*{_OWNED}是谁{_ROLE_END}"))

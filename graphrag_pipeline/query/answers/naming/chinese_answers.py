@@ -21,6 +21,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence, runs_without_question
 from graphrag_pipeline.query.understanding.chinese_definitions import (
+    TITLES,
     ChineseQuestion,
     asked_person,
     rate_person,
@@ -37,13 +38,15 @@ MOST_OF_SUBJECT = 0.75
 LEAST_SHARE = 0.6
 """Least share of the characters of a question's object that the clause and its neighbours have."""
 MAX_TITLE = 4  # characters of a title between "is" and a name
-MAX_PLACE = 12
+MAX_PLACE = 16
 """Most characters of a place that is no name: 古庙旁边的小屋里."""
 _H = f"[{HAN}]"
 _CLAUSE = re.compile(r"[^，；：。！？“”\n]+")
 _ASPECT = re.compile("[了过着的]|一[个位名件封座把]")
-_PREPOSITIONS = frozenset("对向给跟和与把将被从比为替让同叫派")
-_JOINED = frozenset("的和与、")
+_SENT = re.compile(f"[派让命令请](?:{_H}{{0,3}}(?:{TITLES}))?$")
+_NEGATION = re.compile("(?:没有?人?|不|未曾?|无人|别)[^，。]{0,3}$")
+_BEHIND = re.compile(f"[对向给跟和与把将被从比为替让同叫派请命令](?:{_H}{{0,3}}(?:{TITLES}))?$")
+_JOINED = ("的", "和", "与", "、")
 _AT = "(?:在|到|于|进|入|至|去|往|回)了?"
 _DATE = re.compile(
     r"(?:[去今明前]年|[\d〇零一二三四五六七八九十]{2,4}年|(?:民国|光绪|康熙|乾隆|元)[一二三四五六七八九十]+年)?"
@@ -53,6 +56,9 @@ _DATE = re.compile(
 )
 _AGE = re.compile(r"(?:\d+|[〇零一二三四五六七八九十百]+)岁")
 _FATHERS = ("父亲", "爸爸", "爹")
+_DISCIPLES = "弟子|徒弟|徒儿|门生|学生"
+_INVERSES = dict.fromkeys(_FATHERS, "[女儿子]") | dict.fromkeys(("师父", "师傅", "老师"), _DISCIPLES)
+"""What a person is to the holder of a role. A father has the surname of the child."""
 _AGENTS = re.compile("^(?:皇帝|官府|警方|政府|公司|法院|众人|大家|人们|村民|老人|女子|男子|少年|孩子|士兵|敌人|有人)")
 
 
@@ -167,34 +173,57 @@ def _read_all(question: str, units: Sequence[TextUnitRecord], people: re.Pattern
 
 
 def _read_holder(read: _Read, asked: ChineseQuestion, is_person: bool) -> Iterator[Found]:
-    """Yield who has a role to a person: in the words of the module."""
-    role, owner = re.escape(asked.verb), re.escape(asked.name)
-    owned = rf"(?<!{_H}){owner}的{role}"
-    owned += rf"|[他她其]的?{role}" if asked.name in (read.topic, *_first_name(read)) else ""
-    for match in re.finditer(rf"(?:{owned})(?:[，、]?(?:名叫|叫做?|名为|便?是|乃是|就是)|，)?", read.text):
-        yield from (read.at(*one.span()) for one in _right_behind(read, match.end()))
-    for match in re.finditer(rf"(?:正?是|就是|乃是?|便是|成为了?|做了?|，){owner}的{role}(?=[，。！；]|$)", read.text):
-        before = read.find_people(_clause_at(read.text, match.start())[0], match.start())
-        yield from (read.at(*one.span()) for one in before[-1:] if one.end() == match.start())
-    if role in _FATHERS:  # 甲是乙的女儿
-        for match in re.finditer(rf"{owner}是[^，。]{{0,12}}的{_H}{{0,4}}[女儿子]", read.text):
-            parents = [one for one in read.find_people(*match.span()) if read.text[one.end()] == "的"]
-            yield from (read.at(*one.span()) for one in parents if one.group()[0] == asked.name[0])
-    if asked.verb in read.text and not is_person:
-        for match in re.finditer(rf"(?:^|[，；。]|{owner}){role}", read.text):  # 云顶县的县长
+    """Yield who has a role to a person, or of a place or body if `is_person` is false."""
+    yield from (read.at(*one.span()) for one in _find_holders(read, asked))
+    if asked.verb in _INVERSES:
+        yield from (read.at(*one.span()) for one in _find_inverse(read, asked))
+    if not is_person and _is_of_place(read, asked):
+        for match in re.finditer(rf"(?:^|[，；。]|{re.escape(asked.name)}){re.escape(asked.verb)}", read.text):
             yield from (read.at(*one.span()) for one in read.people if one.start() == match.end())
-    if read.text.startswith(asked.name):  # 甲写信给舅舅乙
-        for match in re.finditer(rf"(?<![他她们])(?:{role})", read.text):
-            owner_before = re.search(rf"({_H}{{2,4}})的$", read.text[: match.start()])
-            is_other = owner_before and any(person.end() == match.start() - 1 for person in read.people)
-            yield from (read.at(*one.span()) for one in read.people if one.start() == match.end() and not is_other)
 
 
-def _right_behind(read: _Read, place: int) -> list[re.Match[str]]:
+def _find_holders(read: _Read, asked: ChineseQuestion) -> Iterator[re.Match[str]]:
+    """Yield the persons of 乙的老师甲, 乙的老师叫甲, 甲是乙的老师, 他的老师甲 and 乙写信给老师甲."""
+    role, owner = re.escape(asked.verb), re.escape(asked.name)
+    owned = rf"(?:(?<!{_H})|(?<=[给把被和与跟向对叫同让派找])|(?<=就是)|(?<=正是)){owner}的{role}"
+    owned += rf"|[他她其]的?{role}" if asked.name in (read.topic, *_first_name(read)) else ""
+    for match in re.finditer(rf"(?:{owned})(?P<named>[，、]?(?:名叫|叫做?|名为|便?是|乃是|就是))?，?", read.text):
+        yield from _right_behind(read, match.end(), MAX_TITLE if match["named"] else 0)
+    for match in re.finditer(rf"(?:正?是|就是|乃是?|便是|成为了?|做了?|，){owner}的{role}(?=[，。！；]|$)", read.text):
+        start = _clause_at(read.text, match.start())[0]
+        yield from (one for one in read.find_people(start, match.start())[-1:] if one.end() == match.start())
+        if read.text[start : match.start()] in ("他", "她") and start > 1:
+            before = read.find_people(*_clause_at(read.text, start - 2))
+            yield from before if len(before) == 1 else ()
+    if read.text.startswith(asked.name):
+        for match in re.finditer(rf"(?<![他她们]){role}", read.text):
+            if not read.find_people(len(asked.name), match.start()):
+                yield from _right_behind(read, match.end(), 0)
+
+
+def _find_inverse(read: _Read, asked: ChineseQuestion) -> Iterator[re.Match[str]]:
+    """Yield the person of 甲是乙的女儿, for 甲的父亲."""
+    inverse = _INVERSES[asked.verb]
+    stated = rf"{re.escape(asked.name)}(?:，[^。；！？]{{0,12}}，)?是[^，。]{{0,14}}的{_H}{{0,4}}(?:{inverse})"
+    for match in re.finditer(stated, read.text):
+        for one in read.find_people(*match.span()):
+            is_kin = asked.verb not in _FATHERS or one.group()[0] == asked.name[0]
+            if is_kin and read.text[one.end()] == "的":
+                yield one
+
+
+def _is_of_place(read: _Read, asked: ChineseQuestion) -> bool:
+    """Whether a bare role is that of a place or body: 县长 of any county, 校长 beside the name of the school."""
+    is_beside = asked.name in read.text or (read.before is not None and asked.name in simplify(read.before.text))
+    return asked.verb[0] == asked.name[-1] or is_beside
+
+
+def _right_behind(read: _Read, place: int, max_title: int) -> list[re.Match[str]]:
     """Return the person at a place, or behind a title there: 和尚净尘."""
     behind = next((one for one in read.people if one.start() >= place), None)
     title = read.text[place : behind.start()] if behind else ""
-    return [behind] if behind and re.fullmatch(f"(?:(?!的){_H}){{0,{MAX_TITLE}}}", title) else []
+    is_title = len(title) <= max_title and re.fullmatch(rf"{_H}*(?:{TITLES})", title) is not None
+    return [behind] if behind and (not title or is_title) else []
 
 
 def _first_name(read: _Read) -> tuple[str, ...]:
@@ -206,6 +235,8 @@ def _read_subject(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[F
     """Yield the persons who do what is asked."""
     for verb in _find_verb(read, asked, named):
         start, end = _clause_at(read.text, verb.start())
+        if _NEGATION.search(read.text[start : verb.start()]):
+            continue
         after = read.text[verb.end() : end]
         if cleft := re.match(rf".{{0,8}}?的(?:人|凶手|{_H}{{2}})(?:正|就|便)?是", after):
             inside = read.find_people(verb.end() + cleft.end(), end)
@@ -223,7 +254,9 @@ def _read_subject(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[F
 def _subject_of(read: _Read, start: int, end: int, n_back: int = 2) -> Found | None:
     """Return the subject of the words before a verb, or of the clauses before them."""
     between = read.text[start:end]
-    inside = [one for one in read.find_people(start, end) if not _is_dependent(read.text, one)]
+    people = read.find_people(start, end)
+    sent = [one for one in people if _SENT.search(read.text, start, one.start())]  # 派捕快卢四追赶
+    inside = sent[-1:] or [one for one in people if not _is_dependent(read.text, start, one)]
     if inside:
         return read.at(*inside[0].span()) if len(inside) == 1 else None
     if _AGENTS.match(between) or read.find_people(start, end):
@@ -237,10 +270,9 @@ def _subject_of(read: _Read, start: int, end: int, n_back: int = 2) -> Found | N
     return None
 
 
-def _is_dependent(text: str, person: re.Match[str]) -> bool:
-    """Whether a person is a possessor, or stands behind a preposition."""
-    before, after = text[: person.start()][-1:], text[person.end() :][:1]
-    return after in _JOINED or before in _PREPOSITIONS
+def _is_dependent(text: str, start: int, person: re.Match[str]) -> bool:
+    """Whether a person is a possessor, or behind a preposition that is at `start` or later."""
+    return text[person.end() :][:1] in _JOINED or _BEHIND.search(text, start, person.start()) is not None
 
 
 def _read_object(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[Found]:
@@ -254,7 +286,7 @@ def _read_object(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[Fo
         start, end = _clause_at(read.text, match.start())
         subject = _subject_of(read, start, match.start())
         is_subject = subject is not None and subject[0] == name.group()
-        behind = [one for one in read.find_people(match.end(), end) if not _is_dependent(read.text, one)]
+        behind = [one for one in read.find_people(match.end(), end) if not _is_dependent(read.text, match.end(), one)]
         if is_subject and len(behind) == 1:
             yield read.at(*behind[0].span())
 
@@ -262,7 +294,8 @@ def _read_object(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[Fo
 def _read_place(read: _Read, asked: ChineseQuestion, named: re.Pattern[str]) -> Iterator[Found]:
     """Yield the place beside the verb."""
     match = named.match(asked.name)
-    name = match.group() if match else asked.name
+    whole = asked.name if asked.verb or asked.name in read.text else asked.name[:-1]
+    name = match.group() if match else whole
     if not (name in read.text or read.topic == name):
         return
     held = re.sub("[在到去了]+$", "", asked.name[len(name) :])
@@ -295,7 +328,7 @@ def _read_date(read: _Read, asked: ChineseQuestion) -> Iterator[Found]:
         return
     if sum(letter in read.text for letter in verb) < len(verb):
         return
-    for match in re.finditer("了?".join(map(re.escape, verb[:2])), read.text):
+    for match in re.finditer(f"{'了?'.join(map(re.escape, verb[:2]))}(?![人者家])", read.text):
         start, end = _clause_at(read.text, match.start())
         dates = list(_DATE.finditer(read.text, start, end))
         if not dates and start > 1:
@@ -328,7 +361,7 @@ def _clause_at(text: str, place: int) -> tuple[int, int]:
 def _find_verb(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """Yield the places of the verb of a question in a sentence that has its object and the names in it."""
     names = {match.group() for match in named.finditer(asked)}
-    if not all(name in read.text or name == read.topic for name in names):
+    if asked[:1] in "没不未" or not all(name in read.text or name == read.topic for name in names):
         return
     plain = _ASPECT.sub("", named.sub("", asked))
     for n in (2, 1):
@@ -336,7 +369,7 @@ def _find_verb(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[re.M
         if len(verb) < n or (n == 1 and not rest and not names):
             return
         share = sum(letter in read.text for letter in rest) / len(rest) if rest else 1.0
-        pattern = re.compile("(?:[了过着]|一个)?".join(map(re.escape, verb)))
+        pattern = re.compile(f"{'(?:[了过着]|一个)?'.join(map(re.escape, verb))}(?![人者家])")
         places = list(pattern.finditer(read.text)) if share >= LEAST_SHARE else []
         if places:
             yield from places

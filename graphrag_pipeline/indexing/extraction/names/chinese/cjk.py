@@ -218,7 +218,7 @@ def _type_clan(word: str, text: str) -> str:
 def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) -> bool:
     if kind not in KINDS or not 2 <= len(word) <= 20 or not _HAN.fullmatch(word):
         return False
-    if word in NO_NAMES or word in COMMON_WORDS or (word[-1] in INSIDE and (KINDS[kind] == "GEO" or len(word) > 2)):
+    if word in NO_NAMES | COMMON_WORDS | HOUSES or (word[-1] in INSIDE and (KINDS[kind] == "GEO" or len(word) > 2)):
         return False
     if KINDS[kind] == "GEO" and is_common_place(word) and known.get(word, 0) < _WELL_KNOWN:
         return False

@@ -35,6 +35,7 @@ _ANIMAL_SURNAMES = frozenset("马牛龙熊")
 _MOTIONS, _GOALS = frozenset("回归出进入返赴离"), frozenset("国城村京乡家海宫府校")
 _OF_THINGS = "[匹头只条把张件本辆艘朵棵支]"
 _VERBS = frozenset("劝问叫让请骂打救告教带求送陪")
+_SHOPS = frozenset("店铺馆行厂")
 _MIN_KNOWN_PLACE = 20
 _COMMON_COUNT = 500  # of a word in the segmenter's dictionary
 DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另一", "所有")
@@ -146,10 +147,15 @@ def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
     """Return whether a word that the segmenter takes for a place may be one, by its form and the words before it.
 
     A verb of motion with a goal of every day is an act (回国), what is counted as an animal or a thing is one
-    (一匹白马), and a rare word that ends with a part of a place is that part (城门口).
+    (一匹白马), what a year follows is an era (永乐年间), and a rare word that ends with a part of a place is that part
+    (城门口).
     """
     if len(word) == len("回国") and word[0] in _MOTIONS and word[1] in _GOALS:
         return False
+    if word[-1] in _SHOPS and len(word) == len("古董店"):
+        return False
+    if len(re.findall(f"{word}(?:元|[一二三四五六七八九十]{{1,3}})?年", text)) == text.count(word):
+        return False  # 永乐年间: an era
     if len(word) > len("门口") and word[-1] == "口" and known.get(word, 0) < _MIN_KNOWN_PLACE:
         return False
     return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None

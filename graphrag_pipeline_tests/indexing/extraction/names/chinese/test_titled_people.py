@@ -61,3 +61,18 @@ def test_rare_words_before_a_kind_of_place_are_places_and_common_ones_are_none()
         "白浪城在大海的北岸。他每年都在望海亭喝酒，不敢再来青石镇闹事。附近村里有一座古庙，他去过那座小城，把东西放下。"
     )
     assert find(text) == {"白浪城": "GEO", "望海亭": "GEO", "青石镇": "GEO"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("耿大海的弟弟耿大江走了。耿大海说，他来了。耿大江说，好。", {"耿大海": "PERSON", "耿大江": "PERSON"}),
+        ("学生阿依古丽开发了软件。", {"阿依古丽": "PERSON"}),
+        ("公司总工程师祁连成介绍，水位很高。", {"祁连成": "PERSON"}),
+        ("老镖师彭九劝他回去。", {"彭九": "PERSON"}),
+        ("镇上的顺风镖局亮着灯，他把刀交给附近药铺。", {"顺风镖局": "ORGANIZATION"}),
+        ("永乐年间的铜镜在古董店里，古董商把它藏在新建泵站。", {}),
+    ],
+)
+def test_names_are_whole_and_eras_shops_and_new_buildings_are_none(text: str, expected: dict[str, str]) -> None:
+    assert find(text) == expected
