@@ -105,7 +105,7 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
-            rules=14,
+            rules=15,
             replies=1,
             is_partitioned=True,
         ),
@@ -119,7 +119,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=9,
+            algorithm=10,
         ),
         Stage(
             "summarized_descriptions",

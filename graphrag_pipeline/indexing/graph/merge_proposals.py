@@ -27,7 +27,15 @@ from graphrag_pipeline.indexing.extraction.names.forms.person_forms import split
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION, PERSON, UNKNOWN
-from graphrag_pipeline.indexing.graph.resolution import RULES, Merge, TitleRecord, fold_title, numbers_of, types_agree
+from graphrag_pipeline.indexing.graph.resolution import (
+    RULES,
+    Merge,
+    TitleRecord,
+    describe_fold,
+    fold_title,
+    numbers_of,
+    types_agree,
+)
 from graphrag_pipeline.indexing.graph.spellings import to_american
 
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
@@ -80,7 +88,7 @@ def _propose_unicode(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         into = min(titles, key=lambda title: (-records[title].n_mentions, title))
         for title in titles:
             if title != into:
-                yield Merge(title, into, "unicode", f"both are {folded!r} without accents and punctuation", 0.99)
+                yield Merge(title, into, "unicode", f"both are {folded!r} {describe_fold(title)}", 0.99)
 
 
 def _propose_possessives(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:

@@ -1,11 +1,11 @@
 """Entity resolution by rules across documents: titles that name the same entity.
 
-After exact match, the rules are, most certain first: `override` (the user's decision), `unicode` (accents,
-punctuation), `date` (one day in two forms), `possessive`, `alias` (articles, legal forms, qualifiers, a person's short
-name, plurals and spellings of a term), `acronym` and `fuzzy` (one letter). `embedding` and `verdict` come from
-`semantic_resolution.py`. The setting `resolution.rules` chooses among them. No rule merges titles that the user keeps
-apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is not enough evidence,
-both titles must share a neighbor in the graph.
+After exact match, the rules are, most certain first: `override` (the user's decision), `unicode` (accents, punctuation,
+simplified and traditional Chinese), `date` (one day in two forms), `possessive`, `alias` (articles, legal forms,
+qualifiers, a person's short name, plurals and spellings of a term), `acronym` and `fuzzy` (one letter). `embedding` and
+`verdict` come from `semantic_resolution.py`. The setting `resolution.rules` chooses among them. No rule merges titles
+that the user keeps apart. Types must agree (UNKNOWN agrees with all) and numbers must be equal. Where a name alone is
+not enough evidence, both titles must share a neighbor in the graph.
 
 A wrong merge is worse than a missed one, so an ambiguous title is not merged. `merge_proposals.py` reads titles,
 `resolve_titles` their neighbors; both are pure. A merge is a row in `entity_merges` and never changes mentions.
@@ -23,6 +23,7 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import is_acronym_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import UNKNOWN
+from graphrag_pipeline.text.scripts import has_han, simplify
 
 RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 TIE_RULES = frozenset({"unicode", "date", "possessive", "alias", "acronym"})
@@ -118,7 +119,7 @@ def explain_tie(form: str, name: str) -> Merge:
     if title.removesuffix("'S") == into:
         return Merge(title, into, "possessive", f"possessive of {into}", 0.98)
     if fold_title(title) == fold_title(into):
-        return Merge(title, into, "unicode", "same without accents and punctuation", 0.99)
+        return Merge(title, into, "unicode", f"same {describe_fold(title)}", 0.99)
     if " " not in title and is_acronym_of(form, name):
         return Merge(title, into, "acronym", f"initials of {into} in one document", 0.97)
     return Merge(title, into, "alias", f"stands for {into} in one document", 0.95)
@@ -134,7 +135,12 @@ def numbers_of(title: str) -> list[str]:
     return _NUMBER.findall(title)
 
 
+def describe_fold(title: str) -> str:
+    """Return what `fold_title` changes in a title, for the evidence of a merge."""
+    return "in simplified characters" if has_han(title) else "without accents and punctuation"
+
+
 def fold_title(title: str) -> str:
-    """Return a title without accents and punctuation."""
-    plain = "".join(c for c in unicodedata.normalize("NFD", title) if not unicodedata.combining(c))
+    """Return a title without accents and punctuation, in simplified Chinese characters."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", simplify(title)) if not unicodedata.combining(c))
     return _PUNCTUATION.sub(" ", plain.replace(".", "")).strip()

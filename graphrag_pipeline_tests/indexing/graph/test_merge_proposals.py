@@ -12,6 +12,7 @@ def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
     ("titles", "expected"),
     [
         ([("ZÜRICH", "GEO", 1), ("ZURICH", "GEO", 5)], [("ZÜRICH", "ZURICH", "unicode")]),
+        ([("蕭炎", "PERSON", 1), ("萧炎", "PERSON", 3)], [("蕭炎", "萧炎", "unicode")]),
         ([("U.S.A.", "GEO", 2), ("USA", "GEO", 9)], [("U.S.A.", "USA", "unicode")]),
         ([("SCROOGE'S", "PERSON", 1), ("SCROOGE", "PERSON", 9)], [("SCROOGE'S", "SCROOGE", "possessive")]),
         ([("MCDONALD'S", "ORGANIZATION", 9), ("MCDONALD", "PERSON", 1)], []),
