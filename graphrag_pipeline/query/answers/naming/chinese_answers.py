@@ -48,9 +48,14 @@ _NEGATION = re.compile("(?:没有?人?|不|未曾?|无人|别)[^，。]{0,3}$")
 _BEHIND = re.compile(f"[对向给跟和与把将被从比为替让同叫派请命令](?:{_H}{{0,3}}(?:{TITLES}))?$")
 _JOINED = ("的", "和", "与", "、")
 _AT = "(?:在|到|于|进|入|至|去|往|回)了?"
+_ERA = (
+    "(?:民国|宣统|光绪|同治|咸丰|道光|嘉庆|乾隆|雍正|康熙|顺治|崇祯|天启|万历|隆庆|嘉靖|正德|弘治|成化|景泰|宣德|永乐|洪武|至正|至元|绍兴|靖康"
+    "|宣和|元丰|熙宁|庆历|天圣|景德|开宝|建隆|天宝|开元|贞观|武德|大业|开皇|昭和|大正|明治)"
+)
 _DATE = re.compile(
-    r"(?:[去今明前]年|[\d〇零一二三四五六七八九十]{2,4}年|(?:民国|光绪|康熙|乾隆|元)[一二三四五六七八九十]+年)?"
+    rf"(?:[去今明前]年|[\d〇零一二三四五六七八九十]{{2,4}}年|{_ERA}[元一二三四五六七八九十]+年)?"
     r"(?:[\d一二三四五六七八九十正腊冬]{1,3}月(?:初?[\d一二三四五六七八九十廿]{1,3}[日号]?)?)"
+    rf"|{_ERA}[元一二三四五六七八九十]+年(?:[春夏秋冬][天季]?)?"
     r"|[\d〇零一二三四五六七八九十]{2,4}年(?:[春夏秋冬][天季]?)?|(?:去|今|明|前|同|次|第二)年[春夏秋冬]?天?"
     r"|[上下]个月|(?:昨|今|明|当|第二)[天日晚](?:早上|上午|中午|下午|晚上|夜里|夜)?|星期[一二三四五六日天]|周[一二三四五六日]"
 )
@@ -162,7 +167,8 @@ def _read_all(question: str, units: Sequence[TextUnitRecord], people: re.Pattern
                 text = simplify(sentence.text)
                 found = tuple(people.finditer(text))
                 yield _Read(sentence, text, found, before, topic, written)
-                if found and not any(mark in text[: found[0].start()] for mark in "，；："):
+                is_clear = len({person.group() for person in found}) == 1
+                if found and (is_clear or not any(mark in text[: found[0].start()] for mark in "，；：")):
                     topic, written = found[0].group(), sentence.text[slice(*found[0].span())]
                 elif text[:1] not in "他她":
                     topic, written = "", ""
@@ -210,6 +216,8 @@ def _find_inverse(read: _Read, asked: ChineseQuestion) -> Iterator[re.Match[str]
             is_kin = asked.verb not in _FATHERS or one.group()[0] == asked.name[0]
             if is_kin and read.text[one.end()] == "的":
                 yield one
+    for match in re.finditer(rf"的(?:{inverse}){re.escape(asked.name)}", read.text):  # 乙的弟子甲
+        yield from (one for one in read.people if one.end() == match.start() and asked.verb not in _FATHERS)
 
 
 def _is_of_place(read: _Read, asked: ChineseQuestion) -> bool:

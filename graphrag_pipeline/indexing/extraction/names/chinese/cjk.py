@@ -66,6 +66,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     NO_NAMES,
     ORGANIZATION_ENDINGS,
     PLACE_ENDINGS,
+    SITE_ENDINGS,
     SURNAMES,
     TEMPLES,
     VERB_SURNAMES,
@@ -203,6 +204,9 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
         is_short = len(word) == 2 or has_sign(word, text)
         has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
         return "PERSON" if is_short and not has_members else "ORGANIZATION"
+    is_strange = word[0] not in SURNAMES and word[-1] in PLACE_ENDINGS | SITE_ENDINGS
+    if kind == "PERSON" and len(word) > 2 and is_strange and not _is_shown(word, kind, text):
+        return "GEO"  # 望仙桥
     if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _is_shown(word, kind, text):
         visited = rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}(?:的{_H}{{2,4}}[看站坐走说]|[上下里脚])"
         return "GEO" if re.search(visited, text) else kind

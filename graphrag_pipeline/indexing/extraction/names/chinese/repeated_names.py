@@ -39,7 +39,7 @@ def find_repeated_names(
     counts = Counter(_candidates(text, surnames, known))
     places = {name: [m.start() for m in regex.finditer(name, text)] for name, n in counts.items() if n >= _MIN_COUNT}
     whole = _prefer_longer({name: len(found) for name, found in places.items()})
-    before, after = rf"(?:{roles}|{_COMPANY}|告诉|见到|看着|遇见)", rf"(?:{acts}|{_COMPANY})"
+    before, after = rf"(?:{roles}|{_COMPANY}|告诉|见到|看着|遇见)", rf"(?:{acts}|{_COMPANY}|亲自|的(?:{roles}))"
     return {
         name
         for name in whole

@@ -24,12 +24,13 @@ _SITES = frozenset("山寺涧路桥江河湖岛峰谷庙街亭塔楼港湾渡关
 _OFFICES = frozenset("局部厅社")
 _SHORT_PLACE = 2  # characters of a place that may be the start of a longer one
 _MIN_EXTENDED = 3  # occurrences of a place after always the same character
-_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡崖关峡滩坪坡沟")
+_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡崖关峡滩坪坡沟谷")
 _BEHIND = frozenset("上里中外内边下水")
 """What follows the word for a place: 青石镇上."""
 _STEM_KINDS = frozenset(["n", "nr", "nrt", "nrfg", "ns", "nz", "nt", "ng", "x", "j", "b", "nrj"])
 _COMMON_STEM = 600
 """Least count of a common word in the segmenter's dictionary: 附近 in 附近村."""
+_WATERS, _PARTS = frozenset("河海湖江山水井池桥城村镇路街"), frozenset("底面边岸头口沿畔心脚腰顶")
 _SIZES = frozenset("古旧老新小大荒破县省山边")
 _RARE_STEM = 100
 """The same for a word that is no noun: 苍梧 in 苍梧山."""
@@ -48,7 +49,7 @@ def add_ending(word: str, kind: str, text: str) -> str:
     """Return a place or body with the ending that always follows it: 青河村, where a dictionary has 青河, or 科技局."""
     if kind == "PERSON" or word[-1] in _VILLAGES:
         return word
-    after = set(re.findall(f"{word}(.?)", text))
+    after = set(re.findall(f"{word}(?!山区|山脉|山地|河流|江水|湖水)(.?)", text))
     endings = _VILLAGES | _SITES if len(word) == _SHORT_PLACE else _VILLAGES
     endings = _OFFICES if kind == "ORGANIZATION" else endings
     return word + min(after) if len(after) == 1 and after <= endings else word
@@ -75,8 +76,9 @@ def extend_places(tagged: Sequence[Tagged], text: str) -> list[Tagged]:
 
 
 def is_common_place(word: str) -> bool:
-    """Return whether a word only says what kind of place it is: 古庙, 旧城."""
-    return len(word) == 2 and word[0] in _SIZES and (word[1] in _SETTLED or word[1] in _SITES)
+    """Return whether a word only says what kind or part of a place it is: 古庙, 旧城, 河底."""
+    is_part = len(word) == 2 and word[0] in _WATERS and word[1] in _PARTS
+    return is_part or (len(word) == 2 and word[0] in _SIZES and (word[1] in _SETTLED or word[1] in _SITES))
 
 
 def find_settlements(tagged: Sequence[Tagged], known: Mapping[str, int]) -> set[str]:

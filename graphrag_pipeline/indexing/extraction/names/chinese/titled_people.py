@@ -47,11 +47,12 @@ _TITLE = re.compile(
 )
 _BARE_TITLE = re.compile(f"(?:{'|'.join(sorted(BARE_TITLES, key=len, reverse=True))})(?={_H})")
 _CALLED = re.compile(
-    rf"(?:名叫|名为|叫做|叫作|唤作|取名|起名|真名是|名字叫|名字是|(?<=[人者子的长员师生手匠家兵医])叫|{_H}姓{_H}名)(?={_H})"
+    rf"(?:名叫|名为|叫做|叫作|唤作|取名|起名|真名是|名字叫|名字是|名字：|(?<=[人者子的长员师生手匠家兵医])叫|{_H}姓{_H}名)(?={_H})"
 )
 _MIN_FOREIGN = 3  # characters
 _KIN = frozenset("父母祖爷奶公婆叔伯舅姑儿女孙哥姐弟妹妻夫友练学")
 _GOES_ON = re.compile(f"[，。！？；、和与的是]|{ACTS}")
+_NAMED_MONK = re.compile(f"(?:法号|法名|道号)(?:叫做?|为|是)?({_H}{{2}})(?=[，。；、！？]|$)", re.MULTILINE)
 _LITTLE = re.compile(rf"[阿小老]{_H}")
 _FOREIGN = re.compile(rf"{_H}+(?:·{_H}+)+")
 _TAILS = tuple(sorted(ADDRESSES, key=len, reverse=True))
@@ -69,13 +70,18 @@ def find_titled_people(text: str, known: Mapping[str, int], tags: Mapping[str, s
     found = set()
     for match in _TITLE.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
-        found.add(_read_name(rest, known, cut, tags) or _read_unknown(match.group(), rest, known, cut))
+        found.add(
+            _read_name(rest, known, cut, tags)
+            or _read_unknown(match.group(), rest, known, cut)
+            or _read_little(rest, known, cut)
+        )
     for match in _CALLED.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
         found.add(_read_name(rest, known, cut, tags) or _read_bare(rest, known, cut) or _read_little(rest, known, cut))
     for match in _BARE_TITLE.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
         found.add(_read_little(rest, known, cut) or _read_bare(rest, known, cut))
+    found |= {match.group(1) for match in _NAMED_MONK.finditer(text)}
     return {name for name in found if name and name not in COMMON_WORDS | NO_NAMES}
 
 
