@@ -302,7 +302,7 @@ EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
 festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
 accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
-gala fete fête jubilee fair shield
+gala fete fête jubilee fair shield trophy
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
 STORMS = words("storm hurricane typhoon cyclone")  # before a name
@@ -322,7 +322,7 @@ BYNAMES = (
 )
 
 # Upper-case words that are names and not emphasized words.
-ACRONYMS = words("us uk un eu usa uae nato who aids")
+ACRONYMS = words("us uk un eu usa uae nato who aids hm")
 
 # Suffixes of single words that describe and do not name.
 ADJECTIVE_SUFFIXES = ("FUL", "OUS", "LESS")

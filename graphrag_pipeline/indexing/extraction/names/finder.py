@@ -98,6 +98,7 @@ _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
+_INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
@@ -258,7 +259,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         )
         is_verbal = word.key.endswith(OPENER_SUFFIXES) and word.key not in evidence.family_names  # "Dredging of"
         is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not (is_written_small or is_verbal))
-        is_known = is_brand or is_acronym or is_name or _is_person(word, phrase, evidence, text)
+        is_coined = not phrase.is_heading and _INNER_CAPITAL.search(word.text) is not None  # "LeafHand"
+        is_known = is_brand or is_acronym or is_name or is_coined or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
 

@@ -31,6 +31,7 @@ _KINDS = (
         regex.compile(r"\b\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++[ ]Council(?=[ ](?:has|is|was|\p{Ll}{3,}s)\b)"),
         ORGANIZATION,
     ),
+    ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
     (" v | v. ", regex.compile(rf"(?:R|{_NAME})[ ]v\.?[ ]{_NAME}"), CONCEPT),
 )
 """A part of every such name, the pattern, and the type."""

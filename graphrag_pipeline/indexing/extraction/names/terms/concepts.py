@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
+from graphrag_pipeline.indexing.extraction.names.terms.coined_words import is_coined
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
     EVERYDAY,
     GENERAL,
@@ -134,7 +135,8 @@ def choose_concepts(
     """Choose the terms of a document with their written variants.
 
     At most sqrt(n words) / 3 terms of one word are chosen, as many of several, and twice as many further ones of each
-    kind with words that are rare in English; in a story, only sqrt(n words) / 11 terms of one word and of several.
+    kind with words that are rare in English, and of words with endings of science (`coined_words.py`), which one use
+    shows; in a story, only sqrt(n words) / 11 terms of one word and of several.
     Phrases that a word always belongs to take its place (`nesting.py`).
 
     Args:
@@ -164,6 +166,8 @@ def choose_concepts(
     if not uses.is_narrative:
         rare = {words: score for words, score in able.items() if _is_unknown(words[0]) and words not in single}
         single += _best(rare, _RARE_QUOTAS * quota, taken)
+        coined = {(w,): float(n) for w, n in uses.total.items() if (w,) not in single and is_coined(w)}
+        single += _best(coined, _RARE_QUOTAS * quota, taken)
     own, longer = replace_nested([words[0] for words in single], {p: c_values[p] for p in weights}, uses)
     phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
     chosen = [*phrases, *((word,) for word in own)]

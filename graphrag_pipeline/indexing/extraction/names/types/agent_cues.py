@@ -69,7 +69,7 @@ _BY = regex.compile(
     r"(?:\p{Ll}+ed|built|made|held|run|led|sent|given|written|owned|lent|sold|paid|won)\s+by\s+(?:the\s+)?$"
 )
 _FOR = regex.compile(
-    r"\b(?:work(?:s|ed|ing)?\s+for|(?:contract|agreement|insurance|account|partnership)\s+(?:for|with))\s+(?:the\s+)?$"
+    r"\b(?:work(?:s|ed|ing)?\s+for|writes\s+for|(?:contract|agreement|insurance|account|partnership)\s+(?:for|with))\s+(?:the\s+)?$"
 )
 _OF = regex.compile(
     r"(?:\p{Lu}\p{Ll}+|opinion|advice|consent|approval|views?|permission|behalf|offer|request|centre|office|site|factory"

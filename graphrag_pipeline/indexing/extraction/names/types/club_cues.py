@@ -36,7 +36,7 @@ _SPORT_AFTER = regex.compile(
 _SPORT_BEFORE = regex.compile(
     rf"\b(?:{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
     rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
-    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to|\p{{Ll}}\s\d{{1,3}},)\s+$"
+    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to|\p{{L}}+\s\d{{1,3}},)\s+$"
 )
 _RIVAL_AFTER = regex.compile(
     r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"

@@ -49,7 +49,7 @@ _WINDOW = 160  # characters before a list that may say what it lists
 _SEARCHED = (
     PRODUCT,
     regex.compile(r"\b(?:searched|searches\s(?:of|in)|indexed\sin|retrieved\sfrom)\s+(?:the\s+)?(?=\p{Lu})"),
-    regex.compile(r"\s+databases?\b"),
+    regex.compile(r",?\s+(?:and|or)\s+(?:the\s+)?\p{Lu}\p{L}+\s+(?:were|was)\s+searched\b"),
 )
 _END = regex.compile(r"[.!?](?=\s|$)|\n|;")
 _SEPARATOR = regex.compile(

@@ -274,6 +274,8 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) ->
     is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
     is_short = len(title) < _MAX_ACRONYM and cues["describes"] == n_names  # "the DC link"
     n_uses = max(cues["describes"], cues[PRODUCT])
+    if cues[OF_EVENT] > n_acts:  # "presented at FOSDEM"
+        return EVENT
     if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
         return CONCEPT
     if is_known or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
@@ -317,7 +319,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
     if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES and len(words) > 1:
-        return ORGANIZATION if cues[PERSON] + cues["agency"] else GEO
+        return ORGANIZATION if cues[PERSON] + cues["agency"] or title in load_organizations() else GEO
     if is_room(form, cues):
         return GEO
     is_firm = cues[AGENT] + cues[FIRM] > 0 or words[-1].endswith("S")

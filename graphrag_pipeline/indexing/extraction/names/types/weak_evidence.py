@@ -163,7 +163,7 @@ def type_by_signs(
     able = {form for form, kind in types.items() if kind == UNKNOWN and _may_be_typed(form, form in terms, lower)}
     able -= {form for form in able if " of " in form} if "story" in context else set()  # "Hugh of Brienne"
     if not context & _OF_THINGS:  # "the Ghost" of a story
-        able = {form for form in able if not all(map(is_common_noun, form.split()))}
+        able = {form for form in able if " " in form or not is_common_noun(form)}
     able -= set() if "many bodies" in context else {form for form in able if is_code(form)}
     places = {form for form, kind in types.items() if kind == GEO}
     signs: defaultdict[str, Counter[str]] = defaultdict(Counter)

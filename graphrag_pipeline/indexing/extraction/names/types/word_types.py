@@ -118,7 +118,7 @@ def type_by_words(form: str) -> str | None:
     )  # "National Institute of Standards"
     if head and (is_institution or is_office):
         return ORGANIZATION
-    if first == "TEAM" and len(words) == 2:
+    if first == "HM" or (first == "TEAM" and len(words) == 2):  # "HM Treasury"
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION
