@@ -30,6 +30,11 @@ _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _MAX_PERSON = 3  # words of a person's name
+# Of firms, never the first word of their names.
+_TRADES = words("""
+chipmaker carmaker automaker drugmaker planemaker shipbuilder insurer lender retailer carrier broadcaster brewer
+startup start-up manufacturer regulator watchdog supplier
+""")
 # Of persons and of firms.
 _OWNERS = words(
     "owner co-owner landlord landlady employer partner developer producer broadcaster publisher"
@@ -44,7 +49,8 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     """
     if connector.key != "OF":
         return False
-    run = run[count_role_words(run) :]
+    n_roles = count_role_words(run)
+    run = run[n_roles:]
     if len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
         return not {piece.key for piece in run} & (_NOT_IN_PERSONS - HONORIFICS)  # "Donald John Currie of Port Askaig"
     if len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
@@ -52,7 +58,7 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     first, last = (piece.key for piece in run)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False
-    return first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
+    return n_roles > 0 or first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
 
 
 def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
@@ -102,6 +108,8 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
     if not 0 < place < len(pieces) - 1:
         place = len(pieces) - 1 if pieces[-1].key in family_names else 0
     is_role = _is_person_noun(pieces[place - 1].key) if place else _is_person_noun(pieces[0].key)
+    if not place and pieces[0].key in _TRADES and _are_rare(pieces[1:]):  # "Chipmaker Ostara"
+        return 1
     if not place:
         return int(is_role and 3 <= len(pieces) <= _MAX_PERSON + 1 and _are_person(pieces[1:]))
     before = pieces[:place]
@@ -117,6 +125,10 @@ def _are_person(pieces: list[PhrasePiece]) -> bool:
     """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
     if not all(piece.text.istitle() and piece.key not in _NOT_IN_PERSONS for piece in pieces):
         return False
+    return _are_rare(pieces)
+
+
+def _are_rare(pieces: list[PhrasePiece]) -> bool:
     return not any(is_common_word(piece.key) for piece in pieces) and not all(_is_word(piece.key) for piece in pieces)
 
 

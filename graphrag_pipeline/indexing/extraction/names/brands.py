@@ -73,12 +73,13 @@ ThyssenKrupp, Toshiba, TotalEnergies, Toyota, Transport for London, Travelodge, 
 TSB, Twilio, Uber, Unicef, Unilever, Unison, Unite, Unity Trust Bank, United Utilities, UPS, Vaillant, Vattenfall,
 Veolia, Verizon, Viridor, Virgin, Virgin Atlantic, Virgin Media, Virgin Money, Visa, Vodafone, Volkswagen, Volvo,
 Waitrose, Walmart, Wates, Wellcome Trust, Wells Fargo, Which?, Wickes, Willmott Dixon, Wilko, Wise, Worcester Bosch,
-WPP, Xerox, Yale, Yorkshire Water, YMCA, Zalando, Zurich Insurance, Red Cross, Red Crescent, Trinity House, Salvation
-Army, Age UK, Anglian Water, Biffa, Co-op Bank, Cooperative Bank, Credit Suisse, Crest Nicholson, Cushman & Wakefield,
-Engie, Gallagher, Good Energy, Jewson, Knight Frank, Lovell, Marsh, Octopus, OVO Energy, OVO, Screwfix, ScottishPower,
-Scottish Power, Southern Water, SSE, Talktalk, Unity Trust, Zipcar, Aon, Anthropic, Hetzner, OVH, OVHcloud,
-DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen & Overy, Pinsent Masons, Bevan
-Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre, RSM
+WPP, Xerox, Yale, Yorkshire Water, YMCA, Zalando, Zurich Insurance, Red Cross, Red Crescent, NHS Blood and Transplant,
+Trinity House, Salvation Army, Age UK, Anglian Water, Biffa, Co-op Bank, Cooperative Bank, Credit Suisse, Crest
+Nicholson, Cushman & Wakefield, Engie, Gallagher, Good Energy, Jewson, Knight Frank, Lovell, Marsh, Octopus, OVO Energy,
+OVO, Screwfix, ScottishPower, Scottish Power, Southern Water, SSE, Talktalk, Unity Trust, Zipcar, Aon, Anthropic,
+Hetzner, OVH, OVHcloud, DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen &
+Overy, Pinsent Masons, Bevan Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre,
+RSM
 """
 
 _ALSO_WORDS = words("""

@@ -53,6 +53,7 @@ _MAX_SHORT = 4  # letters of an acronym that the document also writes in lower c
 _MOSTLY_UPPER = 4  # times as often in capitals as in lower case
 _MIN_FIELDS = 3  # words that follow the name of a data type
 _DATA_TYPE = regex.compile(r"\p{Lu}{3,}\d+")
+_MIN_RARE = 5  # letters
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
 _PROPER_RATIO = 4.0
 _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
@@ -87,6 +88,7 @@ class CapitalizationEvidence:
         self.lower.update(word for word in small_words if not self.lower[word])
         self.capital: Counter[str] = Counter()
         self.alone: Counter[str] = Counter()
+        self.openings: Counter[str] = Counter()  # words that begin sentences
         self.upper: Counter[str] = Counter()  # words of two to four letters in capitals
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
@@ -136,6 +138,7 @@ class CapitalizationEvidence:
         for piece in phrase.pieces:
             if not piece.is_connector:
                 skipped = phrase.is_weak and piece.start == 0 and not self._begins_name(phrase)
+                self.openings[piece.key] += skipped
                 if (titled or not skipped) and not self.is_emphasis(piece):
                     self.capital[piece.key] += 1
             titled = piece.key in HONORIFICS
@@ -174,6 +177,11 @@ class CapitalizationEvidence:
 
     def is_name(self, key: str) -> bool:
         return self.capital[key] > 0 and self.capital[key] >= self.lower[key.lower()]
+
+    def is_opening_name(self, key: str) -> bool:
+        """Whether a word that English does not know begins two sentences or more: "Vasquera knocked out"."""
+        is_rare = len(key) >= _MIN_RARE and token_rank(key.lower()) is None and not key.endswith(OPENER_SUFFIXES)
+        return is_rare and not self.is_ornate and self.openings[key] > 1 and not self.lower[key.lower()]
 
     def is_common(self, piece: PhrasePiece) -> bool:
         """Whether the document or English writes a word mostly without a capital: "Man" in one religious sentence."""

@@ -229,7 +229,7 @@ HEADS_ABROAD = words("""
 grupo gruppo groupe gruppe cooperativa société sociedad società stichting verein fundación fundação fundació fondation
 fondazione kanzlei banca banco banque asociación associação associazione instituto istituto institut universidad
 universidade università université universität sindicato consorzio consorcio azienda ayuntamiento cassa caisse teatro
-théâtre orquesta orchestre
+théâtre orquesta orchestre galerie galleria galería
 """)
 CLUB_HEADS = words(
     "fc afc ac sc vfb vfl tsv sv ifk fk nk rc deportivo atletico atlético dinamo dynamo spartak lokomotiv olympique"

@@ -99,6 +99,7 @@ _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
+_SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
@@ -260,6 +261,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_verbal = word.key.endswith(OPENER_SUFFIXES) and word.key not in evidence.family_names  # "Dredging of"
         is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not (is_written_small or is_verbal))
         is_coined = not phrase.is_heading and _INNER_CAPITAL.search(word.text) is not None  # "LeafHand"
+        is_subject = not phrase.is_heading and _SUBJECT.match(text, phrase.start + word.end) is not None
+        is_coined = is_coined or (is_subject and evidence.is_opening_name(word.key))
         is_known = is_brand or is_acronym or is_name or is_coined or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True

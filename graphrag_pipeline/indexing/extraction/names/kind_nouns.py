@@ -47,10 +47,10 @@ youngster zoologist midfielder defender winger fly-half scrum-half full-back ful
 playmaker batsman bowler cricketer footballer linebacker quarterback outfielder goaltender golfer runner sprinter
 wrestler archer rower racer skater surfer diver climber mountaineer jockey referee umpire linesman gymnast fencer
 marathoner rapper vocalist songwriter lyricist saxophonist keyboardist percussionist violist animator screenwriter
-narrator commentator moderator compere conductor legislator congressman parliamentarian incumbent lobbyist unionist
-feminist anarchist humanist evangelist theorist industrialist jurist surveyor proprietor survivor predecessor successor
-donor adjutant brigadier commodore trooper gunner bombardier paratrooper sniper smuggler murderer burglar gangster
-offender suspect convict hostage victim teenager islander villager householder homeowner commuter shareholder
+narrator commentator moderator compere conductor shipmaster legislator congressman parliamentarian incumbent lobbyist
+unionist feminist anarchist humanist evangelist theorist industrialist jurist surveyor proprietor survivor predecessor
+successor donor adjutant brigadier commodore trooper gunner bombardier paratrooper sniper smuggler murderer burglar
+gangster offender suspect convict hostage victim teenager islander villager householder homeowner commuter shareholder
 practitioner dietitian dietician pharmacist radiographer physiotherapist optometrist optician anaesthetist anesthetist
 obstetrician consultant clinician mathematician astrophysicist forecaster technologist agronomist forester ranger
 gamekeeper greengrocer bartender waiter waitress receptionist chauffeur locksmith goldsmith glazier plasterer roofer
@@ -122,7 +122,20 @@ retreat revolt riot siege storm strike summit symposium tournament typhoon upris
 """)
 _ENDINGS = (
     (
-        ("ologist", "ographer", "woman", "person", "iatrist", "wright", "ician", "icist", "keeper", "sman", "smith"),
+        (
+            "ologist",
+            "ographer",
+            "woman",
+            "person",
+            "iatrist",
+            "wright",
+            "ician",
+            "icist",
+            "keeper",
+            "sman",
+            "smith",
+            "shipmaster",
+        ),
         PERSON_NOUN,
     ),
     (("maker", "makers", "builders"), BODY_NOUN),

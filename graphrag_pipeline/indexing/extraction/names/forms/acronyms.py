@@ -153,6 +153,7 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
     """
     letters = [letter.lower() for letter in short if letter.isalnum()]
     place = end - 1
+    places: list[int] = []
     for number in range(len(letters) - 1, -1, -1):
         while place >= start and (
             text[place].lower() != letters[number] or (number == 0 and place > start and text[place - 1].isalnum())
@@ -160,9 +161,18 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
             place -= 1
         if place < start:
             return None
+        places.append(place)
         place -= 1
     place += 1
-    return place if _is_long(short, text[place:end]) else None
+    is_long = _is_long(short, text[place:end]) or _is_in_each_word(short, places, text[place:end], place)
+    return place if is_long else None
+
+
+def _is_in_each_word(short: str, places: list[int], long: str, start: int) -> bool:
+    """Whether a short form of capitals has a letter of each of two words: "alanine aminotransferase (ALT)"."""
+    spans = [match.span() for match in regex.finditer(r"\S+", long)]
+    is_short = short.isupper() and short.isalpha() and len(short) == 3 and len(spans) == 2 and long.islower()
+    return is_short and all(any(a <= place - start < b for place in places) for a, b in spans)
 
 
 def _is_long(short: str, long: str) -> bool:

@@ -71,6 +71,7 @@ _WORD = re.compile(
 _MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be an adjective or a verb
 _MIN_FIRM = 3  # firm noun uses, which are enough for such a word
 _EVERYDAY, _COMMON = 1_500, 5_000  # ranks of words that need more occurrences than others: "staff", "finance"
+_ROUTES = frozenset({"oral", "intravenous", "topical", "intramuscular", "subcutaneous", "systemic", "daily"})
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 
 
@@ -166,12 +167,29 @@ def choose_concepts(
     if not uses.is_narrative:
         rare = {words: score for words, score in able.items() if _is_unknown(words[0]) and words not in single}
         single += _best(rare, _RARE_QUOTAS * quota, taken)
-        coined = {(w,): float(n) for w, n in uses.total.items() if (w,) not in single and is_coined(w)}
-        single += _best(coined, _RARE_QUOTAS * quota, taken)
+        coined = {
+            _with_adjective(w, uses): float(n)
+            for w, n in uses.total.items()
+            if (w,) not in single and w in uses.last and is_coined(w)
+        }
+        coined = {words: n for words, n in coined.items() if words not in phrases}
+        single += _best({words: n for words, n in coined.items() if len(words) == 1}, _RARE_QUOTAS * quota, taken)
+        phrases += _best({words: n for words, n in coined.items() if len(words) > 1}, _RARE_QUOTAS * quota, taken)
     own, longer = replace_nested([words[0] for words in single], {p: c_values[p] for p in weights}, uses)
     phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
     chosen = [*phrases, *((word,) for word in own)]
     return fold_forms({" ".join(words): sorted(_spell(words, uses)) for words in chosen}, uses)
+
+
+def _with_adjective(word: str, uses: WordUses) -> tuple[str, ...]:
+    """Return a word with the adjective that the document always writes before it: "lactic acidosis"."""
+    runs = [run for run in uses.runs if word in run]
+    before = {run[run.index(word) - 1] if run.index(word) else "" for run in runs}
+    first = min(before) if len(before) == 1 else ""
+    n_runs = sum(uses.runs[run] for run in runs)
+    is_adjective = may_be_adjective(first) and first not in _ROUTES
+    is_adjective = is_adjective and first.upper() not in VAGUE_FIRST and first.upper() not in GENERAL
+    return (first, word) if first and is_adjective and n_runs == uses.total[word] else (word,)
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:

@@ -44,6 +44,7 @@ _LABEL = regex.compile(
 )
 _NEXT_LABEL = regex.compile(rf"[.;)]\s+{_ROLL}\s*:", regex.IGNORECASE)
 _ASIDE = regex.compile(r"\(([^()\n]*)\)")
+_SHORT = regex.compile(r"(\p{Lu}[^,;\n()]*)\s\((\p{Lu}[\p{L}'’-]+)\)")
 _ITEM = regex.compile(r"\s*(?:[-*•]\s+)?(?:and\s+\p{Lu}|\d+\s\p{L}|\p{Lu})")
 _NAME = regex.compile(r"(?:\p{Lu}[\p{L}'’-]*\.?)(?:\s+\p{Lu}[\p{L}'’-]*\.?)*")
 _AND = regex.compile(r"\s+and\s+(?=\p{Lu})")
@@ -72,8 +73,7 @@ def find_attendees(text: str) -> frozenset[str]:
     """Return the names in the attendance lists of a text: full names, their first names, and short ones in brackets."""
     found = set[str]()
     for listed in _find_lists(text):
-        for aside in _ASIDE.findall(listed):
-            found |= {aside} if _NAME.fullmatch(aside) and title_of(aside) not in HONORIFICS | OFFICES else set()
+        found |= {aside for name, aside in _SHORT.findall(listed) if _is_short_name(aside, name)}
         is_body = False
         for item in _split_items(listed):
             if not (
@@ -82,6 +82,12 @@ def find_attendees(text: str) -> frozenset[str]:
                 found |= _read_item(item)
             is_body = not _BODY_WORDS.isdisjoint(title_of(item).split())
     return frozenset(found)
+
+
+def _is_short_name(aside: str, name: str) -> bool:
+    """Whether a word in brackets is short for a name, as "Tom" of "Thomas Hill (Tom)", and no firm of the person."""
+    initials = {word[0] for word in name.split()}
+    return aside[0] in initials and title_of(aside) not in HONORIFICS and title_of(aside) not in OFFICES
 
 
 def choose_attendees(forms: Iterable[str], attendees: Set[str]) -> set[str]:

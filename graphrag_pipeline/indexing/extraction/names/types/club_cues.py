@@ -55,7 +55,12 @@ def read_club_cues(text: str, name: Name) -> Iterator[str]:
         yield RIVAL
 
 
-def is_club(cues: Counter[str]) -> bool:
-    """Whether a name that may be a place is a club or a firm: it plays, deals or employs, and more than it lies."""
+def is_club(cues: Counter[str], is_place_noun: bool = False) -> bool:
+    """Whether a name that may be a place is a club or a firm: it plays or deals, and more than it lies.
+
+    Args:
+        is_place_noun: whether the last word of the name is a noun for places, which only a club or trader outweighs.
+    """
     n_club = cues[CLUB] + cues[RIVAL] + cues[_FIRM]
-    return cues[CLUB] + cues[_FIRM] > 0 and n_club > cues[_PLACE] + cues["place role"] + cues[_PERSON]
+    n_sure = cues[CLUB] + cues["trader"] + (0 if is_place_noun else cues[_FIRM])
+    return n_sure > 0 and n_club > cues[_PLACE] + cues["place role"] + cues[_PERSON]

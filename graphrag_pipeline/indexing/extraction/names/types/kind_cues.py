@@ -141,7 +141,8 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
         return None
     kind = kind_of(match["noun"].lower())
     if match["noun"][0].isupper():  # "Striker Isak Fonn", where a sentence begins
-        return kind if kind == PERSON_NOUN and not match["comma"] and not match["the"] else None
+        is_role = kind in (PERSON_NOUN, BODY_NOUN) and not match["comma"] and not match["the"]
+        return kind if is_role else None
     is_determined = _DETERMINER.search(before[: match.start()]) is not None
     if match["comma"]:
         is_closed = text[name.end : name.end + 1] in (",", ".", ";", ")")

@@ -70,6 +70,14 @@ def type_by_places(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -
     }
 
 
+def type_by_short_names(types: Mapping[str, str]) -> dict[str, str]:
+    """Return ORGANIZATION for unknown names that end with the name of one: "Real Ontiñar" of "Ontiñar"."""
+    short = {
+        form for form, kind in types.items() if kind == ORGANIZATION and " " not in form and not is_common_noun(form)
+    }
+    return {form: ORGANIZATION for form, kind in types.items() if kind == UNKNOWN and form.split()[-1] in short}
+
+
 def type_by_family(
     types: Mapping[str, str], counts: Mapping[str, int], cues: Mapping[str, Counter[str]]
 ) -> dict[str, str]:

@@ -36,10 +36,9 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 
 _OF_PERSONS = GIVEN_NAMES | HONORIFICS
 _WEAK_PLACE_TAILS = words("""
-mill ward loop close green barn marsh
-wood woods common field fields crescent row way mews grove rise orchard moor hollow
-meadow meadows copse coppice spinney down downs dale fen heath cross yard wharf gate estate court square
-ropewalk recreation ground
+mill ward loop close green barn marsh wood woods common field fields crescent row way mews grove rise orchard moor
+hollow bottom end head top foot nook gill ghyll beck garth meadow meadows copse coppice spinney down downs dale fen
+heath cross yard wharf gate estate court square ropewalk recreation ground
 """)
 _BODY_ACRONYMS = words("nhs bbc itv bt ibm hsbc rspb rspca tuc ucl lse edf kpmg nasa who nato hmrc raf")
 _SIDES = words("low high upper lower nether great little long old east west north south")
@@ -89,6 +88,7 @@ def type_in_passing(types: Mapping[str, str], cues: Mapping[str, Counter[str]], 
         form: CONCEPT if title_of(form) in load_programs() else ORGANIZATION
         for form in well_known
         if found.get(form, types[form]) == UNKNOWN
+        or (types[form] == UNKNOWN and title_of(form) in load_organizations())
     }
 
 

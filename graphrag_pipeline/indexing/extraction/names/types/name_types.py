@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATIONS_IN_CAPITALS,
     PLACE_HEADS,
     PLACE_HEADS_ABROAD,
+    PLACE_TAILS,
     TERMS_IN_CAPITALS,
     words,
 )
@@ -55,6 +56,7 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_last_words,
     type_by_places,
     type_by_relatives,
+    type_by_short_names,
 )
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
@@ -77,6 +79,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
 _TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
+_CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
@@ -115,7 +118,8 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1
-    by_words |= {form: ORGANIZATION for form, kind in by_words.items() if kind == GEO and is_club(cues[form])}
+    clubs = (form for form, kind in by_words.items() if kind == GEO and is_club(cues[form], _ends_as_place(form)))
+    by_words |= dict.fromkeys(clubs, ORGANIZATION)
     attendees = choose_attendees(by_words, find_attendees(text))
     for form in attendees:
         cues[form]["person role"] += counts[form]
@@ -138,6 +142,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= type_by_last_words(types, cues)
     types |= type_by_family(types, counts, cues)
     types |= type_by_places(types, cues)
+    types |= type_by_short_names(types)
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
@@ -207,7 +212,7 @@ def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dic
             continue
         if any(letter.isdecimal() for letter in a.form + b.form):
             continue
-        if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)):
+        if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)) and not _CLAUSE_AFTER.match(text, a.end):
             unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
             is_prize = types[known.form] == ORGANIZATION and title_of(unknown.form).split()[-1] in _PRIZES
             if types[known.form] != EVENT and not is_prize:
@@ -293,6 +298,10 @@ def _is_national_body(words: list[str], form: str) -> bool:
     if words[0] in LONERS | PLACE_HEADS | SIDES | HONORIFICS or (words[0] in GIVEN_NAMES and not first.isupper()):
         return False
     return not any(word in load_places() for word in words[:-1])
+
+
+def _ends_as_place(form: str) -> bool:
+    return title_of(form).split()[-1] in PLACE_TAILS
 
 
 def _is_named_as_body(form: str) -> bool:

@@ -25,7 +25,7 @@ _SITE = regex.compile(
     r"|warehouse|cottages?|farm|roadworks|floods?|flooding|allotments?|clinic|surgery)\s+(?:at|in|near|outside)\s+$|\b(?:walk(?:s|ed)?|climb(?:ed)?|hike|path|ride)\s+(?:up|down|round|along)\s+$"
 )
 _WATER = regex.compile(
-    r"\b(?:(?:bridges?|ford|ferry|banks?|mouth|footbridge|source|tributary)\s+(?:over|across|of)|cross(?:es|ed|ing)?|spans?|spanned"
+    r"\b(?:(?:bridges?|ford|ferry|banks?|mouth|footbridge|source|tributary)\s+(?:over|across|of)|cross(?:es|ed|ing)?|along|spans?|spanned"
     r"|upstream\son|downstream\son|fish(?:ed|ing)?\sin)\s+the\s+$"
 )
 _FLOWS = regex.compile(
@@ -33,8 +33,8 @@ _FLOWS = regex.compile(
     r"|(?:rose|fell)\s+(?:by\s+)?[\p{L}\d.]+\s+(?:metres?|meters?|feet|inches|centimetres))\b"
 )
 _SEAT_AFTER = regex.compile(
-    r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|railway\s+station"
-    r"|harbour|city)\b"
+    r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|(?:railway\s+|primary\s+)?(?:station|school)"
+    r"|harbour|city|residents|villagers)\b"
 )
 _SIDE_OF = regex.compile(
     r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
@@ -62,7 +62,7 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
         yield PLACE
     elif _is_place(before, last):
         yield GEO
-    if last == "to" and _JOURNEY.search(before):
+    if (last == "to" and _JOURNEY.search(before)) or before.endswith((" fled ", " reached ")):
         yield JOURNEY
 
 

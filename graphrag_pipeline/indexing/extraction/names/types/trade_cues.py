@@ -94,7 +94,7 @@ _AFTER_FIRM = regex.compile(
     regex.VERBOSE,
 )
 _PLURAL_AFTER = regex.compile(rf"\s+(?:also\s+|now\s+|still\s+)?{_PLURAL_VERBS}\b(?!\s+(?:been\s+)?(?:both|all)\b)")
-_SUBJECT = regex.compile(r"(?:^|\n|[.!?:]\s)\s*(?:[-*•]\s+)?(?:The\s+)?$")
+_SUBJECT = regex.compile(r"(?:^|\n|[.!?:;]\s)\s*(?:[-*•]\s+)?(?:The\s+)?$")
 _SENTENCE_START = regex.compile(r"(?:^|\n|[.!?]\s)\s*(?:[-*•]\s+)?$")
 _CLAUSE = regex.compile(r"\b(?:because|but|where|while|although|said|whether)\s+(?:that\s+)?(?:the\s+)?$")
 

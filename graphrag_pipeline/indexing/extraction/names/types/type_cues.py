@@ -106,12 +106,15 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield ORGANIZATION if _last_word(text, before, name) in _HELD_IN else GEO
     elif key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:
-        if key != "FROM" or last in _MOTION or last.endswith("S"):
+        if last == "ATTRIBUTED":
+            yield "person role"
+        elif key != "FROM" or last in _MOTION or last.endswith("S"):
             yield "towards"
     elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
         yield ORGANIZATION
     elif word.islower():
-        if (key in KIN and "of" in between) or (key in MAKING and "by" in between) or key == "STARRING":
+        is_made = key in MAKING and "by" in between and _last_word(text, before, name) != "BE"
+        if (key in KIN and "of" in between) or is_made or key == "STARRING":
             yield "person role"
         elif key in INDUSTRY and "by" in between:
             yield ORGANIZATION

@@ -22,7 +22,9 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import token_ran
 from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
+    BODY_NOUN,
     PERSON_NOUN,
+    PLACE_NOUN,
     THING_NOUN,
     kind_of,
     kind_of_plural,
@@ -79,6 +81,8 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "firm parts": {ORGANIZATION: 2.0},
     "headed": {ORGANIZATION: 0.9, CONCEPT: 0.5},
     "common": {CONCEPT: 2.0},
+    "place noun": {GEO: 2.0},
+    "body noun": {ORGANIZATION: 1.8},
     "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.5},
     "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
     "place ending": {GEO: 1.7},
@@ -136,6 +140,10 @@ _PLACE_ENDINGS = tuple(
     caster combe shire wick thorpe born brück bach kirchen polis borg holm sund järvi ampton ingham bourne dağ shima
     """)
 )
+_FAMILY_NAMES = words(
+    "ford glen dale brook lane marsh wood forest moor fell shore lake creek park road hill bay garden banks"
+)
+_NOUN_SHAPES = {PLACE_NOUN: "place noun", BODY_NOUN: "body noun"}
 _FIRM_ENDINGS = tuple(words("soft tech corp bank works ware med pharma telecom net grid power oil chem sys"))
 
 
@@ -243,7 +251,10 @@ def _read_shape(form: str) -> Iterator[str]:
             yield "firm ending"
         return
     are_common = [is_common_noun(part) for part in written if not part.islower()]
-    if parts[-1] in BUSINESS and parts[0] not in GIVEN_NAMES:
+    kind = None if all(are_common) else kind_of(parts[-1].lower())
+    if kind in _NOUN_SHAPES and parts[-1] not in _FAMILY_NAMES:
+        yield _NOUN_SHAPES[kind]  # "Horton Quarry", "Fell Brewery"
+    elif parts[-1] in BUSINESS and parts[0] not in GIVEN_NAMES:
         yield "goods"  # "Tokai Trading"
     elif not are_common or all(are_common) or (are_common[-1] and parts[0] in LONERS) or len(parts[0]) < 2:
         yield "common"

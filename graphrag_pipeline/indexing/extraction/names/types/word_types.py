@@ -74,12 +74,13 @@ _GERMAN_FIRMS = (
     *("SPARKASSE", "VERLAG", "KLINIKUM"),
 )
 _MIN_COMPOUND = 7  # letters
+_CUPS_ABROAD = words("copa coppa coupe trofeo")
 _OFFICE_HOLDERS = words("""
 commissioner inspector officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee
 """)
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
-_OFFICES = words("office assembly centre center")
+_OFFICES = words("office assembly centre center commission foundation alliance movement")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
@@ -195,6 +196,8 @@ def _is_event(words: list[str]) -> bool:
     if words[-1] == "AGREEMENT" and all(map(is_also_a_word, words)):
         return False  # "Master Services Agreement"
     last = words[-2] if len(words) > 2 and _NUMERAL.fullmatch(words[-1]) else words[-1]  # World War II
+    if words[0] in _CUPS_ABROAD:
+        return True
     is_storm = (
         words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))
     )

@@ -13,6 +13,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
         ("The estimated glomerular filtration rate (eGFR) fell.", [("eGFR", "estimated glomerular filtration rate")]),
         ("Several mail transport agents (MTAs) exist.", [("MTAs", "mail transport agents")]),
         ("Human epidermal growth factor receptor 2 (HER2)", [("HER2", "Human epidermal growth factor receptor 2")]),
+        ("Take alanine aminotransferase (ALT) at once.", [("ALT", "alanine aminotransferase")]),
         ("A 12-lead electrocardiogram (ECG) is made.", [("ECG", "electrocardiogram")]),
         ("a long\nline of byte-order marks (BOM)", [("BOM", "byte-order marks")]),
     ],

@@ -73,3 +73,11 @@ def test_a_labelled_list_alone_is_no_heading() -> None:
         for one in sentence.occurrences
     ]
     assert found == ["ANN HILL", "BO TREVIK"]
+
+
+def test_a_word_in_brackets_is_short_for_a_name_with_its_initial() -> None:
+    found = find_attendees(
+        "Present: Thomas Hillard (Tom), Ewan Raistrick (Northern), Ann Fell, Raigmore Hospital, Inverness\n"
+    )
+    assert {"Thomas Hillard", "Tom", "Ewan Raistrick", "Ann Fell"} <= found
+    assert not {"Northern", "Inverness", "Raigmore Hospital"} & found

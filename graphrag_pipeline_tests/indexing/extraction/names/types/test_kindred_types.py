@@ -1,6 +1,10 @@
 from collections import Counter, defaultdict
 
-from graphrag_pipeline.indexing.extraction.names.types.kindred_types import type_by_last_words, type_by_places
+from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
+    type_by_last_words,
+    type_by_places,
+    type_by_short_names,
+)
 
 NO_CUES: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
@@ -14,6 +18,11 @@ def test_two_places_share_their_last_word() -> None:
         "Old Road": "UNKNOWN",
     }
     assert type_by_places(types, NO_CUES) == {"Store Arvel": "GEO"}
+
+
+def test_a_full_name_has_the_type_of_the_body_that_its_last_word_names() -> None:
+    types = {"Ontiñar": "ORGANIZATION", "Real Ontiñar": "UNKNOWN", "Board": "ORGANIZATION", "Vard Board": "UNKNOWN"}
+    assert type_by_short_names(types) == {"Real Ontiñar": "ORGANIZATION"}
 
 
 def test_a_place_in_the_name_of_a_firm_stays_a_place() -> None:

@@ -284,7 +284,8 @@ def test_words_that_end_the_name_of_a_firm_outweigh_a_verb_of_speaking() -> None
 
 def test_what_a_review_searches_and_rates_with_is_a_term() -> None:
     types = _types_in(
-        "Zentral and Psyvex were searched. Later we searched QUBMED, Zembase and others. The evidence was rated with GRADE by us."
+        "Zentral and Psyvex were searched. Later we searched QUBMED, Zembase and others. "
+        "The evidence was rated with GRADE by us."
     )
     assert types["Zentral"] == "CONCEPT"
     assert (types["QUBMED"], types["Zembase"], types["GRADE"]) == ("CONCEPT", "CONCEPT", "CONCEPT")

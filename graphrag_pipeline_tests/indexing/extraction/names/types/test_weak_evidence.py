@@ -31,6 +31,8 @@ def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] 
         ("Scots", "governed by Scots law.", None),
         ("Exhibit B", "as shown in Exhibit B.", None),
         ("Tuxol", "Tuxol.", None),
+        ("Hortun Quarry", "the path for stone from Hortun Quarry", "GEO"),
+        ("Fellon Brewery", "leaflet and Fellon Brewery", "ORGANIZATION"),
     ],
 )
 def test_signs_that_agree_type_a_name_among_firms(form: str, text: str, expected: str | None) -> None:
