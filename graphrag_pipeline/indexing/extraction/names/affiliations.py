@@ -33,7 +33,7 @@ _MAX_PERSON = 3  # words of a person's name
 # Of firms, never the first word of their names.
 _TRADES = words("""
 chipmaker carmaker automaker drugmaker planemaker shipbuilder insurer lender retailer carrier broadcaster brewer
-startup start-up manufacturer regulator watchdog supplier
+startup start-up manufacturer regulator watchdog supplier rival
 """)
 # Of persons and of firms.
 _OWNERS = words(
@@ -123,7 +123,7 @@ def _is_role_word(piece: PhrasePiece) -> bool:
 
 def _are_person(pieces: list[PhrasePiece]) -> bool:
     """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
-    if not all(piece.text.istitle() and piece.key not in _NOT_IN_PERSONS for piece in pieces):
+    if any(piece.text.isupper() or piece.is_connector or piece.key in _NOT_IN_PERSONS for piece in pieces):
         return False
     return _are_rare(pieces)
 

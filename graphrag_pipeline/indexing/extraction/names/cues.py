@@ -39,7 +39,9 @@ page http https www
 # Verbs that open a sentence in front of a name ("Ask Luise"); never a name alone.
 COMMANDS = words("""
 hail stop mind pray give go come take make look listen tell ask get keep leave think know say speak hear show try wait
-remember consider imagine suppose note notice follow find bring call put turn run stand sit hold
+remember consider imagine suppose note notice follow find bring call put turn run stand sit hold install click choose
+select enter connect disconnect remove insert replace restart reboot enable disable configure download
+upload calibrate renew
 """)
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
 # Of quantities ("8 MiB").
@@ -219,7 +221,7 @@ police press senate service services society syndicate times tribunal tribune tr
 motors legion band choir highways records pictures studios entertainment industries partners capital ventures
 technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
 plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
-telecom logistics securities mutual library reserve symphony philharmonic brothers bros sons alliance coalition
+telecom logistics securities mutual library reserve synod symphony philharmonic brothers bros sons alliance coalition
 consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
 haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
 taskforce navy army conservancy coastguard constabulary united rovers wanderers athletic albion hotspur

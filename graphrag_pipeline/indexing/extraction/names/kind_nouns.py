@@ -47,19 +47,20 @@ youngster zoologist midfielder defender winger fly-half scrum-half full-back ful
 playmaker batsman bowler cricketer footballer linebacker quarterback outfielder goaltender golfer runner sprinter
 wrestler archer rower racer skater surfer diver climber mountaineer jockey referee umpire linesman gymnast fencer
 marathoner rapper vocalist songwriter lyricist saxophonist keyboardist percussionist violist animator screenwriter
-narrator commentator moderator compere conductor shipmaster legislator congressman parliamentarian incumbent lobbyist
-unionist feminist anarchist humanist evangelist theorist industrialist jurist surveyor proprietor survivor predecessor
-successor donor adjutant brigadier commodore trooper gunner bombardier paratrooper sniper smuggler murderer burglar
-gangster offender suspect convict hostage victim teenager islander villager householder homeowner commuter shareholder
-practitioner dietitian dietician pharmacist radiographer physiotherapist optometrist optician anaesthetist anesthetist
-obstetrician consultant clinician mathematician astrophysicist forecaster technologist agronomist forester ranger
-gamekeeper greengrocer bartender waiter waitress receptionist chauffeur locksmith goldsmith glazier plasterer roofer
-joiner machinist deckhand coxswain helmsman crewman astronaut cosmonaut aviator sportsman schoolmaster schoolboy
-schoolgirl alumnus alumna intern cashier auctioneer assessor adjudicator arbitrator mediator whistleblower hacker
-blogger podcaster engraver bookbinder seamstress potter restorer archaeologist numismatist restaurateur businessman
-businesswoman financier magnate tycoon activist dissident exile refugee migrant fugitive caddie protester protestor
-picket neighbour neighbor bystander onlooker eyewitness motorist pedestrian parishioner congregant caller reader viewer
-listener leaseholder freeholder lifeboatman harbormaster stationmaster
+narrator commentator moderator compere conductor shipmaster crofter smallholder rider rescuer angler hiker prebendary
+archdeacon stallholder legislator congressman parliamentarian incumbent lobbyist unionist feminist anarchist humanist
+evangelist theorist industrialist jurist surveyor proprietor survivor predecessor successor donor adjutant brigadier
+commodore trooper gunner bombardier paratrooper sniper smuggler murderer burglar gangster offender suspect convict
+hostage victim teenager islander villager householder homeowner commuter shareholder practitioner dietitian dietician
+pharmacist radiographer physiotherapist optometrist optician anaesthetist anesthetist obstetrician consultant clinician
+mathematician astrophysicist forecaster technologist agronomist forester ranger gamekeeper greengrocer bartender waiter
+waitress receptionist chauffeur locksmith goldsmith glazier plasterer roofer joiner machinist deckhand coxswain helmsman
+crewman astronaut cosmonaut aviator sportsman schoolmaster schoolboy schoolgirl alumnus alumna intern cashier auctioneer
+assessor adjudicator arbitrator mediator whistleblower hacker blogger podcaster engraver bookbinder seamstress potter
+restorer archaeologist numismatist restaurateur businessman businesswoman financier magnate tycoon activist dissident
+exile refugee migrant fugitive caddie protester protestor picket neighbour neighbor bystander onlooker eyewitness
+motorist pedestrian parishioner congregant caller reader viewer listener leaseholder freeholder lifeboatman harbormaster
+stationmaster
 """)
 _BODIES = words("""
 academy accountants advisers agency airline alliance architects assembly association auctioneers auditors authority
@@ -131,6 +132,7 @@ _ENDINGS = (
             "wright",
             "ician",
             "icist",
+            "mistress",
             "keeper",
             "sman",
             "smith",

@@ -55,7 +55,7 @@ _BODIES = (
 )
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
-    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
+    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
     r"Foundation|Commission|Alliance|School|Academy|Board|Movement)\s)(?:for(?:\s+the)?|on)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"

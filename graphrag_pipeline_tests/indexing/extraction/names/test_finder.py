@@ -202,6 +202,8 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("Midfielder Aqo Brandvold left.", ["Aqo Brandvold"]),
         ("Owner Jakob Mendel left.", ["Jakob Mendel"]),
         ("Chipmaker Ostaral will build.", ["Ostaral"]),
+        ("Postmistress Peigon MacAskill came. Install TarnCal on it.", ["Peigon MacAskill", "TarnCal"]),
+        ("It went to the Mission to Seafarers.", ["Mission to Seafarers"]),
         ("Vasquerol knocked it out. Vasquerol is from a town.", ["Vasquerol", "Vasquerol"]),
         ("Then it rained. LeafHand uses cameras.", ["LeafHand"]),
         ("It must tell HM Coastguard at once.", ["HM Coastguard"]),

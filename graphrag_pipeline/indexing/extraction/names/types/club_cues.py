@@ -24,7 +24,7 @@ _PLAYERS = (
 _SCORE = r"\d{1,3}[-\u2013]\d{1,3}"
 _SPORT_AFTER = regex.compile(
     rf"""
-    \s+(?:{_SCORE}|\d{{1,3}},\s+\p{{Lu}}[\p{{L}} \u2019'-]+\s\d{{1,3}})\b
+    \s+(?:beat\s+\p{{Lu}}[\p{{L}}\s]{{2,40}}?\s{_SCORE}|{_SCORE}|\d{{1,3}},\s+\p{{Lu}}[\p{{L}} \u2019'-]+\s\d{{1,3}})\b
     |\s+into\s+the\s+(?:final|semi-final|quarter-final|lead|play-offs|next\s+round)\b
     |(?:['\u2019]s?)?\s+(?:new\s+|former\s+|head\s+)?{_PLAYERS}\b
     |(?:,\s+who)?\s+(?:(?:has|have|had|were|was)\s+)?(?:relegated|promoted|equalised|won\s+(?:{_SCORE}|promotion)|lost\s+{_SCORE}

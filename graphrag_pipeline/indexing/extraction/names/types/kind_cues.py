@@ -71,6 +71,7 @@ _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
 )
 _MAY_BE_FIRMS = frozenset({"owner", "co-owner", "landlord", "partner", "developer", "producer", "grower", "organiser"})
+_FOUNDED = regex.compile(r"\b(?:founded|co-founded|headed|chaired)\s+(?:in\s+\d{4}\s+)?by\s+$")
 _SHOWN_AT = regex.compile(
     r"\b(?:presented|demonstrated|demonstration|shown|showed|unveiled|exhibited|exhibits|spoke|speak|keynote|talk|stand|booth)"
     r"\s+(?:[\p{Ll}\s]{0,24}\s)?at\s+(?:the\s+)?$"
@@ -95,6 +96,13 @@ def read_kind_cues(text: str, name: Name) -> Iterator[str]:
         if kind:
             yield _CUES[kind]
     before = text_before(text, name, _LOOK_BACK)
+    if (
+        before.endswith("by ")
+        and " " in name.form
+        and _FOUNDED.search(before)
+        and not is_also_a_word(name.form.split()[-1])
+    ):
+        yield OF_PERSON
     if before.endswith(("at ", "at the ")) and _SHOWN_AT.search(before):
         yield OF_EVENT
     kind = _read_before(before, text, name)

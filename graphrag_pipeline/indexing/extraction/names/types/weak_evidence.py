@@ -60,6 +60,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "works": {ORGANIZATION: 1.0, CONCEPT: 0.8},
     "from": {ORGANIZATION: 1.2, GEO: 0.9},
     "at": {GEO: 2.0, ORGANIZATION: 0.5},
+    "people from": {GEO: 1.5},
     "staff at": {ORGANIZATION: 2.0, GEO: -1.0},
     "firm of person": {ORGANIZATION: 1.5},
     "place of name": {GEO: 1.8},
@@ -285,6 +286,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         verb = match["verb"] or ""
         if sign:
             yield sign
+        if sign == "from" and PERSON_NOUN in (kind_of_plural(verb.lower()), kind_of(verb.lower())):
+            yield "people from"  # "Rescuers from Trebova"
         if sign == "at" and kind_of(verb) == PERSON_NOUN:
             yield "staff at"
         elif sign == "to" and verb.upper() in _GIVEN_TO:

@@ -289,3 +289,8 @@ def test_what_a_review_searches_and_rates_with_is_a_term() -> None:
     )
     assert types["Zentral"] == "CONCEPT"
     assert (types["QUBMED"], types["Zembase"], types["GRADE"]) == ("CONCEPT", "CONCEPT", "CONCEPT")
+
+
+def test_who_founded_a_firm_is_a_person() -> None:
+    types = _types_in("it was founded in 2014 by Kristjol Ojal..")
+    assert types["Kristjol Ojal"] == "PERSON"

@@ -31,6 +31,7 @@ def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] 
         ("Scots", "governed by Scots law.", None),
         ("Exhibit B", "as shown in Exhibit B.", None),
         ("Tuxol", "Tuxol.", None),
+        ("Trebolna", "Then rescuers from Trebolna cut", "GEO"),
         ("Hortun Quarry", "the path for stone from Hortun Quarry", "GEO"),
         ("Fellon Brewery", "leaflet and Fellon Brewery", "ORGANIZATION"),
     ],
