@@ -45,7 +45,7 @@ end finish close conclude cease expire : ending closure over
 stop halt : end block prevent suspend ban delay close
 shut close : closure
 found establish : founder foundation start create launch
-build construct erect : builder construction
+build construct erect : builder construction launch
 make produce manufacture create : maker producer manufacturer production build cast
 write pen : author writer
 invent devise : inventor invention design
@@ -121,7 +121,13 @@ hide conceal : hidden
 cancel : cancellation
 postpone delay
 mediate arbitrate : mediator arbitrator
-lawyer attorney solicitor barrister advocate counsel
+lawyer attorney solicitor barrister advocate counsel : defender defence
+acquit clear : acquittal innocent
+theft robbery burglary : steal rob raid thief
+fine penalty : pay punish
+prize award medal trophy cup : honour honor title
+vaccine vaccination jab inoculation
+speed fast : quick slow
 doctor physician : surgeon
 lesson class
 meet : encounter join meeting
@@ -135,14 +141,14 @@ ship vessel boat : ferry
 plane aircraft aeroplane airplane jet
 salary wage pay
 danger risk hazard : threat
+effect : affect reaction
 task duty : responsible
-effect : cause affect reaction
 parasite : mite tick louse lice flea worm
 money cash : pound dollar euro
 """
 _CLOSED_TEXT = """
 born die perish drown marry married wed divorce bury buried baptise baptize murder kill paint compose write invent
-design build construct erect sculpt carve cast forge crown ordain canonise canonize weigh measure
+sculpt carve cast forge crown ordain canonise canonize weigh measure
 """
 """Verbs that texts seldom replace by a phrase, as they do "resign" by "step down" and "cause" by "lead to"."""
 _ACT = re.compile(r"(?:[ai]tion|sion|ment|al|ing)\Z")
@@ -153,7 +159,8 @@ _OWN_FAMILIES = frozenset(
 )
 """Words that share a beginning with others by chance: a university is not universal, an authority no author."""
 _LITTLE_TEXT = """
-reason person people someone side work
+reason person people someone side work purpose aim goal result outcome effect consequence advantage benefit
+disadvantage method problem function feature meaning difference detail information fact
 main major principal primary key important importance significant essential central top various certain common typical
 general overall frequent often usual different several other
 involve include concern mention relate regard refer contain consist exist occur

@@ -85,6 +85,26 @@ MAX_PASSAGE_WORDS = 90
 """A run of more words is divided into several quotations."""
 
 
+@dataclass(frozen=True)
+class _Words:
+    """Words of the question that a text has itself, those that it says in any words, and those before it."""
+
+    own: frozenset[str]
+    said: frozenset[str]
+    before: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, analysis: QuestionAnalysis, text: str) -> _Words:
+        own = analysis.words & analysis.own_words_in(text)
+        return cls(own, own | analysis.other_words_in(text))
+
+    @classmethod
+    def join(cls, parts: Sequence[_Words], before: frozenset[str]) -> _Words:
+        return cls(
+            frozenset().union(*(one.own for one in parts)), frozenset().union(*(one.said for one in parts)), before
+        )
+
+
 def quote_passages(
     index: IndexReader,
     analysis: QuestionAnalysis,
@@ -99,14 +119,15 @@ def quote_passages(
     """
     runs_of = (run for unit in units for run in runs_without_question(unit, analysis.question))
     known = {text for text, _ in quoted}
-    passages, carried, behind = [], [], []
+    passages, words, behind = [], [], []
     for run in runs_of:
-        for i, (passage, before) in enumerate(zip(passages_of(run), _words_before(analysis, run), strict=True)):
+        read = [_Words.read(analysis, sentence.text) for sentence in run]
+        for i, (passage, before) in enumerate(zip(passages_of(run), _words_before(analysis, run, read), strict=True)):
             if not any(sentence.folded in known for sentence in passage):
                 passages.append(passage)
-                carried.append(before)
+                words.append(_Words.join(read[i : i + len(passage)], before))
                 behind.append(run[i + len(passage) :][:1])
-    picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], n, floor, carried)
+    picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], words, n, floor)
     trimmed = [_trim(analysis, _go_on(analysis, passages[i], behind[i])) for i in picked]
     runs = _runs(trimmed)
     while len(runs) > n:  # a long run was divided: drop the parts that answer least
@@ -128,15 +149,16 @@ def _go_on(analysis: QuestionAnalysis, passage: Sequence[Sentence], behind: Sequ
     return whole if fits and analysis.is_answered_by(behind[0].folded) else list(passage)
 
 
-def _words_before(analysis: QuestionAnalysis, run: Sequence[Sentence]) -> Iterator[frozenset[str]]:
+def _words_before(
+    analysis: QuestionAnalysis, run: Sequence[Sentence], read: Sequence[_Words]
+) -> Iterator[frozenset[str]]:
     """Yield the words of the question before each sentence: in at most `N_BEFORE` sentences, the heading, the title."""
-    words = [analysis.words & analysis.words_in(sentence.text) for sentence in run]
-    title = analysis.words & analysis.words_in(run[0].unit.document_title) if run else frozenset()
+    title = _Words.read(analysis, run[0].unit.document_title).said if run else frozenset()
     heading: frozenset[str] = frozenset()
     for i, sentence in enumerate(run):
-        yield title.union(heading, *words[max(i - N_BEFORE, 0) : i])
-        if not is_sentence(sentence.folded):
-            heading = words[i]
+        yield title.union(heading, *(words.said for words in read[max(i - N_BEFORE, 0) : i]))
+        if read[i].said and not is_sentence(sentence.folded):
+            heading = read[i].said
 
 
 def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:
@@ -185,7 +207,8 @@ def state_graph(index: IndexReader, analysis: QuestionAnalysis, context: Context
     in_context = {unit.id for unit in context.text_units}
     finder = EvidenceFinder(index)
     quotes = []
-    for i in _pick_texts(index, analysis, texts, MAX_GRAPH_STATEMENTS, ANSWERS):
+    words = [_Words.read(analysis, text) for text in texts]
+    for i in _pick_texts(index, analysis, texts, words, MAX_GRAPH_STATEMENTS, ANSWERS):
         kind, record_id, _, text = statements[i]
         cited = finder.read_record(kind, record_id)
         found = finder.find(text, [cited])
@@ -217,30 +240,24 @@ def _is_left_to_passages(text: str, passage: Sequence[Sentence], in_context: set
 
 
 def _pick_texts(
-    index: IndexReader,
-    analysis: QuestionAnalysis,
-    texts: list[str],
-    n: int,
-    floor: Floor,
-    carried: Sequence[frozenset[str]] = (),
+    index: IndexReader, analysis: QuestionAnalysis, texts: list[str], words: Sequence[_Words], n: int, floor: Floor
 ) -> list[int]:
     """Return the n texts that answer best and repeat least; none below the floor.
 
-    A text with a word of the question besides names also answers for the words `carried` from before it.
+    A text that says what is asked also answers for the words before it.
     Vectors know little of scripts other than Latin, so a question in another script needs a word in common.
     """
     if n < 1 or not texts:
         return []
-    vectors, words = index.embed_passages(texts), [analysis.words_in(text) for text in texts]
-    own = [analysis.own_words_in(text) for text in texts]
-    background = make_background(
-        analysis.question, index.embed_passages, _count_once(own, words), vectors, analysis.words
-    )
+    vectors, own, said = index.embed_passages(texts), [one.own for one in words], [one.said for one in words]
+    background = make_background(analysis.question, index.embed_passages, _count_once(words), vectors, analysis.words)
     rest = analysis.words - analysis.name_words
-    further = [dict.fromkeys(near - literal, IN_OTHER_WORDS) for near, literal in zip(words, own, strict=True)]
-    for said, held, before in zip(further, words, carried, strict=False):
-        said.update(dict.fromkeys(before - held if _says_asked(analysis, held) else (), CARRIED))
-    n_shared = np.array([len(analysis.words & held) for held in words])
+    asked = rest or (analysis.words if analysis.asks_number else rest)
+    further = [
+        dict.fromkeys(one.before, CARRIED if asked & one.said else 0.0) | dict.fromkeys(one.said, IN_OTHER_WORDS)
+        for one in words
+    ]
+    n_shared = np.array([len(held) for held in said])
     names_answer = np.array([analysis.is_answered_by(text) for text in texts])
     relevance = _lift(
         score_relevance(background, own, vectors, further), n_shared == len(analysis.words), names_answer, analysis
@@ -249,28 +266,22 @@ def _pick_texts(
         is_described = np.array([analysis.is_described_by(text) for text in texts])
         relevance = np.where(is_described, np.maximum(relevance, DESCRIBES), relevance)
         relevance *= np.sqrt([weigh_form(text) for text in texts])
-    only_names = np.array([bool(rest) and not rest & held for held in words])
+    only_names = np.array([bool(rest) and not rest & held for held in said])
     worth = relevance * np.array([rate_form(text) for text in texts])
     worth *= np.where(names_answer, 1.0, NO_NUMBER if analysis.asks_number else NAMES_NO_ANSWER) * np.where(
         only_names, ONLY_NAMES, 1.0
     )
     n_needed = max(floor.words * len(analysis.words), 0 if is_latin(analysis.question) else 1)
-    n_own = np.array([len(analysis.words & literal) for literal in own])
+    n_own = np.array([len(held) for held in own])
     worth[(relevance < floor.relevance) | (n_own < n_needed)] = 0.0
     near = np.flatnonzero((worth > 0) & (worth >= RELATIVE_FLOOR * worth.max())).tolist()
     return [near[i] for i in pick_diverse([texts[i] for i in near], vectors[near], worth[near], n)]
 
 
-def _says_asked(analysis: QuestionAnalysis, held: frozenset[str]) -> bool:
-    """Return whether a text has a word of what is asked: one besides names, or of an amount a name."""
-    rest = analysis.words - analysis.name_words
-    return bool((rest or (analysis.words if analysis.asks_number else rest)) & held)
-
-
-def _count_once(own: Sequence[frozenset[str]], words: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+def _count_once(words: Sequence[_Words]) -> list[frozenset[str]]:
     """Return the words by which texts are counted: in other words only those that no text has itself."""
-    literal = frozenset().union(*own)
-    return [held | (near - literal) for held, near in zip(own, words, strict=True)]
+    literal = frozenset().union(*(one.own for one in words))
+    return [one.own | (one.said - literal) for one in words]
 
 
 def _lift(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from graphrag_pipeline.query.question import content_words, is_english, stem
+from graphrag_pipeline.query.question import content_words, is_english, is_past_form, stem
 from graphrag_pipeline.query.understanding.roles import GROUPS, Role, find_role
 
 _IS = (
@@ -68,7 +68,8 @@ def read_asked_role(clause: str) -> AskedRole | None:
     groups = found.groupdict()
     *modifiers, head = groups["role"].split()
     owner = content_words(groups.get("owner") or "")
-    if head != head.lower() or ("owner" in groups and not owner):
+    is_verb = is_past_form(head) and head not in _ROLE_OF_VERB  # "Who was cleared of theft?"
+    if head != head.lower() or ("owner" in groups and not owner) or is_verb:
         return None
     head = _ROLE_OF_VERB.get(head, head)
     role = find_role(stem(head))

@@ -1,19 +1,21 @@
 """Words of a question that texts do not have, nor any word of near meaning: the sign that an index has no answer.
 
-"What is Scrooge's telephone number?" is near to many texts by its names, and none says "telephone" or anything like
-it. A word is missing if no text has its stem or a word of its family (`word_families.py`), and no word of the texts
-has a cosine of `NEAR` or more to it (static vectors). Words such as "main" are never missing. Names of entities are
-left out: whether a text has a name says little about the rest of the question. A question is not covered if the
-missing words have at least `MISSING_SHARE` of the weight of its other words. The weight of a word is its rarity among
-the sentences, twice that of a missing word with a capital, and half that of a missing verb besides that of "who". So
-one missing word of a long question does not count. Of "Whom did Bob love, and who haunted Scrooge?" it is enough if
-one part is covered. A sentence that is the question itself does not count. A question for a measure ("How tall is
-Scrooge?") needs a sentence with one beside its subject.
+"What is Scrooge's telephone number?" is near to many texts by its names, and none says "telephone" or anything like it.
+A word is missing if no text has its stem or a word of its family, no sentence near to another word of the question says
+it by another word (`word_families.py`) or as an amount, and no word of the texts has a cosine of `NEAR` or more to it
+(static vectors). Words such as "main" are never missing. Names of entities are left out: whether a text has a name says
+little about the rest of the question. A question is not covered if the missing words have at least `MISSING_SHARE` of
+the weight of its other words. The weight of a word is its rarity among the sentences, twice that of a missing word with
+a capital, and half that of a missing verb besides that of "who". So one missing word of a long question does not count.
+Nor does a missing verb alone ("resigned"), unless texts state it by itself ("born"). Such a verb, and the noun behind
+"which", must be in a document with the names of the question. Of "Whom did Bob love, and who haunted Scrooge?" it is
+enough if one part is covered. A sentence that is the question itself does not count. A question for a measure ("How
+tall is Scrooge?") needs a sentence with one beside its subject.
 
 Of a question for the holder of a role ("Scrooge's dentist") only texts with the names count, since another person's
-dentist answers nothing. It is also missing if each mention names another owner. A role with a known direction
-(`roles.py`) is missing unless the texts have it, the role of the other person, or its verb: vectors put all relatives
-near to each other.
+dentist answers nothing. It is also missing if each mention names another owner; "the company's" names none. A role with
+a known direction (`roles.py`) is missing unless the texts have it, the role of the other person, or its verb: vectors
+put all relatives near to each other.
 
 Chosen on the sample and on three texts written for it. `NEAR`: of the words of questions that these texts answer in
 other words, "earn" has 0.68 and "employer" 0.72; of words without an answer, "telephone" has 0.57 and "computer" 0.58.
@@ -65,17 +67,28 @@ _WHICH = re.compile(
 _NAMED_KINDS = frozenset(
     """age bank book church city club colour color company country date day drug firm group hospital hotel island job
     kind lake land language man month mountain name nationality newspaper number paper part party people person place
-    province region religion river road school sea season ship state street team time town village way woman
+    prize province region religion river road school sea season ship state street team time town village way woman
     year""".split()  # noqa: SIM905
 )
 """Nouns that a name or a number answers without them: "Which town did Ida visit?"."""
-_HOW = re.compile(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big)\b", re.IGNORECASE)
-_MONEY = frozenset(map(stem, ("price", "cost", "fee", "money", "sum", "pay", "worth", "budget", "reward", "fine")))
-_AMOUNT = re.compile(
-    r"[$\u00a3\u20ac]\s?\d|\b\d[\d.,]*\s+(?:million|billion|(?:[a-z]+\s)?(?:pounds?|dollars?|euros?|crowns?|francs?|shillings?"
-    r"|kroner|kronor|pence|pesos?|yen|yuan|rupees?|roubles?|rubles?|zloty|cents?|guineas?))\b",
-    re.IGNORECASE,
+_HOW = re.compile(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big|fast)\b", re.IGNORECASE)
+_AMOUNTS = tuple(
+    (frozenset(map(stem, words.split())), re.compile(said, re.IGNORECASE))
+    for words, said in (
+        (
+            "price cost fee money sum pay worth budget reward fine penalty expensive",
+            r"[$\u00a3\u20ac]\s?\d|\b\d[\d.,]*\s+(?:million|billion)\b"
+            r"|\b(?:\d[\d.,]*|\w+)\s+(?:[a-z]+\s)?(?:pounds?|dollars?|euros?|crowns?|francs?|shillings?|kroner|kronor|pence|penny|pesos?|yen|yuan|rupees?|roubles?|rubles?|zloty"
+            r"|cents?|guineas?)\b",
+        ),
+        ("temperature hot cold heat", r"\bdegrees?\b|\d\s?\u00b0"),
+        (
+            "fast speed slow quick",
+            r"\b(?:miles?|kilomet(?:er|re)s?|km|knots?|met(?:er|re)s?)\s+(?:an?|per)\s+\w+|\bkm/h|\bmph\b",
+        ),
+    )
 )
+"""Words for an amount, and how a text gives it without them."""
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
@@ -93,7 +106,11 @@ _MEASURES = tuple(
         ("tall|high", rf"\b(?:tall|height|{_COUNTED}[\s-]+{_LENGTH})\b(?! (?:tall|high)er)"),
         ("wide|broad|deep", rf"\b(?:wide|broad|width|deep|depth|{_COUNTED}[\s-]+{_LENGTH})\b"),
         ("heavy", rf"\b(?:weigh\w*|heavy|{_COUNTED}[\s-]+{_WEIGHT})\b"),
-        ("old", rf"\b(?:aged?|born|birthday|{_COUNTED}[\s-]+(?:years?|months?|weeks?)|1\d{{3}}|20\d\d)\b"),
+        (
+            "old",
+            rf"\b(?:aged?|born|birthday|{_COUNTED}[\s-]+(?:years?|months?|weeks?)"
+            r"|(?:in|since|from|of) (?:1\d{3}|20\d\d))\b",
+        ),
     )
 )
 
@@ -161,17 +178,20 @@ def _measure_part(
     said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
     if unsaid := _find_unsaid(question, role, [sentence for sentence, _ in said]):
         return Coverage((unsaid,), 1.0)
-    if head := _find_lost_head(index, question, texts):
-        return Coverage((head,), 1.0)
+    if unspoken := _find_lost(index, question, texts):
+        return Coverage((unspoken,), 1.0)
     sentences = [words for _, words in said]
     stems = Counter(held for words in sentences for held in set(map(stem, words)))
     absent = sorted(word for word in words_of(question) if stem(word) in sought and not stems[stem(word)])
     narrow = {word.lower() for word in _CAPITAL.findall(question)} | ({role.head} if role else set())
+    narrow |= {word for word in absent if is_said_by_itself(word)}
     said_near = _count_said_near(absent, content_words(question), said)
     absent = [word for word in absent if not said_near.get(word)]
     missing = _find_missing(index, absent, narrow, frozenset().union(*sentences), frozenset(stems))
     if not missing:
         return Coverage()
+    if role and role.head in missing:
+        return Coverage(tuple(missing), 1.0)
     lost_names = _capital_stems(question).intersection(map(stem, missing))
     n_near = Counter({stem(word): n for word, n in said_near.items()})
     weights = {
@@ -194,20 +214,25 @@ def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Seque
     return [text for text in texts if names <= content_words(text)] or texts
 
 
-def _find_lost_head(index: IndexReader, question: str, texts: Sequence[str]) -> str:
-    """Return the noun behind "which" if no document that has the names of the question says it; else "".
+def _find_lost(index: IndexReader, question: str, texts: Sequence[str]) -> str:
+    """Return the noun behind "which", or a verb such as "born", if no document with the names of the question says it.
 
-    "Which car did Ida buy?" A town, a firm or a year is answered by its name or number alone.
+    "Which car did Ida buy?" A town, a firm or a year is answered by its name or number alone. "" if it is said.
     """
-    found, names = _WHICH.match(question), _capital_stems(question)
-    if not found or not names or found[1].lower() in _NAMED_KINDS or says_little(stem(found[1].lower())):
+    names, lost = _capital_stems(question), ""
+    if found := _WHICH.match(question):
+        kind = found[1].lower()
+        lost = "" if kind in _NAMED_KINDS or says_little(stem(kind)) else kind
+    elif (asked := read_asked_verb(question)) and is_said_by_itself(asked.word):
+        lost = asked.word
+    if not lost or not names:
         return ""
     titles = {text.split("\n", 1)[0] for text in texts if names <= content_words(text)}
     words = frozenset().union(*(words_of(text) for text in texts if text.split("\n", 1)[0] in titles))
-    head = found[1].lower()
-    if not words or said_by(head) & set(map(family_of, words)):
+    if not words or said_by(lost) & set(map(family_of, words)):
         return ""
-    return head if _find_missing(index, [head], set(), words, frozenset(map(stem, words))) else ""
+    narrow = {lost} if is_said_by_itself(lost) else set()
+    return lost if _find_missing(index, [lost], narrow, words, frozenset(map(stem, words))) else ""
 
 
 def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]) -> str:
@@ -266,7 +291,8 @@ def _count_said_near(absent: Sequence[str], asked: frozenset[str], said: Sequenc
     Verbs such as "find" are in most texts, and say nothing of a discovery if they are about something else. An amount
     of money says a price.
     """
-    others = {word: ways for word in absent if len(ways := said_by(word)) > 1 or stem(word) in _MONEY}
+    amounts = {word: said for word in absent for words, said in _AMOUNTS if stem(word) in words}
+    others = {word: ways for word in absent if len(ways := said_by(word)) > 1 or word in amounts}
     if not others:
         return {}
     families = [frozenset(map(family_of, words)) for _, words in said]
@@ -277,7 +303,7 @@ def _count_said_near(absent: Sequence[str], asked: frozenset[str], said: Sequenc
         about = [bool(rest & held or asked & own) for held, own in zip(families, stems, strict=True)]
         found[word] = sum(
             any(about[max(i - N_NEAR, 0) : i + N_NEAR + 1])
-            and (bool(ways & families[i]) or (stem(word) in _MONEY and bool(_AMOUNT.search(text))))
+            and (bool(ways & families[i]) or (word in amounts and bool(amounts[word].search(text))))
             for i, (text, _) in enumerate(said)
         )
     return found

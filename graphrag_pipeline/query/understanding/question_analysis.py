@@ -102,12 +102,17 @@ class QuestionAnalysis:
 
         Those are words for the entities that it names, and words of a near meaning (`word_families.py`).
         """
-        near = [self.said_by.get(family_of(word), _NONE) for word in words_of(text)] if self.said_by else ()
-        return self.own_words_in(text).union(*near)
+        return self.own_words_in(text) | self.other_words_in(text)
 
     def own_words_in(self, text: str) -> frozenset[str]:
         """Return the stems of a text's content words, and the words of the question for the entities that it names."""
         return content_words(text).union(*(words for pattern, words in self.forms if pattern.search(text)))
+
+    def other_words_in(self, text: str) -> frozenset[str]:
+        """Return the words of the question that a text says by a word of a near meaning, or itself."""
+        if not self.said_by:
+            return _NONE
+        return _NONE.union(*(self.said_by.get(family_of(word), _NONE) for word in words_of(text)))
 
     def is_answered_by(self, text: str) -> bool:
         """Return whether a text contains what an answer would name; True if the kind of answer is unknown."""

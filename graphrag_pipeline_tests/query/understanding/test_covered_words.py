@@ -84,10 +84,26 @@ def test_a_missing_verb_is_not_enough_unless_texts_state_it_by_itself(yard):
         ("Which university did Ada Brock attend?", False),
         ("Which town did Ada Brock visit?", True),  # a name answers without "town"
         ("What does PRUITT stand for?", True),
+        ("Who is Lord Harcourt's husband?", False),
+        ("When was Dr. Ivo Lang born?", False),
+        ("Which prize did Ada Brock receive?", False),
+        ("What was the temperature at Welby?", False),
     ],
 )
 def test_texts_say_words_in_other_words(yard, question, is_covered):
     assert measure_coverage(yard, question, list(TEXTS.values())).is_covered is is_covered
+
+
+def test_a_verb_that_texts_state_by_itself_must_be_in_a_document_with_the_names(yard):
+    texts = ["lang\n\nIvo Lang was a dentist.", "maud\n\nMaud Harcourt was born at Welby in 1901."]
+    assert measure_coverage(yard, "When was Maud Harcourt born?", texts).is_covered
+    assert measure_coverage(yard, "When was Ivo Lang born?", texts).missing == ("born",)
+
+
+def test_an_amount_near_the_matter_says_what_it_measures(yard):
+    texts = ["In Tashir the mercury reached 48 degrees on Wednesday. Boats on the canal go four miles an hour."]
+    assert measure_coverage(yard, "What was the temperature in Tashir?", texts).is_covered
+    assert measure_coverage(yard, "How fast do boats go?", texts).is_covered
 
 
 def test_the_lawyer_of_the_company_may_be_that_of_the_firm(yard):

@@ -35,7 +35,7 @@ def find_long_form(short: str, units: Sequence[TextUnitRecord]) -> tuple[str, Se
 def _read_long_forms(short: str, text: str) -> Iterator[str]:
     """Yield the long forms that a sentence gives for an abbreviation."""
     written = re.escape(short)
-    for found in re.finditer(rf"\s*[(\[]\s*[\"\u201c]?{written}[\"\u201d]?\s*[)\];,]", text):
+    for found in re.finditer(rf"(?:\s*[(\[]|,)\s*[\"\u201c]?{written}[\"\u201d]?\s*[)\];,]", text):
         if long := _end_long_form(short, text[: found.start()].rstrip("\"'\u201d\u2019, ")):
             yield long
     for found in re.finditer(rf"\b{written}\s*[(\[]\s*([^()\[\]]+?)\s*[)\];,]", text):

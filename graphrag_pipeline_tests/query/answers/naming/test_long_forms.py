@@ -16,6 +16,7 @@ def unit(text: str) -> TextUnitRecord:
     [
         ("MART", "Begin with maintenance and reliever therapy (MART) at low dose.", "maintenance and reliever therapy"),
         ("FeNO", "Measure fractional exhaled nitric oxide (FeNO).", "fractional exhaled nitric oxide"),
+        ("EM", "Suspect it if there is a rash (erythema migrans, EM).", "erythema migrans"),
         ("CT", "A CT (computed tomography) follows.", "computed tomography"),
         ("ACL", "ACL stands for access control list in every manual.", "access control list"),
         ("MHRA", "The Medicines and Healthcare products Regulatory Agency (MHRA) met.",
