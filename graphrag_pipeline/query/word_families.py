@@ -125,6 +125,9 @@ lawyer attorney solicitor barrister advocate counsel : defender defence
 acquit clear : acquittal innocent
 theft robbery burglary : steal rob raid thief
 fine penalty : pay punish
+loss deficit : lose lost
+captain skipper
+student pupil
 prize award medal trophy cup : honour honor title
 vaccine vaccination jab inoculation
 speed fast : quick slow

@@ -203,7 +203,8 @@ def _measure_part(
     is_sought = kind_of(question) == "person" or _HOW_MUCH.match(question)
     verb = asked.stem if asked and not is_sought else ""
     lost = sum(weights[word] * (VERB if word == verb else 1) for word in sorted({stem(word) for word in missing}))
-    return Coverage(tuple(missing), lost / sum(weights.values()), asked.word if asked else "")
+    infinitive = missing[0] if len(missing) == 1 and re.search(rf"\bto {missing[0]}\b", question) else ""
+    return Coverage(tuple(missing), lost / sum(weights.values()), infinitive or (asked.word if asked else ""))
 
 
 def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Sequence[str]:
@@ -321,7 +322,11 @@ def _find_missing(
     absent = [word for word in absent if family_of(word) not in families]
     roles = {word: find_role(stem(word)) for word in absent}
     others = [word for word in absent if roles[word] is None]
-    far = {word for word, role in roles.items() if role and not role.related & stems}
+    far = {
+        word
+        for word, role in roles.items()
+        if role and not role.related & stems and not stems & set(map(stem, role.same))
+    }
     vocabulary = sorted(word for word in words if not is_function_word(word))
     if others and vocabulary:
         nearness = (index.embed_passages(others) @ index.embed_passages(vocabulary).T).max(axis=1)

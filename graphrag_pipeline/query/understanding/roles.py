@@ -51,6 +51,7 @@ owner : own
 _GENERAL = {"child": "son daughter boy girl", "parent": "father mother", "spouse": "husband wife"} | {
     "sibling": "brother sister",
     "fianc\u00e9": "fianc\u00e9e",
+    "student": "pupil",
     "teacher": "tutor mentor master",
     "master": "employer boss",
 }

@@ -86,6 +86,8 @@ def test_a_missing_verb_is_not_enough_unless_texts_state_it_by_itself(yard):
         ("What does PRUITT stand for?", True),
         ("Who is Lord Harcourt's husband?", False),
         ("When was Dr. Ivo Lang born?", False),
+        ("Who wanted to open the mill?", True),  # an infinitive is a verb
+        ("Who was Ada Brock's student?", True),  # "her pupil"
         ("Which prize did Ada Brock receive?", False),
         ("What was the temperature at Welby?", False),
     ],
