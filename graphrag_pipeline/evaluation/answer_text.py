@@ -1,15 +1,18 @@
 """The part of an answer that is compared with a reference answer, and answers that decline.
 
-Markers such as [1], markdown, the opening line of the embedded engine and its document headings are not compared. An
-answer declines if it begins with the words of this package, of Microsoft GraphRAG, or with a common English or Chinese
-phrase for it and no answer follows a "but". Keep out: figures.
+Markers such as [1], markdown, and what the embedded engine writes around its quotations are not compared: document
+headings, and the opening line but for the name that it gives. An answer declines if it begins with the words of this
+package, of Microsoft GraphRAG, or with a common English or Chinese phrase for it and no answer follows a "but". Keep
+out: figures.
 """
 
 from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.query.answers.layout import read_name
 from graphrag_pipeline.query.answers.notes import strip_notes
+from graphrag_pipeline.text.sentence_forms import fold
 
 _MARKER = re.compile(r"\s?\[\d+\]")
 _MARKDOWN = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|^#+\s+|^\s*[-*+]\s+", re.MULTILINE)
@@ -90,8 +93,30 @@ def _answers_after_contrast(text: str) -> bool:
 
 
 def answer_body(answer: str, engine: str) -> str:
-    """Return what an answer states, as plain text: of the embedded engine, its quoted lines."""
-    is_embedded = engine == "embedded" or _REPLACED.match(answer) is not None
-    quoted = _QUOTED_LINE.findall(answer) if is_embedded else []
+    """Return what an answer says, as plain text: of the embedded engine, its quoted lines and the name it gives.
+
+    A name that the quoted lines have counts once, so that naming it does not lower the agreement with a reference.
+    """
+    name, said = answer_name(answer, engine), _said(answer, engine)
+    return f"{name}\n{said}" if name and fold(name) not in fold(said) else said
+
+
+def answer_for_judge(answer: str, engine: str) -> str:
+    """Return what an answer says, with the name that an extractive answer gives in front."""
+    name, said = answer_name(answer, engine), _said(answer, engine)
+    return f"{name}\n{said}" if name else said
+
+
+def _said(answer: str, engine: str) -> str:
+    quoted = _QUOTED_LINE.findall(answer) if _is_embedded(answer, engine) else []
     text = "\n".join(quoted) if quoted else strip_notes(_REPLACED.sub("", answer))
     return _MARKDOWN.sub("", _MARKER.sub("", text)).strip()
+
+
+def answer_name(answer: str, engine: str) -> str | None:
+    """Return the name or number in the first line of an extractive answer; "" without one, None if a model answered."""
+    return read_name(_REPLACED.sub("", answer)) if _is_embedded(answer, engine) else None
+
+
+def _is_embedded(answer: str, engine: str) -> bool:
+    return engine == "embedded" or _REPLACED.match(answer) is not None

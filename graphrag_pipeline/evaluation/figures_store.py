@@ -28,6 +28,8 @@ from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 
 _DIGITS = 12
+_ANSWER_FIGURES = 2
+"""Version of the figures of answers. Figures of another version have another name, and are measured again."""
 _SEARCH_SECTIONS = tuple(f"{name}_search" for name in SEARCH_METHODS if name != "global")
 """Sections of the methods that return text units in an order of their own."""
 _ANSWERING = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers")
@@ -59,7 +61,7 @@ def name_answers(questions: Sequence[Question], is_judged: bool, root: Root) -> 
         used["evaluation"] = settings.evaluation.max_context_tokens
     chat = {name: _model_of(settings.chat_model_for(name)) for name in models}
     hashes = {name: root.prompt(name).sha256 for name in prompts}
-    return f"answers-{_digest(gold, used, chat, hashes, version('graphrag-pipeline'))}"
+    return f"answers-{_digest(_ANSWER_FIGURES, gold, used, chat, hashes, version('graphrag-pipeline'))}"
 
 
 def _model_of(model: ChatModelSettings) -> dict[str, Any]:

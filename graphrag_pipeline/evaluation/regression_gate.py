@@ -1,10 +1,10 @@
 """Regression gate: golden questions compare a candidate with the published snapshot before it is published.
 
 The gate is optional (`publishing.golden_questions`). It measures both with the current settings (`golden_figures.py`):
-recall of the evidence, and token F1 of the answers if `publishing.max_f1_drop` is set. Evidence that a snapshot lacks
-counts as not found, so a document that can no longer be read lowers the recall. Evidence that was deleted from the
-input counts in neither, and its question's reference answer does not count. Otherwise deleted text would stay published
-for ever. Keep out: publishing.
+recall of the evidence, token F1 of the answers if `publishing.max_f1_drop` is set, and the names in their first lines
+if `publishing.max_named_drop` is set. Evidence that a snapshot lacks counts as not found, so a document that can no
+longer be read lowers the recall. Evidence that was deleted from the input counts in neither, and its question's
+reference answer does not count. Otherwise deleted text would stay published for ever. Keep out: publishing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
         Figures to show: of the candidate, and of the published snapshot if one exists; evidence left out.
 
     Raises:
-        PipelineError: a figure falls by more than `publishing.max_recall_drop` or `publishing.max_f1_drop`, the
-            question file cannot be read, or a snapshot cannot be measured.
+        PipelineError: a figure falls by more than `publishing.max_recall_drop`, `publishing.max_f1_drop` or
+            `publishing.max_named_drop`, the question file cannot be read, or a snapshot cannot be measured.
     """
     settings = root.settings.publishing
     clear_refusal(root.snapshots, candidate)
@@ -69,7 +69,7 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     if worse:
         reason = "; ".join(_explain(path, now, published, was) for now, was in worse)
         record_refusal(root.snapshots, candidate, reason)
-        options = " and ".join(f"`{now.setting}`" for now, _ in worse)
+        options = " and ".join(dict.fromkeys(f"`{now.setting}`" for now, _ in worse))
         raise PipelineError(
             f"candidate {candidate} is not published: {reason}. The published snapshot stays, and the candidate is "
             f"kept. Compare them with `graphrag-pipeline evaluate --snapshot {candidate} --against {published}`, fix "

@@ -280,7 +280,15 @@ class PublishingSettings(Section):
         ge=0,
         le=1,
         description="Maximum drop of token F1 of local search's answers to golden questions with reference answers; "
-        "null: answers are not measured before publishing.",
+        "null: token F1 is not measured before publishing.",
+    )
+    max_named_drop: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Maximum drop of the share of golden questions with a short reference answer that local search's "
+        "extractive answer names in its first line, and maximum rise of the share where it names something else; null: "
+        "not measured before publishing.",
     )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.evaluation.answer_text import answer_body, declines
+from graphrag_pipeline.evaluation.answer_text import answer_body, answer_for_judge, answer_name, declines
+from graphrag_pipeline.query.answers.layout import introduce_name
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -72,3 +73,24 @@ def test_layout_markers_and_the_opening_line_are_not_compared() -> None:
     )
     replaced = f"The model gave no answer (no (more) tokens); the embedded engine answers instead.\n\n{embedded}"
     assert answer_body(replaced, "model") == "Marley was dead.\nScrooge knew it."
+
+
+@pytest.mark.parametrize("name", ["Bob Cratchit", "15 shillings, by the week", "陸知遠"])
+def test_the_name_in_the_opening_line_is_compared_and_its_fixed_words_are_not(name: str) -> None:
+    embedded = f"{introduce_name(name)}\n\n**stave_1**\n\n- He had a clerk. [1]"
+    assert answer_name(embedded, "embedded") == name
+    assert answer_body(embedded, "embedded") == f"{name}\nHe had a clerk."
+    replaced = f"The model gave no answer (timeout); the embedded engine answers instead.\n\n{embedded}"
+    assert answer_name(replaced, "model") == name and answer_body(replaced, "model").startswith(name)
+    assert answer_name(embedded, "model") is None, "a model may write anything"
+
+
+def test_a_name_that_a_quotation_has_counts_once_but_a_judge_reads_it() -> None:
+    embedded = f"{introduce_name('Bob Cratchit')}\n\n- The clerk was **Bob** Cratchit. [1]\n- He wept. [2]"
+    assert answer_body(embedded, "embedded") == "The clerk was Bob Cratchit.\nHe wept."
+    assert answer_for_judge(embedded, "embedded").splitlines()[0] == "Bob Cratchit"
+
+
+def test_an_opening_line_without_a_name_is_not_compared() -> None:
+    embedded = "Extractive answer (no model): what the sources say nearest to the question.\n\n- He had a clerk. [1]"
+    assert answer_name(embedded, "embedded") == "" and answer_body(embedded, "embedded") == "He had a clerk."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,14 @@ from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.golden_figures import measure_golden
+from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
+from graphrag_pipeline.query.answers import extractive
 from graphrag_pipeline.storage.history import list_snapshots
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
@@ -104,6 +108,28 @@ def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> Non
     ran = StageRun(root, SNAPSHOT, WHOLE)
     BODIES[SNAPSHOT.name](ran)
     assert root.snapshots.current() != first and "golden token F1" not in ran.details
+
+
+def test_a_candidate_that_names_something_else_is_not_published(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = [{"question": "Who carried Tiny Tim home?", "answer": "Bob Cratchit"}]
+    (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
+    root = set_gate(root.path, max_named_drop=0)
+    first = root.snapshots.current()
+    assert first
+    [rightly, no_other] = measure_golden(root, first, read_gold(root.path / "gold.jsonl"))
+    assert (rightly.name, no_other.name) == (
+        "named rightly",
+        "not named wrongly",
+    ) and rightly.mean == no_other.mean == 1
+
+    named = extractive.find_named_answer
+    monkeypatch.setattr(extractive, "find_named_answer", lambda *given: replace(named(*given), name="Topper"))
+    (root.path / "input" / "four.txt").write_text("Topper sang.", encoding="utf-8")
+    with pytest.raises(PipelineError) as refused:
+        build_tables(root, EVERYTHING)
+    assert "named rightly of gold.jsonl is 0.000, but 1.000 in the published snapshot" in str(refused.value)
+    assert "it names something else for 'Who carried Tiny Tim home?'" in str(refused.value)
+    assert str(refused.value).endswith("or raise `publishing.max_named_drop`") and root.snapshots.current() == first
 
 
 def test_answers_are_shown_and_a_deleted_documents_answer_does_not_count(root: Root) -> None:

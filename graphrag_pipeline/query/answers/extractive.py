@@ -30,7 +30,7 @@ from graphrag_pipeline.query.answers.declining import (
     read_coverage,
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
-from graphrag_pipeline.query.answers.layout import compose
+from graphrag_pipeline.query.answers.layout import compose, introduce_name
 from graphrag_pipeline.query.answers.naming.chinese_answers import find_chinese_answer
 from graphrag_pipeline.query.answers.naming.named_answers import (
     NamedAnswer,
@@ -136,7 +136,7 @@ def _lead_with(named: NamedAnswer, in_context: set[str]) -> _Lead:
     sentences = tuple((sentence.folded, citation) for sentence in named.sentences)
     unit = named.sentences[0].unit
     read = () if unit.id in in_context else (unit,)
-    introduction = f"Extractive answer (no model): {named.name}, by the first passage [1]." if named.name else ""
+    introduction = introduce_name(named.name) if named.name else ""
     return _Lead(introduction, ((text, citation),), sentences, read)
 
 

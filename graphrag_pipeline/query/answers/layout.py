@@ -1,15 +1,20 @@
 """Layout of extractive answers: an introduction, then quotations under the titles of their documents, numbered.
 
-Keep out: the choice of quotations.
+If the texts name what is asked for, the introduction gives the name (`introduce_name`), and `read_name` reads it from
+an answer. Keep out: the choice of quotations.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.query.answers.quoting import Quote
 from graphrag_pipeline.query.results import Answer
+
+_NAMES = "Extractive answer (no model): {name}, by the first passage [1]."
+_NAMED = re.compile(re.escape(_NAMES).replace(re.escape("{name}"), "(.+)"))
 
 
 def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
@@ -22,3 +27,14 @@ def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
             document = citation.document_id
         lines.append(f"- {text} [{number}]")
     return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
+
+
+def introduce_name(name: str) -> str:
+    """Return the first line of an answer whose first quotation supports a name or a number."""
+    return _NAMES.format(name=name)
+
+
+def read_name(answer: str) -> str:
+    """Return the name or number that the first line of an extractive answer gives; "" if it gives none."""
+    found = _NAMED.match(answer)
+    return found.group(1) if found else ""
