@@ -1,4 +1,4 @@
-"""Whether the first line of an extractive answer names the reference answer of a question that has a short one.
+"""Names in the first lines of extractive answers, right or wrong, of questions with a short reference answer.
 
     short answer     a reference answer of at most six words; a Chinese or Japanese character counts half a word
     named rightly    the first line's name holds a reference answer word for word, or is one piece of it with at least
