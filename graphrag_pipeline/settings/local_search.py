@@ -227,3 +227,12 @@ class LocalSearchSettings(SearchSection):
         if len({name.casefold() for name in self.context_names.values()}) < len(self.context_names):
             raise ValueError("two parts of a context have the same heading; give each `..._context_name` its own")
         return self
+
+    @model_validator(mode="after")
+    def _names_one_column(self) -> LocalSearchSettings:
+        if self.column_delimiter in self.rank_description:
+            raise ValueError(
+                f"rank_description {self.rank_description!r} holds the column_delimiter {self.column_delimiter!r}, so "
+                "the heading would have a column more than the rows; change one of the two"
+            )
+        return self

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.entity_matching import ENTITY_VECTORS
+from graphrag_pipeline.settings.local_search import LocalSearchSettings
 from graphrag_pipeline.storage.vectors.lance import LanceStore
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.bench import parity, parity_local
@@ -157,6 +159,13 @@ def test_long_names_stay_within_the_budget(carol: GraphIndex) -> None:
 def test_a_name_that_breaks_the_tables_is_rejected(carol: GraphIndex, option: str, value: str) -> None:
     with pytest.raises(PipelineError, match="options of local_search"):
         carol.search("Who is Scrooge?", context_only=True, **{option: value})
+
+
+def test_the_name_of_a_column_does_not_hold_the_delimiter() -> None:
+    for options in ({"rank_description": "a|b"}, {"rank_description": "a, b", "column_delimiter": ","}):
+        with pytest.raises(ValidationError, match="holds the column_delimiter"):
+            LocalSearchSettings(**options)
+    assert LocalSearchSettings(rank_description="a|b", column_delimiter=";").rank_description == "a|b"
 
 
 def test_a_citation_by_a_changed_heading_resolves(carol: GraphIndex, tmp_path: Path) -> None:
