@@ -15,14 +15,13 @@ machine, whatever their order. Keep out: what is measured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-
-from graphrag_pipeline.evaluation.sign_test import sign_test
 
 LEVEL = 0.95
 N_RESAMPLES = 20_000
@@ -181,3 +180,10 @@ def _stretch(halves: Estimate) -> Estimate:
 def _count_pairs(figure: str, differences: Sequence[float], found: Estimate) -> PairedDifference:
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     return PairedDifference(figure, found, wins, losses, len(differences) - wins - losses, sign_test(wins, losses))
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p-value: the probability of a result at least this uneven if both are equally good."""
+    n = wins + losses
+    tail = sum(math.comb(n, i) for i in range(min(wins, losses) + 1))
+    return min(1.0, 2 * tail / 2**n)

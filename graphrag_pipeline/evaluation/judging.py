@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, estimate_proportion
-from graphrag_pipeline.evaluation.sign_test import sign_test
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, estimate_proportion, sign_test
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.comparison import compare_conditions, render_comparison
 from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
-from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_verdict, sign_test
+from graphrag_pipeline.evaluation.confidence import sign_test
+from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_verdict
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
