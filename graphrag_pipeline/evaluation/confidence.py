@@ -9,8 +9,9 @@ random weights w, uniform over all weights that add up to 1. The upper limit is 
 interval is never a point: values that n questions did not show may exist. For values of 0 and 1 the limits are those of
 Clopper and Pearson (1934). If no value falls, no limit falls. If no sorted value changes by more than d, no limit does.
 
-Weights and samples are drawn once for each number of values. So the same values give the same interval on every
-machine, whatever their order. Keep out: what is measured.
+The quantile is that of drawn weights. These laws and the exact limits of values of 0 and 1 bound it on both sides
+(`_bound_limit`), so that shares of questions have exact limits. Weights and samples are drawn once for each number of
+values. So the same values give the same interval on every machine, whatever their order. Keep out: what is measured.
 """
 
 from __future__ import annotations
@@ -105,7 +106,29 @@ def estimate_amount(values: Sequence[float]) -> Estimate:
 def _lower_limit(ordered: NDArray[np.float64]) -> float:
     """Return Gaffke's lower limit of the mean of ascending values from 0 to 1."""
     sums = _draw_weights(len(ordered)) @ ordered.astype(np.float32)
-    return round(float(np.quantile(sums, _TAIL)), _LIMIT_DIGITS)
+    return round(_bound_limit(float(np.quantile(sums, _TAIL)), ordered), _LIMIT_DIGITS)
+
+
+def _bound_limit(drawn: float, ordered: NDArray[np.float64]) -> float:
+    """Return the number nearest to a drawn limit that the exact limits of values of 0 and 1 allow.
+
+    Gaffke's limit falls by no more than the values, and rises by no more. So with the limit E_k of k ones and n - k
+    zeros, and the k-th largest value x_k, it is at least E_k - (1 - x_k) and at most E_k + x_{k+1}, for every k. Both
+    bounds keep the laws above, and are equal for values of 0 and 1.
+    """
+    exact, falling = _exact_limits(len(ordered)), ordered[::-1]
+    least = float(np.max(exact - 1 + np.concatenate(([1.0], falling))))
+    most = float(np.min(exact + np.concatenate((falling, [0.0]))))
+    return min(max(drawn, least), most)
+
+
+@lru_cache(maxsize=8)
+def _exact_limits(n: int) -> NDArray[np.float64]:
+    """Return Clopper and Pearson's lower limits of 0 to n hits of n."""
+    from scipy.special import betaincinv
+
+    hits = np.arange(1, n + 1)
+    return np.concatenate(([0.0], betaincinv(hits, n - hits + 1, _TAIL)))
 
 
 @lru_cache(maxsize=2)

@@ -29,7 +29,7 @@ def has_short_answer(question: Question) -> bool:
 
 
 def may_name(question: Question) -> bool:
-    """Whether a name in the first line is right or wrong: the reference answer is short, or there is none."""
+    """Whether a name in the first line is right or wrong: an answer is short, or the question is unanswerable."""
     return question.is_unanswerable or has_short_answer(question)
 
 

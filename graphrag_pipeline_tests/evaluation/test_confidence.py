@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from graphrag_pipeline.evaluation.confidence import (
     BOOTSTRAP,
@@ -52,7 +53,26 @@ def test_shares_of_questions_have_the_published_exact_limits() -> None:
     for hits, n, low, high in ((81, 263, 0.2527, 0.3676), (15, 148, 0.0578, 0.1617), (0, 20, 0.0, 0.1684),
                                (1, 29, 0.0009, 0.1776)):  # fmt: skip
         found = estimate_proportion(hits, n)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=6e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 22, 300])
+def test_limits_of_shares_solve_the_binomial_equation(n: int) -> None:
+    """So many hits or more have a probability of 2.5 % at the lower limit, so many or fewer at the upper one."""
+    for hits in sorted({0, 1, n // 3, n - 1, n}):
+        found = estimate_proportion(hits, n)
+        assert hits == 0 == found.low or binom.sf(hits - 1, n, found.low) == pytest.approx(0.025, rel=2e-2)
+        assert (hits == n and found.high == 1) or binom.cdf(hits, n, found.high) == pytest.approx(0.025, rel=2e-2)
+    assert estimate_proportion(21, 22).render() == "0.955 [0.772, 0.999]"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 0.02)), min_size=1, max_size=25))
+def test_values_near_0_and_1_have_limits_near_the_exact_ones(pairs: list[tuple[bool, float]]) -> None:
+    share = estimate_mean([float(hit) for hit, _ in pairs])
+    near = estimate_mean([1 - moved if hit else moved for hit, moved in pairs])
+    most = max(moved for _, moved in pairs) + 2e-6
+    assert abs(near.low - share.low) <= most and abs(near.high - share.high) <= most
 
 
 @pytest.mark.parametrize(
