@@ -71,6 +71,8 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     if any(_is_word(piece.key) and len(piece.key) > _MAX_PARTICLE for piece in following):
         return False
     first, last = run[0], run[-1]
+    if len(run) > 1 and following[0].key == last.key:  # "Lorna Pickles of Pickles and Dean"
+        return True
     if len(run) == 1:
         is_title = first.key in _TITLES
         return (

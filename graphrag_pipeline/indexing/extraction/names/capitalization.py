@@ -20,6 +20,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ADJECTIVE_SUFFIXES,
     COMMANDS,
     DAYS,
+    DESCRIBING_HONORIFICS,
     EVENT_TAILS,
     GIVEN_NAMES,
     HONORIFICS,
@@ -146,7 +147,8 @@ class CapitalizationEvidence:
             self.alone[phrase.pieces[0].key] += not phrase.is_weak
         elif phrase.pieces[-2].key in _BEFORE_FAMILY_NAME and not phrase.pieces[-2].is_possessive:
             self.family_names.add(phrase.pieces[-1].key)
-            if phrase.pieces[-2].key not in _NAMED_AS_MONTHS:
+            is_described = phrase.pieces[-2].key in DESCRIBING_HONORIFICS and is_common_word(phrase.pieces[-1].key)
+            if phrase.pieces[-2].key not in _NAMED_AS_MONTHS and not is_described:  # "Annual General Meeting"
                 self.sure_family_names.add(phrase.pieces[-1].key)
 
     def _is_ornate(self) -> bool:

@@ -224,7 +224,8 @@ plumbing chemical chemicals semiconductor semiconductors insurance energy petrol
 telecom logistics securities mutual library reserve synod symphony philharmonic brothers bros sons alliance coalition
 consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
 haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
-taskforce navy army conservancy coastguard constabulary united rovers wanderers athletic albion hotspur
+taskforce navy army conservancy coastguard constabulary gazette observer herald chronicle examiner telegraph mercury
+advertiser united rovers wanderers athletic albion hotspur
 """)
 # First words of organizations in other languages ("Instituto Boreal").
 HEADS_ABROAD = words("""
@@ -304,7 +305,7 @@ EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
 festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
 accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
-gala fete fête jubilee fair shield trophy
+gala fete fête jubilee meeting fair shield trophy
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
 STORMS = words("storm hurricane typhoon cyclone")  # before a name

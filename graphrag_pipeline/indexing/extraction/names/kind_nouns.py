@@ -121,6 +121,12 @@ election epidemic eruption exhibition expo fair famine feast festival fete fire 
 marathon massacre mutiny olympiad outbreak pageant pandemic parade plague race rally rebellion recession regatta
 retreat revolt riot siege storm strike summit symposium tournament typhoon uprising war wedding
 """)
+_SHOPS = words("""
+jewellers jewelers butchers bakers opticians solicitors chemists grocers greengrocers florists fishmongers ironmongers
+newsagents outfitters stationers booksellers builders plumbers electricians joiners roofers tailors barbers
+hairdressers caterers confectioners brewers bakery brewery dairy garage stores bookshop pharmacy nursery restaurant
+cafe café bistro brasserie delicatessen emporium boatyard shipyard coaches removals taxis
+""")
 _ENDINGS = (
     (
         (
@@ -164,6 +170,11 @@ def kind_of(noun: str) -> str | None:
         if key in listed:
             return kind
     return next((kind for endings, kind in _ENDINGS if len(noun) > 6 and noun.endswith(endings)), None)
+
+
+def is_trade(noun: str) -> bool:
+    """Whether a noun in lower case behind a possessive names a shop or firm: "jewellers", "bakery"."""
+    return noun.upper() in _SHOPS
 
 
 @lru_cache(maxsize=1 << 14)

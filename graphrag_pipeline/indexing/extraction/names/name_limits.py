@@ -23,13 +23,15 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
 _IN = frozenset({"IN", "FROM", "AT", "ACROSS", "NEAR", "OUTSIDE"})
-_GROUPS = words("women men children people workers students teachers farmers writers artists pensioners")
+_OWNED_DAYS = words("day eve")
+_GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
@@ -101,12 +103,22 @@ def keeps_possessive(
     if not following or following[0].is_connector:
         return False
     last = following[-1].key
+    if last in _OWNED_DAYS and len(following) == 1 and len(run) > 1 and run[0].key == "NEW":  # "New Year's Day"
+        return True
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
     is_saint = run[0].key in SAINTS
     is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE
     is_held = following[0].text.istitle() and following[0].key not in HONORIFICS  # "St Cuthbert's Sixth Form"
     is_sign = len(run) == 1 and not evidence.alone[piece.key] and _are_titled_words(piece, following)
-    return is_office or is_kept or is_sign or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
+    is_trader = len(run) == 1 and len(following) == 1 and _is_trade(following[0])
+    return (
+        is_office or is_kept or is_sign or is_trader or (is_saint and len(run) > 1 and (last in BUILDINGS or is_held))
+    )
+
+
+def _is_trade(held: PhrasePiece) -> bool:
+    """Whether a word names a shop or firm by its trade: "Pender's Jewellers", "Costa's Bakery"."""
+    return held.text.istitle() and is_trade(held.key.lower())
 
 
 def _are_titled_words(owner: PhrasePiece, held: list[PhrasePiece]) -> bool:

@@ -55,9 +55,9 @@ _BODIES = (
 )
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
-    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
+    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission|Campaign)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
-    r"Foundation|Commission|Alliance|School|Academy|Board|Movement)\s)(?:for(?:\s+the)?|on)|"
+    r"Foundation|Commission|Alliance|School|Academy|Board|Movement|Campaign)\s)(?:for(?:\s+the)?|on)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"
     r"(?<=(?:Treaty|Convention|Agreement|Protocol|Covenant|Declaration)\s)(?:on(?:\s+the)?|for\s+the|against)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{Ll}}+\s){{1,2}})and(?=\s+(?:\p{{Lu}}\p{{Ll}}+\s+){{1,2}}(?:{_BODIES})\b)|"
@@ -79,6 +79,7 @@ _ROLL_CALL = regex.compile(
     r"(?:Apologies|Present|Also present|In attendance|Absent|Attendees|Members present|Remote|Regrets)"
     r"[\p{L} ]{0,25}:\s\p{Lu}"
 )
+_BYLINE = regex.compile(r"[Bb]y\s\p{Lu}\p{Ll}+(?:\s\p{Lu}[\p{L}.’'-]*){1,3}$")  # of an article: "By Ann Hill"
 _LIST_HEAD = regex.compile(r"(?:\s\([^()\n]*\))?(?:,|,?\s(?:and|or))\s\p{Lu}")
 _UNDERLINE = regex.compile(r"\s*\n[ \t]*([-=~])\1{2,}\s*$")
 _SMALL = r"of|the|a|an|and|or|for|to|in|on|with|from|by|at"
@@ -124,6 +125,8 @@ def is_heading(text: str, start: int, end: int) -> bool:
     sentence = text[start:end].strip()
     if not sentence or len(sentence) > MAX_HEADING or _ATTENDANCE.match(sentence) or _ROLL_CALL.match(sentence):
         return not sentence
+    if _BYLINE.match(sentence) and sentence.split()[1].upper() in GIVEN_NAMES:
+        return False
     if sentence.isupper() and " " in sentence:
         return True
     if sentence[-1] in "-=~" and "\n" in sentence:

@@ -39,6 +39,11 @@ _ABOUT_TAILS = words(
     "foundation association society committee council institute museum federation alliance union consortium group "
     "project team community"
 )
+_SHORT_TAILS = BODIES | words("""
+society association club trust union gazette observer herald chronicle examiner telegraph mercury advertiser times
+tribune wanderers rovers united athletic albion hotspur hospital school college university library foundation
+""")
+"""Last words of a body's name that name it alone later in the document."""
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MAX_INITIALS = 6
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
@@ -234,6 +239,8 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         bodies = [form for form in organizations if short in form.split()]
         if short.upper() in BODIES and len(bodies) == 1 and bodies[0].startswith(f"{short} of "):
             links[short] = bodies[0]  # "the Board" of "Board of Trustees"
+        elif short.upper() in _SHORT_TAILS and len(bodies) == 1 and _ends_with(bodies[0], short):
+            links[short] = bodies[0]  # "the Observer" of "Harwick Observer"
     for short, longs in starts.items():
         is_other = short in surnames or title_of(short) in load_places()
         if len(longs) != 1 or is_other:
@@ -246,3 +253,8 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         ):
             links[short] = long
     return links
+
+
+def _ends_with(long: str, short: str) -> bool:
+    """Whether a word is the last of a name, and no part of it of its own: not "Parliament" of "Act of Parliament"."""
+    return long.endswith(f" {short}") and not long.endswith((f" of {short}", f" of the {short}", f" for {short}"))

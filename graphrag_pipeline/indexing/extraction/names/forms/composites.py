@@ -1,7 +1,8 @@
-"""Names that commas and "and" hold together: departments, joint councils, and cases at law.
+"""Names that commas, "and" and "in" hold together: departments, joint councils, canals, and cases at law.
 
 "Department for Environment, Food and Rural Affairs" is one body, "Harkness v Wyre Fishing Company" one case, and
-"Westmorland and Furness Council agrees" names one council.
+"Westmorland and Furness Council agrees" names one council. "The Leeds and Liverpool Canal" is one, "Devon and Cornwall
+Police" one force, and "Kirkby in Bloom" one body in a document that says it twice or has "Yorkshire in Bloom", too.
 
 Keep out: firms of two names (`firm_pairs.py`), connectors inside a phrase (`phrases.py`).
 """
@@ -9,15 +10,23 @@ Keep out: firms of two names (`firm_pairs.py`), connectors inside a phrase (`phr
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION
 
 _NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?)?\p{Lu}[\p{L}’'-]++)*+"
+_IN = " in "
 _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
+_PLACE = r"\p{Lu}\p{Ll}{2,}+"
+_BODY = r"(?:Senate|House|Government|Parliament|Congress|Council|Cabinet|Treasury|Party|Church|University|College)\b"
+_JOINED = "Building Society|Agricultural Society|Hospital Trust|Hospitals Trust|Gazette|Chronicle"
 _KINDS = (
     (
         "Department of|Department for|Ministry of|Ministry for",
@@ -30,6 +39,23 @@ _KINDS = (
         " Council ",
         regex.compile(r"\b\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++[ ]Council(?=[ ](?:has|is|was|\p{Ll}{3,}s)\b)"),
         ORGANIZATION,
+    ),
+    (
+        " Police| Constabulary",
+        regex.compile(rf"\b{_PLACE}[ ]and[ ]{_PLACE}[ ](?:Police|Constabulary)\b(?![ ]\p{{Lu}})"),
+        ORGANIZATION,
+    ),
+    (
+        _JOINED,
+        regex.compile(
+            rf"\b[Tt]he[ ]\K(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}[ ](?:{_JOINED})\b(?![ ]\p{{Lu}})"
+        ),
+        ORGANIZATION,
+    ),
+    (
+        "Canal|Railway",
+        regex.compile(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:Canal|Railway)\b(?![ ]\p{{Lu}})"),
+        GEO,
     ),
     ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
     (" v | v. ", regex.compile(rf"(?:R|{_NAME})[ ]v\.?[ ]{_NAME}"), CONCEPT),
@@ -53,12 +79,34 @@ def join_composites(names: Iterable[Name], text: str, starts: Sequence[int]) -> 
                 start, end = match.span()
                 found.append(Name(form, start, end, bisect_right(starts, start) - 1))
                 types[form] = kind
+    for name in _find_inner(names, text):
+        found.append(name)
+        types[name.form] = ORGANIZATION
     if not found:
         return names, {}
     found.sort(key=lambda name: name.start)
     begins = [name.start for name in found]
     kept = [name for name in names if not _is_inside(name, found, begins)]
     return sorted(kept + found, key=lambda name: (name.start, name.end)), types
+
+
+def _find_inner(names: Sequence[Name], text: str) -> Iterator[Name]:
+    """Yield names that "in" holds together: "Kirkby in Bloom", if two of them end alike, and no place is there."""
+    pairs = [
+        (a, b)
+        for a, b in pairwise(names)
+        if b.start - a.end == len(_IN) and text.startswith(_IN, a.end) and _may_be_inner(a, b)
+    ]
+    counts = Counter(b.form for _, b in pairs)
+    for a, b in pairs:
+        if counts[b.form] > 1:
+            yield Name(f"{a.form}{_IN}{b.form}", a.start, b.end, a.sentence)
+
+
+def _may_be_inner(first: Name, second: Name) -> bool:
+    title = title_of(second.form)
+    is_word = second.form.istitle() and second.form.isalpha() and is_also_a_word(second.form)
+    return is_word and title not in load_places() and title_of(first.form).split()[0] not in GIVEN_NAMES
 
 
 def _is_inside(name: Name, found: Sequence[Name], begins: Sequence[int]) -> bool:

@@ -1,7 +1,8 @@
 """Firms that two names make: "Accounts are examined by Moore and Smalley".
 
 Two words that a document has nowhere else, joined by "and" behind "by", "with" or "from", are one firm in a document
-that lists its persons. Elsewhere they may be two authors.
+that lists its persons; so are two surnames behind "of" and a person
+who has one of them. Elsewhere they may be two authors.
 
 Keep out: "and" before "Sons" or "Company" (`phrases.py`), two names with an ampersand (`types/word_types.py`).
 """
@@ -22,6 +23,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_
 from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees
 
 _BEHIND = regex.compile(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
+_PERSON_OF = regex.compile(r"\p{Lu}\p{Ll}+\s(\p{Lu}[\p{L}’'-]+),?\s+of\s+$")
 _AND = regex.compile(r"\s+and\s+")
 _LISTED = regex.compile(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
 
@@ -34,8 +36,8 @@ def join_firm_pairs(names: Sequence[Name], text: str) -> tuple[list[Name], set[s
     pairs = {
         a: b
         for a, b in pairwise(names)
-        if _may_be_half(a, counts) and _may_be_half(b, counts) and _AND.fullmatch(text, a.end, max(b.start, a.end))
-        if _BEHIND.search(text, max(a.start - 12, 0), a.start) and not _LISTED.match(text, b.end)
+        if _is_pair(a, b, counts, text) and _AND.fullmatch(text, a.end, max(b.start, a.end))
+        if not _LISTED.match(text, b.end)
     }
     seconds = set(pairs.values())
     joined = [
@@ -44,6 +46,18 @@ def join_firm_pairs(names: Sequence[Name], text: str) -> tuple[list[Name], set[s
         if name not in seconds
     ]
     return joined, {f"{a.form} and {b.form}" for a, b in pairs.items()}
+
+
+def _is_pair(first: Name, second: Name, counts: Counter[str], text: str) -> bool:
+    are_halves = _may_be_half(first, counts) and _may_be_half(second, counts)
+    is_behind = are_halves and _BEHIND.search(text, max(first.start - 12, 0), first.start)
+    return bool(is_behind) or _is_partnership(first, second, text)
+
+
+def _is_partnership(first: Name, second: Name, text: str) -> bool:
+    """Whether one of two surnames is that of the person before "of": "Lorna Pickles of Pickles and Dean"."""
+    person = _PERSON_OF.search(text, max(first.start - 48, 0), first.start)
+    return person is not None and person.group(1) in (first.form, second.form) and " " not in first.form + second.form
 
 
 def _may_be_half(name: Name, counts: Counter[str]) -> bool:

@@ -36,6 +36,11 @@ _NOT_ONE = regex.compile(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Mei
 _ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fräulein messrs")
 _MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
 _UNMARRIED = frozenset({"MISS", "MS"})
+_OF_BOTH = words("""
+alex alexis ali andrea ashley aubrey avery bailey beverley blair cameron charlie chris dana evelyn frances gabriel
+hilary jamie jean jo jordan jude kay kelly kerry kim kit lee leigh leslie lesley lindsay lou lynn marion morgan nicky
+nicola pat quinn ray riley robin rowan sam sandy sasha sidney stacey stevie taylor terry toni tracy val vivian
+""")
 _FRAU = frozenset({"FRAU", "FRÄULEIN"})
 _MIN_RANK = 60_000  # of a rare word in lower case (see `capitalization.token_rank`): "homer", not "award"
 _MIN_CAPITAL_RANK = 100_000  # of a rare word with a capital; names of companies and places are commoner
@@ -88,6 +93,8 @@ def link_persons(
             links[form] = full.get(_ends(rest), bare)
             continue
         candidates = _full_names_with(rest[-1], honorifics, full, titles)
+        if not candidates and _is_female(honorifics):
+            candidates = _find_woman(key_of(honorifics[0]), rest[-1], full, places, places.get(form, 0))
         possible = {
             name
             for name in candidates
@@ -164,6 +171,22 @@ def _full_names_with(
         women |= {form for form in family if first[form] in FEMALE_GIVEN_NAMES}
         women = women or {form for form in family if first[form] not in GIVEN_NAMES and not titles.get(form)}
     return given | women
+
+
+def _find_woman(
+    honorific: str, surname: str, full: dict[tuple[str, str], str], places: Mapping[str, int], start: int
+) -> set[str]:
+    """Return the only full name with this surname that may be that of a woman with this honorific.
+
+    "Ms" and "Miss" go with given names of both sexes ("Ms Boateng" is "Hilary Boateng"), "Mrs" only with those of
+    women, and after the full name: "Mrs. Cratchit" may be named before her daughters.
+    """
+    key = title_of(surname)
+    family = {form: first for (first, last), form in full.items() if last == key and places.get(form, start) < start}
+    women = {form for form, first in family.items() if first in FEMALE_GIVEN_NAMES}
+    if honorific in _UNMARRIED:
+        women |= {form for form, first in family.items() if first in _OF_BOTH}
+    return women if len(women) == 1 else set()
 
 
 def link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:

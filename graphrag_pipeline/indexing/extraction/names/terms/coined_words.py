@@ -25,7 +25,25 @@ _ENDINGS = (
     *("azole", "cillin", "mycin", "cycline", "oxacin", "idine", "apine", "epine", "ipine", "olone", "asone"),
     *("prazole", "sartan", "statin", "olol", "parin", "xaban", "gatran", "gliptin", "gliflozin", "lukast", "tropium"),
     *("terol", "triptan", "setron", "fibrate", "profen", "tadine", "amide", "oxide", "mab", "tinib", "ciclib"),
-    *("azepam", "barbital", "curium", "globulin", "ferritin", "transferase", "kinase", "genase", "chicine"),
+    *(
+        "azepam",
+        "barbital",
+        "curium",
+        "kinra",
+        "thioprine",
+        "ticase",
+        "vastatin",
+        "clovir",
+        "dronate",
+        "glitazone",
+        "thiazide",
+        "globulin",
+        "ferritin",
+        "transferase",
+        "kinase",
+        "genase",
+        "chicine",
+    ),
 )
 _COINED = re.compile(rf"[a-z]{{2,}}(?:{'|'.join(_ENDINGS)})s?")
 

@@ -78,7 +78,8 @@ usage user utility validity value variant variation variety vendor version view 
 weight whole width willingness word wording writing zero
 patient symptom diagnosis comorbidity dose dosage severity specialist clinician
 microgram milligram kilogram gram litre liter millilitre milliliter metre meter kilometre kilometer centimetre
-centimeter millimetre millimeter kelvin micromol millimole volt ampere watt kilowatt hertz pascal newton tonne hectare
+centimeter millimetre millimeter kelvin micromol micromole nanomole millimole mole byte kilobyte megabyte gigabyte
+terabyte volt ampere watt kilowatt hertz pascal newton tonne hectare
 """)
 # Everyday things of stories: a single word counts only with a high keyness; "trap door" counts as usual.
 EVERYDAY = words("""

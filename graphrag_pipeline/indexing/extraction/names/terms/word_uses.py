@@ -19,6 +19,7 @@ from itertools import pairwise
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
+from graphrag_pipeline.indexing.extraction.names.terms.coined_words import is_coined
 
 MAX_PHRASE_WORDS = 4
 MIN_PRONOUN_SHARE = 0.03
@@ -155,7 +156,7 @@ def count_uses(text: str, spans: Iterable[tuple[int, int]], headings: Sequence[b
             uses.in_sentences.update(pairwise(small))
         uses.n_words += sum(token[0].isalpha() for token in tokens)
         uses.n_pronouns += sum(token in _PRONOUNS for token in tokens)
-        if tokens and tokens[0].istitle() and (tokens[0].lower() in known or _is_adjective(tokens[0].lower())):
+        if tokens and tokens[0].istitle() and _is_small(tokens[0].lower(), known):
             tokens[0] = tokens[0].lower()
         _count_sentence(tokens, uses)
     _fold_plurals(uses)
@@ -174,6 +175,11 @@ def _find_openers(sentences: Sequence[Sequence[str]]) -> set[str]:
     )
     rare = {word for word, n in openers.items() if n > 1 and word not in load_ranks()}
     return rare - {token.lower() for tokens in sentences for token in tokens[1:] if token.istitle()} if rare else rare
+
+
+def _is_small(word: str, known: Container[str]) -> bool:
+    """Whether the capital of a word only opens its sentence: of one known in small letters, and a coined word."""
+    return word in known or _is_adjective(word) or is_coined(word)
 
 
 def _is_adjective(word: str) -> bool:

@@ -34,7 +34,8 @@ _SPORT_AFTER = regex.compile(
     regex.VERBOSE,
 )
 _SPORT_BEFORE = regex.compile(
-    rf"\b(?:{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
+    rf"\b(?:(?:debut|match|game|fixture|replay|tie)\s+against|points?\s+(?:behind|above|below|ahead\s+of|clear\s+of)"
+    rf"|joined\s+the\s+(?:club|side)\s+from|{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
     rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
     rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to|\p{{L}}+\s\d{{1,3}},)\s+$"
 )
@@ -43,7 +44,7 @@ _RIVAL_AFTER = regex.compile(
 )
 _RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " against ", " held ")
 _LOOK_BACK = 64
-_ENDS = (", ", "of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ")
+_ENDS = (", ", "of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ", "behind ", "above ", "below ")
 
 
 def read_club_cues(text: str, name: Name) -> Iterator[str]:

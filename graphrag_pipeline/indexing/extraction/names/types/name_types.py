@@ -31,7 +31,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     TERMS_IN_CAPITALS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     is_code,
@@ -62,7 +62,7 @@ from graphrag_pipeline.indexing.extraction.names.types.known_types import type_i
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
-from graphrag_pipeline.indexing.extraction.names.types.type_cues import read_cues
+from graphrag_pipeline.indexing.extraction.names.types.type_cues import is_vessel, read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -107,7 +107,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         counts[form] += 1
         if form not in by_words:
             by_words[form] = type_by_words(form)
-        if by_words[form] == PERSON and is_described(text, name):
+        if by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name)):
             by_words[form] = None
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
@@ -325,6 +325,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return GEO
     if _is_national_body(words, form):
         return ORGANIZATION
+    if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() - load_countries():
+        return ORGANIZATION  # "three points behind Gillingham"
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
     if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES and len(words) > 1:

@@ -18,7 +18,7 @@ PLACE = "place role"
 JOURNEY = "journey"
 
 _JOURNEY = regex.compile(
-    r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|trip|outing|bus|buses|train|trains)\s+to\s+$"
+    r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|sails?|trip|outing|bus|buses|train|trains)\s+to\s+$"
 )
 _SITE = regex.compile(
     r"\b(?:sites?|block|ground|buildings?|station|land|fields?|corner|depot|junction|roundabout|stop|weir|quarry|plant"
@@ -35,6 +35,9 @@ _FLOWS = regex.compile(
 _SEAT_AFTER = regex.compile(
     r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|(?:railway\s+|primary\s+)?(?:station|school)"
     r"|harbour|city|residents|villagers)\b"
+)
+_MILES_AFTER = regex.compile(
+    r",\s(?:about\s|some\s)?(?:\d[\d.,]*|\p{L}+)\s(?:miles?|kilometres?|km)\s(?:to\sthe\s)?(?:north|south|east|west|from|away|up|down|inland)"
 )
 _SIDE_OF = regex.compile(
     r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
@@ -58,7 +61,14 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
     is_side = last in ("of", "from") and _SIDE_OF.search(before)
     is_flowing = before.endswith(("the ", "The ")) and _FLOWS.match(text, name.end)
     is_water = is_flowing or (before.endswith("the ") and _WATER.search(before))
-    if is_side or is_water or _SEAT_AFTER.match(text, name.end) or (last == "of" and _PART_OF.search(before)):
+    is_distant = text.startswith(", ", name.end) and _MILES_AFTER.match(text, name.end)
+    if (
+        is_side
+        or is_water
+        or is_distant
+        or _SEAT_AFTER.match(text, name.end)
+        or (last == "of" and _PART_OF.search(before))
+    ):
         yield PLACE
     elif _is_place(before, last):
         yield GEO

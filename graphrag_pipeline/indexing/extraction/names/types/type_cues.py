@@ -62,6 +62,11 @@ women
 """)
 
 
+def is_vessel(text: str, name: Name) -> bool:
+    """Whether the word before a name says that it is a ship: "the ferry Lady Rosamund"."""
+    return _VESSEL.search(text, max(name.start - 24, 0), name.start) is not None
+
+
 def read_cues(text: str, name: Name) -> Iterator[str]:
     """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
     is_given = name.form in _GIVEN_FORMS
@@ -93,7 +98,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
             yield "agency"
     if _follows_the(text, name) and not (after and after.group(1)) and not describes_noun(text, name):
         yield "named thing"
-    if _VESSEL.search(text, max(name.start - 24, 0), name.start):
+    if is_vessel(text, name):
         yield "vessel"
     before = _BEFORE.search(text_before(text, name, 24))
     if before is None:

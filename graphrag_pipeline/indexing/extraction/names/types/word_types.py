@@ -40,6 +40,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
@@ -55,7 +56,7 @@ _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
 _WEAK_PLACES = words(
-    "area zone region farm arms point pier quay reef port state states channel bridge drive province"
+    "area zone region farm arms point reef port state states channel bridge drive province"
 )  # "Client Port"
 _INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words("hospital infirmary museum observatory hospice")
 _SCOPES = words("""
@@ -65,7 +66,7 @@ federal royal united
 _WEAK_TAILS = words("""
 software systems networks records services service technologies forces groups chemical chemicals semiconductor
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
-library symphony shipping refrigeration haulage
+library symphony shipping refrigeration haulage gazette observer herald chronicle examiner telegraph mercury advertiser
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
@@ -74,6 +75,7 @@ _GERMAN_FIRMS = (
     *("SPARKASSE", "VERLAG", "KLINIKUM"),
 )
 _MIN_COMPOUND = 7  # letters
+_SHOWS = words("harvest flower air motor boat horse dog county agricultural trade fashion produce summer spring autumn")
 _CUPS_ABROAD = words("copa coppa coupe trofeo")
 _OFFICE_HOLDERS = words("""
 commissioner inspector officer clerk surveyor warden keeper treasurer librarian sheriff constable secretary trustee
@@ -81,6 +83,8 @@ commissioner inspector officer clerk surveyor warden keeper treasurer librarian 
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
 _OFFICES = words("office assembly centre center commission foundation alliance movement")
+_PLANS = words("plan protocol payment allowance")
+_AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
@@ -119,6 +123,10 @@ def type_by_words(form: str) -> str | None:
     )  # "National Institute of Standards"
     if head and (is_institution or is_office):
         return ORGANIZATION
+    if first == "MESSRS" or (first == "CAMPAIGN" and words[1:2] and words[1] in _AIMS):  # "Campaign to Protect ..."
+        return ORGANIZATION
+    if len(words) == 2 and first.replace("’", "'").endswith("'S") and is_trade(last.lower()):  # "Pender's Jewellers"
+        return ORGANIZATION
     if first == "HM" or (first == "TEAM" and len(words) == 2):  # "HM Treasury"
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
@@ -128,6 +136,8 @@ def type_by_words(form: str) -> str | None:
         return PERSON if "OF" in words else None  # "President of the Nordic Council", "Member of Parliament"
     if last in ORGANIZATION_TAILS and _is_about_organization(words):
         return None
+    if len(words) > 1 and last in _PLANS and "OF" not in words:  # "Kirkby Neighbourhood Plan"
+        return CONCEPT
     if last == "STATES" and _is_kind_of_state(words):
         return None
     if len(words) == 1:
@@ -142,8 +152,10 @@ def type_by_words(form: str) -> str | None:
         return GEO
     if words[-2:] == ["OF", "STATE"]:
         return PERSON if head in _OFFICERS else None
+    if last in PLACE_TAILS and form.islower():  # "solid-state drive"
+        return None
     if last in PLACE_TAILS:
-        return None if last in _WEAK_PLACES and all(is_common_word(word) for word in words[:-1]) else GEO
+        return None if last in _WEAK_PLACES and all(map(is_common_word, words[:-1])) else GEO
     if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
         return (
             None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
@@ -201,7 +213,8 @@ def _is_event(words: list[str]) -> bool:
     is_storm = (
         words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))
     )
-    return is_storm or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
+    is_show = last == "SHOW" and len(words) < 4 and (words[-2] in _SHOWS or words[-2] in load_places())
+    return is_storm or is_show or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
 
 
 def _is_about_organization(words: list[str]) -> bool:

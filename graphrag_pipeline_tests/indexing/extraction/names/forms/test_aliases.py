@@ -171,3 +171,21 @@ def test_an_acronym_may_skip_one_word_of_a_name() -> None:
     text = "The Volume Shadow Copy Service (VSS) helps."
     name = Name("Volume Shadow Copy Service", 4, 30, 0)
     assert find_acronyms([name], text) == {"VSS": "Volume Shadow Copy Service"}
+
+
+def test_the_last_word_of_the_only_body_is_its_short_name() -> None:
+    kinds = {"Harwick_Observer": "ORGANIZATION", "Observer": "CONCEPT", "Harwick_Wanderers": "ORGANIZATION"}
+    assert link("Harwick Observer", "Observer", **kinds)["Observer"] == "Harwick Observer"
+    assert link("Harwick Wanderers", "Observer", **kinds)["Observer"] == "Observer"
+    assert link("Act of Parliament", "Parliament", Act_of_Parliament="ORGANIZATION")["Parliament"] == "Parliament"
+    clubs = {form.replace(" ", "_"): "ORGANIZATION" for form in ("Bolton Wanderers", "Wycombe Wanderers", "Wanderers")}
+    assert link("Bolton Wanderers", "Wycombe Wanderers", "Wanderers", **clubs)["Wanderers"] == "Wanderers"
+
+
+def test_a_title_of_a_woman_goes_with_the_only_woman_of_the_surname() -> None:
+    text = "Hilary Boateng, Leonard Foxcroft, Mary Foxcroft. Ms Boateng and Mrs Foxcroft spoke."
+    found = link("Hilary Boateng", "Ms Boateng", "Leonard Foxcroft", "Mary Foxcroft", "Mrs Foxcroft", text=text)
+    assert (found["Ms Boateng"], found["Mrs Foxcroft"]) == ("Hilary Boateng", "Mary Foxcroft")
+    text = "Mrs Cratchit laughed. Belinda Cratchit, Peter Cratchit."
+    found = link("Mrs Cratchit", "Belinda Cratchit", "Peter Cratchit", text=text)
+    assert found["Mrs Cratchit"] == "Mrs Cratchit"

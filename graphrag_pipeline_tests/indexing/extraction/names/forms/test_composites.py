@@ -24,3 +24,21 @@ def test_two_places_make_one_council_if_it_acts_alone() -> None:
     council = "Westmorland and Furness Council"
     assert joined(f"and {council} agrees.", "Westmorland", "Furness Council")[0] == [council]
     assert joined("and Leeds and Hull Council agree.", "Leeds", "Hull Council")[0] == ["Leeds", "Hull Council"]
+
+
+def test_two_places_make_one_canal_or_police_force() -> None:
+    canal = "Leeds and Liverpool Canal"
+    assert joined(f"under the {canal} in May", "Leeds", "Liverpool Canal") == ([canal], {canal: "GEO"})
+    police = "Devon and Cornwall Police"
+    assert joined(f"{police} are looking", "Devon", "Cornwall Police") == ([police], {police: "ORGANIZATION"})
+    assert joined("from Leeds and Liverpool Canal", "Leeds", "Liverpool Canal")[1] == {}
+    assert joined("the House and Hull Building Society", "House", "Hull Building Society")[1] == {}
+
+
+def test_names_that_end_alike_behind_in_are_one_body_each() -> None:
+    text = "She judged Yorkshire in Bloom. He came from Kirkby in Bloom."
+    names = [Name(form, place, place + len(form), 0) for form in ("Yorkshire", "Kirkby") if (place := text.index(form))]
+    names += [Name("Bloom", text.index("Bloom"), text.index("Bloom") + 5, 0), Name("Bloom", 54, 59, 0)]
+    names.sort(key=lambda name: name.start)
+    assert set(join_composites(names, text, [0])[1]) == {"Yorkshire in Bloom", "Kirkby in Bloom"}
+    assert join_composites(names[:2], text, [0])[1] == {}

@@ -26,3 +26,12 @@ def test_other_pairs_are_two_names() -> None:
         ROLL + "Yesterday Ormerod and Pellby met.",
     ):
         assert joined(text, "Ormerod", "Pellby")[1] == set()
+
+
+def test_a_firm_bears_the_name_of_the_person_before_it() -> None:
+    text = ROLL + "Accounts were examined by Lorna Pickles of Pickles and Dean."
+    names = [Name(form, text.rindex(form), text.rindex(form) + len(form), 0) for form in ("Pickles", "Dean")]
+    assert join_firm_pairs(names, text)[1] == {"Pickles and Dean"}
+    other = text.replace("of Pickles", "of Leeds")
+    names = [Name(form, other.rindex(form), other.rindex(form) + len(form), 0) for form in ("Leeds", "Dean")]
+    assert join_firm_pairs(names, other)[1] == set()

@@ -14,6 +14,8 @@ from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, RI
         ("Merrow Town 19, Vard Exiles 17. It rained.", [CLUB]),
         ("a 3-1 win over Merrow Town on Friday", [CLUB]),
         ("supporters for Merrow Town fans", [CLUB]),
+        ("her debut against Merrow Town on Friday", [CLUB]),
+        ("joined the club from Merrow Town", [CLUB]),
         ("Merrow Town beat Vard", [RIVAL]),
         ("They met at Merrow Town in May", []),
         ("The road to Merrow Town is closed", []),

@@ -14,6 +14,13 @@ from graphrag_pipeline.indexing.extraction.names.types.place_cues import JOURNEY
         ("Teska city council voted", [PLACE]),
         ("a bridge over the Teska", [PLACE]),
         ("They were flown to Teska at night", [JOURNEY]),
+        ("It will not sail to Teska until May", [JOURNEY]),
+        (
+            "a farm at Teska, three miles north of Vard",
+            [
+                PLACE,
+            ],
+        ),
         ("the president of Teska said no", []),
         ("Teska burst into tears", []),
     ],
