@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from graphrag_pipeline.query.question import is_past_form, stem
+from graphrag_pipeline.query.question import content_words, is_past_form, stem
+from graphrag_pipeline.query.word_families import means_same
 
 _WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 _BREAK = re.compile(
@@ -38,6 +40,7 @@ _KNOWN_SUBJECT = re.compile(
 _RELATIVE = re.compile(r",?\s*\bwho\s*\Z")
 _COORDINATED = re.compile(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
 _INSERTED = re.compile(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
+_RELATIVE_INSERTED = re.compile(r",\s+(?:who|which|whose)\b[^,;:]*,\s*\Z")
 _LINKED_BEFORE = re.compile(
     r"\b(?:of|by|with|to|in|from|for|at|near|on|against|about|under|beside|than|as|like)\s+(?:the\s+)?(?:[a-z]+\s+)?\Z"
 )
@@ -48,6 +51,27 @@ _NOUN_BEHIND = re.compile(
     r"|an?|his|her|their|near|because|but|into|over|under|against|during|that|where|last|next|this|again|yesterday)\b)"
     r"[a-z]+"
 )
+
+
+_PRONOUN_OBJECT = re.compile(
+    r"\s*(?:[a-z]+\s+)?(?:it|them|him|her|this|these|those|there|here|so)\b(?=\W*(?:$|[,.;:]|[a-z]))"
+)
+_PRONOUN_CLAUSE = re.compile(r"\b(?:it|they|he|she|this|these|those)\b", re.IGNORECASE)
+_THING_CLAUSE = re.compile(
+    r"\W*the\s+(?:buildings?|structure|company|firm|club|group|organi[sz]ation|vessel|ship|boat|animals?|work|book|site"
+    r"|town|village|place|machine|device|disease|condition|drug)\W*\Z",
+    re.IGNORECASE,
+)
+"""A noun that names again what the sentence before names: "The building was given to the town"."""
+_BY_BEHIND = re.compile(r"[^,;:.!?]*\bby\b")
+
+
+@dataclass(frozen=True)
+class ObjectPart:
+    """The part of a sentence that has the object of a verb; `goes_on` if a pronoun there stands for what is before."""
+
+    text: str
+    goes_on: bool
 
 
 def find_verbs(text: str, verbs: frozenset[str]) -> list[re.Match[str]]:
@@ -99,6 +123,51 @@ def is_patient(text: str, verb: re.Match[str], start: int, end: int) -> bool:
         between = text[verb.end() : start]
         return not is_passive and bool(_OBJECT.match(between)) and not _LINKED_BEFORE.search(between)
     return is_passive and end <= verb.start() and _opens_clause(text, verb.start(), start, end)
+
+
+def read_object_parts(text: str, verb: str) -> list[ObjectPart]:
+    """Return the part of a sentence that has the object of each word that says a verb: what is done to what.
+
+    That is what is behind an active verb, and the subject of a passive one or of a participle with "by".
+    """
+    return [_read_object_part(text, found) for found in find_verbs(text, means_same(verb))]
+
+
+def _read_object_part(text: str, verb: re.Match[str]) -> ObjectPart:
+    before, behind = _without_inserted(text[: verb.start()]), text[verb.end() :]
+    ends = [found.start() for found in (*_BREAK.finditer(behind), *_past_forms(behind))]
+    behind = behind[: min(ends, default=len(behind))]
+    *earlier, (start, opener) = [(0, ""), *((found.end(), found[0]) for found in _BREAK.finditer(before))]
+    clause, is_relative = before[start:], opener.strip() in ("which", "that", "who", "whom")
+    ahead = before[earlier[-1][0] : start - len(opener)] if earlier else ""
+    is_passive = bool(_BE_BEFORE.search(before))
+    earlier_verbs = list(_past_forms(clause))
+    if earlier_verbs and _COORDINATED.search(clause):  # "was found and repaired by"
+        clause = clause[: earlier_verbs[-1].start()]
+    if not is_passive and not (is_past_form(verb[0]) and _BY_BEHIND.match(behind)):
+        has_subject = bool(content_words(_HELPERS_BEFORE.sub("", clause)))
+        antecedent = _after_verbs(ahead) if is_relative and opener.strip() != "who" and has_subject else ""
+        return ObjectPart(f"{antecedent} {behind}", bool(_PRONOUN_OBJECT.match(behind)))
+    subject = _HELPERS_BEFORE.sub("", clause) if is_passive else _after_verbs(clause)
+    if not content_words(subject) and ahead and not _PRONOUN_CLAUSE.search(subject):
+        subject = _after_verbs(ahead) if is_relative else _before_verbs(ahead)
+    return ObjectPart(subject, bool(_PRONOUN_CLAUSE.search(subject) or _THING_CLAUSE.match(subject)))
+
+
+def _without_inserted(before: str) -> str:
+    """Return what is before a verb without a relative clause between commas: "Frame, who had a post, will be"."""
+    helpers = _HELPERS_BEFORE.search(before)
+    end = helpers.start() if helpers else len(before)
+    found = _RELATIVE_INSERTED.search(before[:end])
+    return before[: found.start()] + " " + before[end:] if found else before
+
+
+def _after_verbs(text: str) -> str:
+    return text[max((found.end() for found in _past_forms(text)), default=0) :]
+
+
+def _before_verbs(text: str) -> str:
+    return text[: min((found.start() for found in _past_forms(text)), default=len(text))]
 
 
 def goes_on_about(text: str, verb: re.Match[str], *, is_life: bool) -> bool:

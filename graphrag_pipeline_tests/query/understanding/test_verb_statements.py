@@ -2,7 +2,13 @@
 
 import pytest
 
-from graphrag_pipeline.query.understanding.verb_statements import belongs_to, find_verbs, is_patient, is_subject
+from graphrag_pipeline.query.understanding.verb_statements import (
+    belongs_to,
+    find_verbs,
+    is_patient,
+    is_subject,
+    read_object_parts,
+)
 
 VASE = "A vase stolen from a chapel in Ghent in May has been found in a cellar near Bonn, a guard said."
 
@@ -55,3 +61,27 @@ def test_the_subject_does_what_the_verb_says(text, verb, name, expected):
 )
 def test_the_patient_is_the_object_or_the_subject_of_a_passive(text, verb, name, expected):
     assert says(is_patient, text, verb, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "object_part", "other"),
+    [
+        ("Farmer Rudge, who owns the land, said that sheep would graze.", "owns", "land", "sheep"),
+        ("She said that the gate on Mill Street had been replaced by Holroyd.", "replaced", "gate", "She"),
+        ("Mr Sykes presented the accounts, which had been examined by Ida Kern.", "examined", "accounts", "Sykes"),
+        ("The dome, which weighs a ton, was made by Hardy.", "made", "dome", "ton"),
+        ("Asbestos had been found under the hut, and was removed by Enviro.", "removed", "Asbestos", "hut"),
+        ("It is a film directed by Paul and produced by Marta.", "produced", "film", "Paul"),
+        ("They saw the tor, a hill that Samuel Prout drew in 1811.", "drew", "hill", "They"),
+    ],
+)
+def test_the_object_of_a_verb_is_in_its_clause(text, verb, object_part, other):
+    (part,) = read_object_parts(text, verb)
+    assert object_part in part.text
+    assert other not in part.text
+    assert not part.goes_on or "It" in text
+
+
+def test_a_pronoun_object_goes_on_about_the_sentence_before():
+    assert read_object_parts("The luthier Enzo Rialdi, who restored it, confirmed the label.", "restored")[0].goes_on
+    assert not read_object_parts("The luthier Enzo Rialdi restored the label.", "restored")[0].goes_on

@@ -12,7 +12,8 @@ named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the s
 Of a question for a role ("Scrooge's clerk"), sentences that state it come first (`stated_roles.py`). If they disagree,
 nothing is named. Without them, only sentences count that say whose role it is. Of a question for a place, sentences
 that state it come first (`stated_places.py`). Of a question with a verb ("Who designed ...?", "Where was ... found?"),
-only names count that are its subject or object, or belong to it (`understanding/verb_statements.py`). "Who is NAME?"
+only names count that are its subject or object, or belong to it (`understanding/verb_statements.py`). A sentence
+must have what the question names, and not only its verb (`asked_things.py`). "Who is NAME?"
 asks for no name, but for the sentence that says who it is (`who_is.py`), and "What does CT stand for?" for a long form
 (`long_forms.py`). What the question starts from is never a
 candidate. Keep out: the layout of answers.
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers.naming.asked_things import names_asked_things
 from graphrag_pipeline.query.answers.naming.candidate_names import CandidateNames, Mention
 from graphrag_pipeline.query.answers.naming.long_forms import find_long_form
 from graphrag_pipeline.query.answers.naming.stated_places import find_stated_place
@@ -162,6 +164,7 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     places = [place for place in places if not repeats_question(question, place.sentence.text)]
     weights = _weigh_words(asked, places)
     near = [place for place in places if _share(place, weights) >= LEAST_SHARE]
+    near = [place for place in near if asked.role or names_asked_things(analysis, asked, place.sentence)]
     if not near:
         return None
     names = CandidateNames(index, analysis, asked, [place.sentence.unit for place in near])

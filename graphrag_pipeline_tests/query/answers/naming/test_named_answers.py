@@ -138,6 +138,31 @@ def test_no_name_is_made_up(mill, method, question):
     assert "by the first passage" not in mill.search(question, method=method).answer
 
 
+@pytest.mark.parametrize(
+    ("question", "thing"),
+    [
+        ("Who owned {}?", "the mill"),
+        ("Who directed {}?", "The Silent River"),
+        ("Who produced {}?", "The Silent River"),
+        ("Who filed {}?", "the charge"),
+        ("Who built {}?", "the shelves"),
+        ("Who hired {}?", "two millers"),
+        ("Where was {} found?", "the vase"),
+        ("Where was {} towed?", "the barge"),
+        ("When did {} die?", "Paul Keller"),
+    ],
+)
+def test_a_question_for_another_thing_never_keeps_the_first_line(mill, question, thing):
+    right = first_line(mill.search(question.format(thing)))
+    for other in ("Brisco Ferries", "Otto Moser", "the roads", "Harker", "the soup", "the brewery", "the bronze ship"):
+        assert first_line(mill.search(question.format(other))) != right or "by the first passage" not in right
+
+
+def test_the_law_for_another_thing_is_about_questions_that_are_answered(mill):
+    assert "Anna Berger, by" in first_line(mill.search("Who owned the mill?"))
+    assert "Olaf Brandt, by" in first_line(mill.search("Who filed the charge?"))
+
+
 def test_a_filter_also_holds_for_the_name(mill):
     result = mill.search("Who is Anna Berger's sister?", filters=["title=town"])
     assert "Clara" not in result.answer
