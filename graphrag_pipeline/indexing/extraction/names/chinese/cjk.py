@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     find_sects,
     is_person,
     is_place_word,
+    is_ship,
     is_shown_as_person,
     is_verb_like_place,
     join_cut_names,
@@ -69,8 +70,10 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     SITE_ENDINGS,
     SURNAMES,
     TEMPLES,
+    TITLES,
     VERB_SURNAMES,
 )
+from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.text.scripts import HAN, simplify
 
@@ -81,6 +84,10 @@ _TITLE = re.compile("《([^《》\n]{2,16})》")
 _KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
 _MARRIED = 2  # characters of 周氏
 _SHORT = 2  # characters of the name of a house
+_PERSON_WORDS = frozenset(ROLES.split("|")) | TITLES
+_ENDS_AS_PERSON = tuple(sorted(_PERSON_WORDS - {"代表", "千金"}))
+_GOING = words("上山 下山 进山 出山 登山 进城 出城 回城 上岗 上岸 下海 下河 下乡 进村 出村")
+"""Acts that the segmenter takes for places: 一个人上山采药."""
 _WELL_KNOWN = 1_000  # count of a place in jieba's dictionary
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 
@@ -128,7 +135,8 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds = {word: KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds = {add_ending(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
     signs = f"{ACTS}|{'|'.join(sorted(ADDRESSES))}|的(?:{ROLES})"
-    persons = {word: find_person_in_place(word, SURNAMES, text, signs) for word, kind in kinds.items() if kind == "GEO"}
+    titles, places = "|".join(sorted(_PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
+    persons = {word: find_person_in_place(word, SURNAMES, text, signs, titles) for word in places}
     kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
     kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(find_people(text, known), "PERSON")
@@ -148,7 +156,9 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     )
     kinds |= {match.group(1): "CONCEPT" for match in _TITLE.finditer(text)}
     return {
-        word: _type_by_ending(word, kind, text) for word, kind in kinds.items() if not _is_extended(word, kinds, text)
+        word: _type_by_ending(word, kind, text)
+        for word, kind in kinds.items()
+        if not _is_extended(word, kinds, text) and not (kind == "PERSON" and is_ship(word, SURNAMES, text))
     }
 
 
@@ -228,6 +238,8 @@ def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) ->
         return False
     if KINDS[kind] == "GEO" and len(word) == 2 and not known.get(word) and word[-1] not in PLACE_ENDINGS:
         return False  # a guess of the tagger
+    if KINDS[kind] == "ORGANIZATION" and word.endswith(_ENDS_AS_PERSON):
+        return False  # 中学教师
     if KINDS[kind] != "PERSON" or "·" in word:
         return True
     if is_of_clan(word):
@@ -273,13 +285,15 @@ def _join_endings(tagged: list[tuple[str, str, int]], known: dict[str, int]) -> 
     for word, kind, place in tagged:
         before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
         is_single = kind == "ns" and len(word) == 2 and before is not None and before[1] in ("n", "ns")
-        is_single = is_single and before is not None and len(before[0]) == 1
+        is_single = is_single and before is not None and len(before[0]) == 1 and word not in _GOING
         if before and before[0] in DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
             joined[-1] = (before[0] + word, "nr", before[2])
         elif before and word in HOUSES and _is_stem_of_house(before, known):
             joined[-1] = (before[0] + word, "nt", before[2])
         elif before and (is_single or (word in JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
             while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
+                if is_single and joined[-2][0] in _PERSON_WORDS:
+                    break  # 儿子马长江
                 last = joined.pop()
                 joined[-1] = (joined[-1][0] + last[0], last[1], joined[-1][2])
             joined[-1] = (joined[-1][0] + word, JOINED_ENDINGS.get(word, "ns"), joined[-1][2])

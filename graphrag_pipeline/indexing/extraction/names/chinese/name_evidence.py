@@ -43,6 +43,9 @@ DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另�
 _ADVERBS = frozenset("曾便也却已又就都只才乃竟仍未即正刚将")
 _JOINED_KINDS = frozenset(["q", "n", "a", "g", "ng", "vg", "ag", "tg", "nr", "j", "b", "zg", "z"])
 _SPLIT_KINDS = frozenset(["v", "n", "a", "ad", "q", "b", "t", "f", "nr", "m"])
+_UNITS = "市县省区镇乡村州国"
+"""Ends of the names of places that have an administration: 高雄市."""
+_MAX_DEFINITION = 16  # characters between 是 and what a person is
 _MAX_SINGLE = 3  # characters of a name with a surname of one character
 
 
@@ -161,16 +164,28 @@ def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
     return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None
 
 
-def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str) -> str:
-    """Return the person whose given name is a place: 徐南平教授, 贺连山的女儿; "" if no sign of a person follows.
+def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str, titles: str) -> str:
+    """Return the person whose given name is a place: 徐南平教授, 陈泰山是村里的木匠; "" if no sign shows a person.
 
     Args:
         signs: alternatives of a regular expression: what persons do, and what they are called by behind a name.
+        titles: the same of what a person is: before the name, or at the end of a clause that says so.
     """
     before = set(re.findall(f"(.){word}", text))
-    names = [word] if word[0] in surnames and len(word) == _MAX_SINGLE else []
+    is_whole = word[0] in surnames and len(word) == _MAX_SINGLE and word[-1] not in _UNITS
+    names = [word] if is_whole else []
     names += [min(before) + word] if len(before) == 1 and before <= set(surnames) else []
-    return next((name for name in names if re.search(f"{name}(?:{signs})", text)), "")
+    is_one = rf"是[^，。！？；\n]{{0,{_MAX_DEFINITION}}}(?:{titles})(?=[，。！？；、])"
+    name = "|".join(names)
+    shown = rf"({name})(?:{signs}|{is_one})|(?:{titles})({name})(?!{_H}?[{_UNITS}])"
+    found = re.search(shown, text) if names else None
+    return found[1] or found[2] if found else ""
+
+
+def is_ship(word: str, surnames: Collection[str], text: str) -> bool:
+    """Return whether a name is that of a ship each time that no surname is before it: 佩兰号, beside 林佩兰."""
+    after = re.findall(f"(?<![{''.join(sorted(s for s in surnames if len(s) == 1))}]){word}(.?)", text)
+    return bool(after) and set(after) == {"号"}
 
 
 def find_sects(words: Collection[str], text: str) -> dict[str, str]:

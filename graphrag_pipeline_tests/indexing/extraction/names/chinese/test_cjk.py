@@ -116,6 +116,33 @@ def test_acts_animals_and_parts_of_places_are_no_places() -> None:
     assert types == {"顾长风": "PERSON", "临安城": "GEO", "北京": "GEO", "徐南平": "PERSON", "贺连山": "PERSON"}
 
 
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("陈泰山是村里的木匠。王衡山是他的邻居。", {"陈泰山": "PERSON", "王衡山": "PERSON"}),
+        ("陳泰山是村裡的木匠。", {"陳泰山": "PERSON"}),
+        ("周万山是县城最大的药材商人，为人吝啬。", {"周万山": "PERSON"}),
+        ("马德海的儿子马长江在铁路上当司机。", {"马德海": "PERSON", "马长江": "PERSON"}),
+        ("李青海说，赵黄河的妻子来了。", {"李青海": "PERSON", "赵黄河": "PERSON"}),
+        ("木匠陈泰山住在村里，每年登上泰山一次。", {"陈泰山": "PERSON", "泰山": "GEO"}),
+        ("泰山是五岳之一。长江很长。", {"泰山": "GEO", "五岳": "GEO", "长江": "GEO"}),
+        ("沈清荷常常一个人上山采药。", {"沈清荷": "PERSON"}),
+        ("退休的中学教师徐文渊坐在窗边。", {"徐文渊": "PERSON"}),
+    ],
+)
+def test_a_given_name_that_is_a_place_is_a_persons_where_the_text_shows_one(text: str, types: dict[str, str]) -> None:
+    pytest.importorskip("jieba")
+    assert find_chinese_names(text, [0])[1] == types
+
+
+def test_the_name_of_a_ship_is_not_a_person() -> None:
+    pytest.importorskip("jieba")
+    text = (
+        "她名叫林佩蘭，是女教師。父子兩人造好了一艘新船，取名「佩蘭號」。林佩蘭說：「好。」佩蘭號出海了，佩蘭號很快。"
+    )
+    assert find_chinese_names(text, [0])[1] == {"林佩蘭": "PERSON"}
+
+
 def test_firms_and_schools_have_whole_names() -> None:
     pytest.importorskip("jieba")
     text = "星澜科技在苏州办厂。星澜科技的顾问在白马涧散步，市科技局给了贷款。红岭资本投了钱，红岭资本很大。"
