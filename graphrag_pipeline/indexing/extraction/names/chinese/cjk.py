@@ -135,7 +135,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds = {word: KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds = {add_ending(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
     signs = f"{ACTS}|{'|'.join(sorted(ADDRESSES))}|的(?:{ROLES})"
-    titles, places = "|".join(sorted(_PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
+    titles, places = tuple(sorted(_PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
     persons = {word: find_person_in_place(word, SURNAMES, text, signs, titles) for word in places}
     kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
     kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}

@@ -164,22 +164,28 @@ def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
     return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None
 
 
-def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str, titles: str) -> str:
+def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str, titles: tuple[str, ...]) -> str:
     """Return the person whose given name is a place: 徐南平教授, 陈泰山是村里的木匠; "" if no sign shows a person.
 
     Args:
         signs: alternatives of a regular expression: what persons do, and what they are called by behind a name.
-        titles: the same of what a person is: before the name, or at the end of a clause that says so.
+        titles: words for what a person is: before the name, or at the end of a clause that says so.
     """
     before = set(re.findall(f"(.){word}", text))
     is_whole = word[0] in surnames and len(word) == _MAX_SINGLE and word[-1] not in _UNITS
     names = [word] if is_whole else []
     names += [min(before) + word] if len(before) == 1 and before <= set(surnames) else []
-    is_one = rf"是[^，。！？；\n]{{0,{_MAX_DEFINITION}}}(?:{titles})(?=[，。！？；、])"
-    name = "|".join(names)
-    shown = rf"({name})(?:{signs}|{is_one})|(?:{titles})({name})(?!{_H}?[{_UNITS}])"
-    found = re.search(shown, text) if names else None
-    return found[1] or found[2] if found else ""
+    is_one = rf"是[^，。！？；\n]{{0,{_MAX_DEFINITION}}}(?:{'|'.join(titles)})(?=[，。！？；、])"
+    behind = re.compile(f"{signs}|{is_one}")
+    return next((name for name in names if _is_shown_person(name, text, behind, titles)), "")
+
+
+def _is_shown_person(name: str, text: str, behind: re.Pattern[str], titles: tuple[str, ...]) -> bool:
+    return any(
+        behind.match(text, place.end())
+        or (text.endswith(titles, 0, place.start()) and not re.match(f"{_H}?[{_UNITS}]", text[place.end() :][:2]))
+        for place in re.finditer(name, text)
+    )
 
 
 def is_ship(word: str, surnames: Collection[str], text: str) -> bool:
