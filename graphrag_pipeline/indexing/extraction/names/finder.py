@@ -12,6 +12,7 @@ Add here: a rule about phrases. Keep out: word lists (`cues.py`), forms of one n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 import regex
 
@@ -88,6 +89,7 @@ _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # 
 _REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
+_LABELS = words("action actions decision decisions resolved agreed note noted carried")
 _EXAMPLES = words("xyz foo bar baz qux")
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
@@ -175,9 +177,18 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
         is_pair = (piece.key, following) in evidence.pairs or (
             bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
         )
+        is_title = phrase.start == 0 and _is_title_of_body(number, phrase)
         is_addressed = (run[0] if run else piece).text.rstrip(".") in ADDRESSES  # "Ms Priya Raman"
-        return not (is_pair or is_addressed or evidence.is_name(piece.key) or is_place(piece.key))
+        return not (is_pair or is_title or is_addressed or evidence.is_name(piece.key) or is_place(piece.key))
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
+
+
+def _is_title_of_body(number: int, phrase: Phrase) -> bool:
+    """Whether a word of the first line of a document is in the name of a body: "Penrith Road Allotment Society"."""
+    following = phrase.pieces[number + 1 :]
+    line = [*phrase.pieces[: number + 1], *takewhile(lambda piece: not piece.is_after_break, following)]
+    is_line = not any(piece.is_after_break or piece.is_connector for piece in line[1:])
+    return is_line and line[-1].key in ORGANIZATION_TAILS and len(line) > 2
 
 
 def _is_stopword(piece: PhrasePiece) -> bool:
@@ -239,6 +250,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     is_coded = _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start)
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
         return False  # "25/01834/HOU"
+    if word.key in _LABELS and text.startswith(":", phrase.start + word.end):
+        return False  # "ACTION: Mr Sykes to write"
     if len(word.key) < 2 or (len(word.key) <= 4 and set(word.key) <= set("IVXLC")) or _is_placeholder(word.key):
         return False
     is_brand = is_well_known(word.key) and not word.text.islower()

@@ -27,7 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
-_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS
+_AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS | words("meadow field green wood mill corner")
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
 _IN = frozenset({"IN", "FROM", "AT", "ACROSS", "NEAR", "OUTSIDE"})
 _OWNED_DAYS = words("day eve")

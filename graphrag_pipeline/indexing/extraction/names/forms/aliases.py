@@ -44,6 +44,10 @@ society association club trust union gazette observer herald chronicle examiner 
 tribune wanderers rovers united athletic albion hotspur hospital school college university library foundation
 """)
 """Last words of a body's name that name it alone later in the document."""
+_KIN_IN_FIRMS = words("sons co company brothers daughters partners")
+_SHORT_BODIES = {"CREDIT UNION", "BUILDING SOCIETY", "ALLOTMENT SOCIETY", "DRAINAGE BOARD", "HOUSING ASSOCIATION"} | {
+    f"{kind} COUNCIL" for kind in ("PARISH", "TOWN", "CITY", "COUNTY", "DISTRICT", "BOROUGH")
+}
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MAX_INITIALS = 6
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
@@ -233,7 +237,7 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         words = form.replace(",", "").split()
         if key_of(words[-1]) in LEGAL_SUFFIXES and " ".join(words[:-1]) in counts:
             links[form] = " ".join(words[:-1])
-        elif " of " not in form:
+        elif " of " not in form and not _joins_two(form):
             starts[words[0]].add(form)
     for short in counts:
         bodies = [form for form in organizations if short in form.split()]
@@ -241,6 +245,9 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
             links[short] = bodies[0]  # "the Board" of "Board of Trustees"
         elif short.upper() in _SHORT_TAILS and len(bodies) == 1 and _ends_with(bodies[0], short):
             links[short] = bodies[0]  # "the Observer" of "Harwick Observer"
+        elif short.upper() in _SHORT_BODIES and short not in links:  # "the Credit Union"
+            longs = {form for form in organizations if form.endswith(f" {short}")}
+            links |= {short: min(longs)} if len(longs) == 1 else {}
     for short, longs in starts.items():
         is_other = short in surnames or title_of(short) in load_places()
         if len(longs) != 1 or is_other:
@@ -253,6 +260,12 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         ):
             links[short] = long
     return links
+
+
+def _joins_two(form: str) -> bool:
+    """Whether "and" joins two names in one: "Saltby and District Drainage Board" is not Saltby; "Ball and Sons" is."""
+    _, _, second = form.partition(" and ")
+    return bool(second) and second.upper().rstrip(".") not in _KIN_IN_FIRMS
 
 
 def _ends_with(long: str, short: str) -> bool:

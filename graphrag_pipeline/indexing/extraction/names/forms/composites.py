@@ -23,10 +23,14 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 
 _NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?)?\p{Lu}[\p{L}’'-]++)*+"
 _IN = " in "
+_SIDE = regex.compile(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|New)\s$")
 _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
 _PLACE = r"\p{Lu}\p{Ll}{2,}+"
 _BODY = r"(?:Senate|House|Government|Parliament|Congress|Council|Cabinet|Treasury|Party|Church|University|College)\b"
-_JOINED = "Building Society|Agricultural Society|Hospital Trust|Hospitals Trust|Gazette|Chronicle"
+_FIRM_NOUNS = "contractors?|auctioneers|solicitors|accountants|architects|auditors|builders|publishers?|surveyors"
+_ROUTES = "Canal|Railway|Walk|Way|Trail|Line"
+_FIRM_AFTER = r"(?=[,.;](?![ ]\p{Lu}\p{Ll}+[ ]and)|[ ](?:has|is|was|of|in|for|to)\b)"
+_JOINED = "Building Society|Credit Union|Agricultural Society|Hospitals? Trust|Gazette|Chronicle|Surgery|Hospice"
 _KINDS = (
     (
         "Department of|Department for|Ministry of|Ministry for",
@@ -46,15 +50,25 @@ _KINDS = (
         ORGANIZATION,
     ),
     (
-        _JOINED,
+        " and District ",
+        regex.compile(rf"\b{_PLACE}[ ]and[ ]District(?:[ ]\p{{Lu}}\p{{Ll}}++)+"),
+        ORGANIZATION,
+    ),
+    (
+        ", |auctioneers |solicitors |accountants |architects |auditors |builders |surveyors ",
+        regex.compile(rf"\b(?:{_FIRM_NOUNS}),?[ ]\K{_PLACE}[ ]and[ ]{_PLACE}{_FIRM_AFTER}"),
+        ORGANIZATION,
+    ),
+    (
+        "Building Society|Credit Union|Agricultural Society|Hospital|Gazette|Chronicle|Surgery|Hospice",
         regex.compile(
             rf"\b[Tt]he[ ]\K(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}[ ](?:{_JOINED})\b(?![ ]\p{{Lu}})"
         ),
         ORGANIZATION,
     ),
     (
-        "Canal|Railway",
-        regex.compile(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:Canal|Railway)\b(?![ ]\p{{Lu}})"),
+        _ROUTES,
+        regex.compile(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:{_ROUTES})\b(?![ ]\p{{Lu}})"),
         GEO,
     ),
     ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
@@ -100,7 +114,9 @@ def _find_inner(names: Sequence[Name], text: str) -> Iterator[Name]:
     counts = Counter(b.form for _, b in pairs)
     for a, b in pairs:
         if counts[b.form] > 1:
-            yield Name(f"{a.form}{_IN}{b.form}", a.start, b.end, a.sentence)
+            side = _SIDE.search(text, max(a.start - 8, 0), a.start)  # "Great Wendle in Bloom"
+            start = side.start() if side else a.start
+            yield Name(" ".join(text[start : b.end].split()), start, b.end, a.sentence)
 
 
 def _may_be_inner(first: Name, second: Name) -> bool:

@@ -26,6 +26,7 @@ _BEHIND = regex.compile(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
 _PERSON_OF = regex.compile(r"\p{Lu}\p{Ll}+\s(\p{Lu}[\p{L}’'-]+),?\s+of\s+$")
 _AND = regex.compile(r"\s+and\s+")
 _LISTED = regex.compile(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
+_ADDED = regex.compile(r",?\s+and\s+\p{Lu}")
 
 
 def join_firm_pairs(names: Sequence[Name], text: str) -> tuple[list[Name], set[str]]:
@@ -37,7 +38,7 @@ def join_firm_pairs(names: Sequence[Name], text: str) -> tuple[list[Name], set[s
         a: b
         for a, b in pairwise(names)
         if _is_pair(a, b, counts, text) and _AND.fullmatch(text, a.end, max(b.start, a.end))
-        if not _LISTED.match(text, b.end)
+        if not (_LISTED if not _is_partnership(a, b, text) else _ADDED).match(text, b.end)
     }
     seconds = set(pairs.values())
     joined = [

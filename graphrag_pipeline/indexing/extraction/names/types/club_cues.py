@@ -34,10 +34,10 @@ _SPORT_AFTER = regex.compile(
     regex.VERBOSE,
 )
 _SPORT_BEFORE = regex.compile(
-    rf"\b(?:(?:debut|match|game|fixture|replay|tie)\s+against|points?\s+(?:behind|above|below|ahead\s+of|clear\s+of)"
+    rf"\b(?:(?:debut|match|game|fixture|replay|tie)(?:\s+is)?\s+against|points?\s+(?:behind|above|below|ahead\s+of|clear\s+of)"
     rf"|joined\s+the\s+(?:club|side)\s+from|{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
     rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
-    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+to|\p{{L}}+\s\d{{1,3}},)\s+$"
+    rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+(?:at\s+home\s+|away\s+)?to|\p{{L}}+\s\d{{1,3}},)\s+$"
 )
 _RIVAL_AFTER = regex.compile(
     r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"

@@ -17,6 +17,8 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import (
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BYNAMES,
     CLUB_HEADS,
+    DAY_NAMES_BEFORE,
+    DAYS,
     DESCRIBING_HONORIFICS,
     EVENT_HEADS,
     EVENT_TAILS,
@@ -213,6 +215,8 @@ def _is_event(words: list[str]) -> bool:
     is_storm = (
         words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))
     )
+    if len(words) == 2 and words[0] in DAY_NAMES_BEFORE and words[1] in DAYS:  # "Whit Sunday"
+        return True
     is_show = last == "SHOW" and len(words) < 4 and (words[-2] in _SHOWS or words[-2] in load_places())
     return is_storm or is_show or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
 

@@ -189,3 +189,10 @@ def test_a_title_of_a_woman_goes_with_the_only_woman_of_the_surname() -> None:
     text = "Mrs Cratchit laughed. Belinda Cratchit, Peter Cratchit."
     found = link("Mrs Cratchit", "Belinda Cratchit", "Peter Cratchit", text=text)
     assert found["Mrs Cratchit"] == "Mrs Cratchit"
+
+
+def test_a_place_is_not_the_body_that_it_begins() -> None:
+    board = "Saltby and District Drainage Board"
+    kinds = {"Saltby": "UNKNOWN", "Drainage_Board": "ORGANIZATION", board.replace(" ", "_"): "ORGANIZATION"}
+    found = link("Saltby", "Drainage Board", board, **kinds)
+    assert (found["Saltby"], found["Drainage Board"]) == ("Saltby", board)

@@ -1,3 +1,5 @@
+import pytest
+
 from graphrag_pipeline.indexing.extraction.names.forms.composites import join_composites
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
@@ -42,3 +44,26 @@ def test_names_that_end_alike_behind_in_are_one_body_each() -> None:
     names.sort(key=lambda name: name.start)
     assert set(join_composites(names, text, [0])[1]) == {"Yorkshire in Bloom", "Kirkby in Bloom"}
     assert join_composites(names[:2], text, [0])[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "kind"),
+    [
+        ("the Saltby and District Drainage Board met", "Saltby and District Drainage Board", "ORGANIZATION"),
+        ("by the Suffolk and Norfolk Credit Union now", "Suffolk and Norfolk Credit Union", "ORGANIZATION"),
+        ("along the Stour and Orwell Walk today", "Stour and Orwell Walk", "GEO"),
+        ("The main contractor, Hollins and Garth, has left", "Hollins and Garth", "ORGANIZATION"),
+        ("sold by the auctioneers Anderson and Garland.", "Anderson and Garland", "ORGANIZATION"),
+    ],
+)
+def test_places_of_one_body_route_or_firm_are_one_name(text: str, whole: str, kind: str) -> None:
+    first, _, second = whole.partition(" and ")
+    assert joined(text, first, second) == ([whole], {whole: kind})
+
+
+def test_a_side_belongs_to_the_name_before_in() -> None:
+    text = "Great Wendle in Bloom met Anglia in Bloom."
+    names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in ("Wendle", "Anglia")]
+    names += [Name("Bloom", text.index("Bloom"), text.index("Bloom") + 5, 0), Name("Bloom", 36, 41, 0)]
+    names.sort(key=lambda name: name.start)
+    assert set(join_composites(names, text, [0])[1]) == {"Great Wendle in Bloom", "Anglia in Bloom"}

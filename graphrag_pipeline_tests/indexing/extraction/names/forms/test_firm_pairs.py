@@ -35,3 +35,9 @@ def test_a_firm_bears_the_name_of_the_person_before_it() -> None:
     other = text.replace("of Pickles", "of Leeds")
     names = [Name(form, other.rindex(form), other.rindex(form) + len(form), 0) for form in ("Leeds", "Dean")]
     assert join_firm_pairs(names, other)[1] == set()
+
+
+def test_a_clause_may_follow_a_firm_that_bears_the_name_of_a_person() -> None:
+    text = ROLL + "Examined by Neil Garrod of Garrod and Finch, who raised nothing."
+    names = [Name(form, text.rindex(form), text.rindex(form) + len(form), 0) for form in ("Garrod", "Finch")]
+    assert join_firm_pairs(names, text)[1] == {"Garrod and Finch"}

@@ -15,6 +15,7 @@ from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, RI
         ("a 3-1 win over Merrow Town on Friday", [CLUB]),
         ("supporters for Merrow Town fans", [CLUB]),
         ("her debut against Merrow Town on Friday", [CLUB]),
+        ("Barrow, who lost at home to Merrow Town", [CLUB]),
         ("joined the club from Merrow Town", [CLUB]),
         ("Merrow Town beat Vard", [RIVAL]),
         ("They met at Merrow Town in May", []),

@@ -29,6 +29,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("Focal Point", None),
         ("Sir John", "PERSON"),
         ("Campaign to Protect Rural England", "ORGANIZATION"),
+        ("Whit Sunday", "EVENT"),
         ("Messrs Hardy", "ORGANIZATION"),
         ("Pender's Jewellers", "ORGANIZATION"),
         ("Kirkby Gazette", "ORGANIZATION"),
