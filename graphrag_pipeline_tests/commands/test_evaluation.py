@@ -45,7 +45,7 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     assert outcome.status == 0, outcome.err
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["method", "recall@5", "all-evidence@5", "ms"]
-    assert lines[1].startswith("bm25         0.500 [0.012, 0.988]  ") and lines[2].startswith("local:graph ")
+    assert lines[1].startswith("bm25         0.500 [0.013, 0.987]  ") and lines[2].startswith("local:graph ")
     change = lines[lines.index(f"bm25 minus {first}: mean difference, questions won, lost, tied, sign test") + 1]
     assert change.split() == ["recall@5", "-0.500", "[-0.988,", "+0.776]", "0", "1", "1", "p", "1.000"]
     assert lines[-1].endswith(f"compared with {first}") and "Gaffke" in lines[-2]
@@ -209,7 +209,7 @@ def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(r
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
     shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
-    assert "| basic | 0.500 [0.012, 0.988] | 0.500 [0.012, 0.988] |" in shown["figures"].value
+    assert "| basic | 0.500 [0.013, 0.987] | 0.500 [0.013, 0.987] |" in shown["figures"].value
     assert "answers" not in shown and "Gaffke" in shown["figures"].value
 
 
