@@ -86,6 +86,8 @@ _MASTERS = words("harbour harbor station head house choir grand post")  # before
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
 _OFFICES = words("office assembly centre center commission foundation alliance movement")
 _PLANS = words("plan protocol payment allowance")
+_SANCTUARIES = words("church chapel cathedral abbey priory minster")
+_PARTIES = words("democrats republicans greens liberals conservatives socialists nationalists")
 _AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
@@ -150,6 +152,10 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION
     if _is_office_holder(words):
         return PERSON
+    if (first in SAINTS and len(words) > 2 and last in _SANCTUARIES) or words[-2:] == ["MARKET", "PLACE"]:
+        return GEO  # "St Wilfrid's Church"
+    if last in _PARTIES:  # "Liberal Democrats"
+        return ORGANIZATION
     if first in SAINTS and form.endswith("'s"):  # the church, hospital or school of that name
         return GEO
     if words[-2:] == ["OF", "STATE"]:
