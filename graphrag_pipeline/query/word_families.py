@@ -74,6 +74,7 @@ allow permit let license licence : permission exception exempt
 forbid ban prohibit outlaw : prohibition
 advise recommend : advice recommendation
 warn : warning
+chairman chairwoman chairperson : chair
 pay : cost fee price salary wage fund finance
 cost : price fee worth expense pay charge
 fund finance sponsor : donor pay
@@ -156,6 +157,9 @@ sculpt carve cast forge crown ordain canonise canonize weigh measure
 """Verbs that texts seldom replace by a phrase, as they do "resign" by "step down" and "cause" by "lead to"."""
 _ACT = re.compile(r"(?:[ai]tion|sion|ment|al|ing)\Z")
 """Endings of nouns for what a verb says: "resignation"."""
+_ADVERB_ENDINGS = ("ally", "ully", "ely", "tly", "dly", "sly", "rly", "ngly")
+MIN_ADVERB = 5
+"""Letters that an adverb has more than: "early" and "rally" are words of their own."""
 _OWN_FAMILIES = frozenset(
     """university hospital hospitality personality community authority department apartment minority majority general
     capital station mission organ moment parliament""".split()  # noqa: SIM905
@@ -189,6 +193,11 @@ def _read_same() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
 def is_said_by_itself(word: str) -> bool:
     """Return whether texts state what a verb asks with it or its neighbours alone: "born", "die", "paint"."""
     return stem(word) in _CLOSED
+
+
+def is_adverb(word: str) -> bool:
+    """Return whether a word in small letters is an adverb of manner or time by its ending: "originally"."""
+    return len(word) > MIN_ADVERB and word.endswith(_ADVERB_ENDINGS)
 
 
 def says_little(word_stem: str) -> bool:

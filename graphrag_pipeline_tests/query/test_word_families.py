@@ -3,7 +3,14 @@
 import pytest
 
 from graphrag_pipeline.query.question import stem
-from graphrag_pipeline.query.word_families import family_of, is_said_by_itself, means_same, said_by, says_little
+from graphrag_pipeline.query.word_families import (
+    family_of,
+    is_adverb,
+    is_said_by_itself,
+    means_same,
+    said_by,
+    says_little,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,11 @@ from graphrag_pipeline.query.word_families import family_of, is_said_by_itself, 
 )
 def test_a_family_shares_its_base(one, other, expected):
     assert (family_of(one) == family_of(other)) is expected
+
+
+def test_adverbs_end_as_such():
+    assert all(map(is_adverb, ("originally", "recently", "carefully", "surely")))
+    assert not any(map(is_adverb, ("family", "italy", "supply", "july", "butterfly", "assembly", "rally")))
 
 
 def test_words_of_degree_say_little():

@@ -23,7 +23,7 @@ from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.understanding.covered_words import Coverage, measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
-from graphrag_pipeline.query.word_families import families_in, family_of, says_little
+from graphrag_pipeline.query.word_families import families_in, family_of, is_adverb, says_little
 from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.extractive import words_of
 
@@ -62,7 +62,11 @@ def absent_words(
     missing = analysis.words.difference(*(analysis.words_in(text) for text in texts))
     families = families_in(texts) if missing else set()
     absent = (word for word in sorted(words_of(analysis.question)) if stem(word) in missing)
-    return [f'"{word}"' for word in absent if not says_little(stem(word)) and family_of(word) not in families]
+    return [
+        f'"{word}"'
+        for word in absent
+        if not (says_little(stem(word)) or is_adverb(word)) and family_of(word) not in families
+    ]
 
 
 def name_absent_words(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord], quotes: Sequence[Quote]) -> str:

@@ -18,6 +18,7 @@ are taken (`text/extractive.py`) and put in reading order. Keep out: the text ar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -79,6 +80,9 @@ ONLY_NAMES = 0.75
 MAX_GRAPH_STATEMENTS = 2
 IN_OTHER_WORDS, CARRIED = 0.85, 0.7
 """Weights of a word of the question that a text says by another one, and of one that stands before it, to its own."""
+SUBJECT_WORDS = 4
+"""First words of a sentence that have its subject."""
+_PRONOUN_FIRST = re.compile(r"\W*(?:It|They|He|She)\b(?! is \w+ (?:that|to)\b)")
 N_BEFORE = 6
 """Sentences before a passage that may name what it goes on about: "Owner Jakob Mendel said ..."."""
 MAX_PASSAGE_WORDS = 90
@@ -105,6 +109,9 @@ class _Words:
         )
 
 
+_NO_WORDS = _Words(frozenset(), frozenset())
+
+
 def quote_passages(
     index: IndexReader,
     analysis: QuestionAnalysis,
@@ -122,10 +129,11 @@ def quote_passages(
     passages, words, behind = [], [], []
     for run in runs_of:
         read = [_Words.read(analysis, sentence.text) for sentence in run]
+        subjects = _subjects_before(analysis, run)
         for i, (passage, before) in enumerate(zip(passages_of(run), _words_before(analysis, run, read), strict=True)):
             if not any(sentence.folded in known for sentence in passage):
                 passages.append(passage)
-                words.append(_Words.join(read[i : i + len(passage)], before))
+                words.append(_Words.join([*read[i : i + len(passage)], subjects[i]], before))
                 behind.append(run[i + len(passage) :][:1])
     picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], words, n, floor)
     trimmed = [_trim(analysis, _go_on(analysis, passages[i], behind[i])) for i in picked]
@@ -159,6 +167,23 @@ def _words_before(
         yield title.union(heading, *(words.said for words in read[max(i - N_BEFORE, 0) : i]))
         if read[i].said and not is_sentence(sentence.folded):
             heading = read[i].said
+
+
+def _subjects_before(analysis: QuestionAnalysis, run: Sequence[Sentence]) -> list[_Words]:
+    """Return the words of the question in the subject that a pronoun at the beginning of each sentence goes on about.
+
+    "Gout is the most common arthritis. It is caused by crystals." The subject is in the first words of a sentence.
+    """
+    subjects, subject, end = [], _NO_WORDS, 0
+    for sentence in run:
+        if sentence.unit.text[end : sentence.start].count("\n") > 1:
+            subject = _NO_WORDS
+        goes_on = bool(_PRONOUN_FIRST.match(sentence.folded))
+        subjects.append(subject if goes_on else _NO_WORDS)
+        if not goes_on:
+            subject = _Words.read(analysis, " ".join(sentence.folded.split()[:SUBJECT_WORDS]))
+        end = sentence.start + len(sentence.text.rstrip())
+    return subjects
 
 
 def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:

@@ -28,6 +28,12 @@ _FORMS = tuple(
         r"\W*to\s+whom\s+(?:is|was)\s+(?P<owner>.+?)\s+(?P<role>married|engaged|apprenticed)",
     )
 )
+_OFFICES = frozenset(
+    """chair chairman chairwoman chairperson president secretary treasurer director manager mayor minister captain
+    editor governor chancellor coroner principal headteacher bishop vicar clerk""".split()  # noqa: SIM905
+)
+"""Offices that questions write with a capital, too: "Who is the Chair of the society?"."""
+_CHAIRS = ("chair", "chairman", "chairwoman", "chairperson")
 _GROUP_STEMS = frozenset(map(stem, GROUPS))
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
 
@@ -51,6 +57,12 @@ class AskedRole:
     is_person: bool
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The role in the words by which texts say it of its holder: "Chair" for a chairman."""
+        chairs = _CHAIRS if self.head in _CHAIRS else (self.head,)
+        return self.known.same if self.known else chairs
+
+    @property
     def known(self) -> Role | None:
         """The role with its direction, if a person has it to a person.
 
@@ -67,6 +79,7 @@ def read_asked_role(clause: str) -> AskedRole | None:
         return None
     groups = found.groupdict()
     *modifiers, head = groups["role"].split()
+    head = head.lower() if head.lower() in _OFFICES else head
     owner = content_words(groups.get("owner") or "")
     is_verb = is_past_form(head) and head not in _ROLE_OF_VERB  # "Who was cleared of theft?"
     if head != head.lower() or ("owner" in groups and not owner) or is_verb:

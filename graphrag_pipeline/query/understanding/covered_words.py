@@ -47,7 +47,7 @@ from graphrag_pipeline.query.understanding.definitions import read_short_form
 from graphrag_pipeline.query.understanding.question_analysis import kind_of, read_name_words
 from graphrag_pipeline.query.understanding.role_statements import owners_of
 from graphrag_pipeline.query.understanding.roles import GROUPS, find_role
-from graphrag_pipeline.query.word_families import family_of, is_said_by_itself, said_by, says_little
+from graphrag_pipeline.query.word_families import family_of, is_adverb, is_said_by_itself, said_by, says_little
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -89,9 +89,14 @@ _AMOUNTS = tuple(
     )
 )
 """Words for an amount, and how a text gives it without them."""
+_CEREMONY = re.compile(
+    r"\b(?:(perform|conduct|hold|lead)\w*\s+(?:the|an?)\s+)?[a-z]+(?:ing|ion|al)\s+(ceremony)\b", re.IGNORECASE
+)
+"""A phrase of which only the middle says what happens: "perform the opening ceremony"."""
 _NEXT_QUESTION = re.compile(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
+_COUPLE = re.compile(r"\bMr\.?\s+and\s+Mrs\.?\s+(?P<name>[A-Z][\w-]+)")
 _CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]+")
 _LENGTH = r"(?:feet|foot|ft|inch(?:es)?|met(?:er|re)s?|centimet(?:er|re)s?|kilomet(?:er|re)s?|m|cm|km|miles?|yards?)"
 _WEIGHT = r"(?:kilo(?:gram)?s?|kg|grams?|pounds?|stones?|tons?|tonnes?|ounces?|hundredweight)"
@@ -172,10 +177,14 @@ def _measure_part(
     measured = _HOW.match(question)
     sought = topic_words(question) - names - content_words(measured[1] if measured else "")
     asking = {"stand", "mean", "short"} if read_short_form(question) else set()
-    sought = frozenset(word for word in sought - asking if not says_little(word))
+    idle = {stem(word) for word in words_of(question) if is_adverb(word)} - _capital_stems(question)
+    idle |= {stem(word) for found in _CEREMONY.finditer(question) for word in found.groups() if word}
+    sought = frozenset(word for word in sought - asking - idle if not says_little(word))
     role = read_asked_role(question)
     about = _about(question, role, texts)
     said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
+    if role and role.head in ("wife", "husband", "spouse") and any(_is_couple(role, one) for one, _ in said):
+        return Coverage()
     if unsaid := _find_unsaid(question, role, [sentence for sentence, _ in said]):
         return Coverage((unsaid,), 1.0)
     if unspoken := _find_lost(index, question, texts):
@@ -252,6 +261,11 @@ def _find_unsaid(question: str, role: AskedRole | None, sentences: Sequence[str]
     subject = topic_words(question) - content_words(asked)
     near = (" ".join(sentences[max(i - 1, 0) : i + 2]) for i, one in enumerate(sentences) if measure.search(one))
     return "" if any(subject & content_words(text) for text in near) else asked.lower()
+
+
+def _is_couple(role: AskedRole, text: str) -> bool:
+    """Return whether a sentence has the owner of a role with his wife: "Mr. and Mrs. Fezziwig"."""
+    return any(role.owner & content_words(found["name"]) for found in _COUPLE.finditer(text))
 
 
 def _is_held_in_group(question: str, role: AskedRole, sentences: Sequence[str]) -> bool:

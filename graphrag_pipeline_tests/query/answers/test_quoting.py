@@ -89,6 +89,9 @@ CARRIED = {
     "Seventy firefighters fought the flames until noon. Owner Jakob Roth said that the recipes were safe in a bank.",
     "ferry.txt": "The captain of a ferry that sank in March was sentenced to six years in prison on Thursday. Rashid "
     "Omari had let too many people board, the High Court found. Survivors wept in the courtroom.",
+    "rust.txt": "Rust is the most common disease of pears. It spots leaves of young trees. It is caused by a fungus "
+    "that winters on juniper. Neglected rust leads to loss of fruit. Spraying should start in April, before the buds "
+    "open. A high dose causes burns.",
     "mill.txt": "The paper mill at Arn was closed in May. The old mill was known for its smoke. Its last batch weighed "
     "forty tonnes. The water board wants the land.",
 }
@@ -108,6 +111,7 @@ def carried(tmp_path_factory):
         ("Who owns the Mendel bakery?", "Owner Jakob Roth said"),  # the bakery is three sentences before
         ("Who was sentenced to six years in prison?", "Rashid Omari had let"),  # the next sentence names him
         ("How many tonnes did the last batch of the mill weigh?", "forty tonnes"),
+        ("What causes rust?", "It is caused by a fungus"),  # "it" goes on about the rust
     ],
 )
 def test_a_passage_goes_on_about_what_stands_before_it(carried, question, says):

@@ -16,6 +16,7 @@ TEXTS = {
     "school.txt": "谁是李明的老师？王青是李明的老师。他住在山上的小屋里。",
     "guide.txt": "Prune apple trees in winter. The most common errors are blunt tools and late pruning. The guide was "
     "made by a panel of growers under the presidency of Dr Lena Marsh. Stop pruning when buds open.",
+    "hobb.txt": "Mr. and Mrs. Hobb shook hands with all. Mr. Hobb wept. The mill opened with a speech of its chair.",
     "town.txt": "Welby is a town on the river Ash. Dr. Ivo Lang was the dentist of Lord Harcourt. Lord Harcourt owned "
     "the mill, and his sister Maud lived at Welby.",
 }
@@ -37,6 +38,10 @@ def yard(tmp_path_factory):
         ("Who established the boat yard?", ()),  # a word of near meaning
         ("What is Tom Pruitt's telephone number?", ("number", "telephone")),
         ("Who was Tom Pruitt's teacher?", ()),  # the text has the role of the other person
+        ("Who originally founded the boat yard?", ()),  # an adverb decides nothing
+        ("Who will perform the opening ceremony of the boat yard?", ()),
+        ("Who is Mr. Hobb's wife?", ()),
+        ("Who is the chairman of the mill?", ()),
         ("Who is Tom Pruitt's dentist?", ("dentist",)),  # another person's dentist
         ("Who is Tom Pruitt's dentist, and who founded the boat yard?", ()),  # one of two questions is answered
         ("Who is Tom Pruitt's dentist? What is his telephone number?", ("dentist",)),

@@ -20,7 +20,7 @@ from graphrag_pipeline.query.understanding.asked_verb import AskedVerb
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.verb_statements import ObjectPart, read_object_parts
-from graphrag_pipeline.query.word_families import says_little
+from graphrag_pipeline.query.word_families import is_adverb, says_little
 
 N_BEFORE = 6
 """Sentences before the one with the name that may say what its object belongs to."""
@@ -70,7 +70,7 @@ def _words_in_part(
 
 def _read_needed(analysis: QuestionAnalysis, asked: AskedName) -> frozenset[str]:
     """Return the stems that the sentences must have: no verbs, titles of persons or words that say little."""
-    adverbs = {stem(word) for word in _WORD.findall(analysis.question.lower()) if word.endswith("ly")}
+    adverbs = {stem(word) for word in _WORD.findall(analysis.question.lower()) if is_adverb(word)}
     verb = LIGHT | ({asked.verb.stem} if asked.verb else frozenset())
     words = (asked.anchors | asked.focus) - verb - adverbs - _TITLES
     return frozenset(word for word in words if not says_little(word))
@@ -87,7 +87,7 @@ def read_object(clause: str, verb: AskedVerb, names: frozenset[str]) -> frozense
         return frozenset()
     phrases = [phrase for phrase in _PHRASE.split(f" {clause[found.end() :]}") if content_words(phrase)]
     words = _WORD.findall(phrases[0].lower()) if phrases else []
-    stems = [stem(word) for word in words if content_words(word) and not word.endswith("ly")]
+    stems = [stem(word) for word in words if content_words(word) and not is_adverb(word)]
     stems = [word for word in stems if not says_little(word)]
     return frozenset(names.intersection(stems)) | frozenset(stems[-1:])
 

@@ -29,6 +29,8 @@ _NAME = re.compile(
     r"(?:(?:Mrs?|Miss|Dr|Sir|Lady|Lord)\.? )?[A-Z\u00c0-\u00de][\w-]*[a-z]\w*(?:\.(?= [A-Z]))?"
     r"(?:\s+(?:(?:de|von|van|of|bin|al|la|le|du)\s+)?[A-Z\u00c0-\u00de][\w-]*\.?(?=\W))*"
 )
+_PLURAL = re.compile(r"s['\u2019]\s+[A-Z]")
+"""A possessive inside a name: "Beekeepers' Association"."""
 _NUMBER = (
     r"(?:\d[\d,.]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six"
     r"|seven|eigh|nine)ty(?:-\w+)?|an?\s+(?:hundred|thousand|dozen|score)|hundreds?|thousands?|millions?|dozen|half)\b)"
@@ -43,8 +45,19 @@ _NUMBERS = {
     ),
     "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b", re.IGNORECASE),
     "amount": re.compile(rf"[$\u00a3\u20ac]\s?\d[\d,.]*|\b{_NUMBER}(?:[\s-]+{_NUMBER})*\s+{_MONEY}", re.IGNORECASE),
-    "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*", re.IGNORECASE),
+    "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
 }
+_VOTES = rf"(?:{_NUMBER})(?:\s+votes?)?"
+_AGAINST = re.compile(
+    rf"\b(?:carried|passed|approved|adopted|agreed|accepted)\b[^.;]*?\bby\s+{_VOTES}\s+to\s+(?P<to>{_NUMBER})"
+    rf"|\b(?:rejected|defeated|lost|refused)\b[^.;]*?\bby\s+(?P<by>{_NUMBER})(?:\s+votes?)?\s+to\s"
+    rf"|\b(?P<beside>{_NUMBER})(?:\s+(?:votes?|voted|members?|were)){{0,2}}\s+against\b",
+    re.IGNORECASE,
+)
+"""How a text gives the number of those against: "carried by 33 votes to 6", "six voted against"."""
+_IS_AGAINST = re.compile(r"\bagainst\b", re.IGNORECASE)
+_SECOND_OF = re.compile(r"(?P<person>\S+\s+\S.*?)\s+of\s")
+_SEAT = re.compile(r"(?P<owner>[A-Z\u00c0-\u00de][\w-]*) in \Z")
 _TYPES = {"person": ("PERSON",), "place": ("GEO",)}
 _LOCATES = re.compile(r"\b(?:in|at|on|to|near|from|of|into|towards)\s+(?:the\s+)?\Z", re.IGNORECASE)
 _CALENDAR = re.compile(rf"{_MONTH}|\w+day")
@@ -69,6 +82,7 @@ class CandidateNames:
         self._asked = asked
         self._of_form: dict[str, tuple[str, str]] = {}
         self._display: dict[str, str] = {}
+        self._counts_against = asked.kind == "count" and bool(_IS_AGAINST.search(analysis.question))
         named = set(index.names.find(analysis.question))
         self._has_named = bool(named)
         rows = index.snapshot.rows_of("text_units", sorted({unit.id for unit in units}))
@@ -77,6 +91,8 @@ class CandidateNames:
         known = [row for row in index.snapshot.rows_of("entities", ids).tolist() if row >= 0]
         for row, entity in zip(known, index.snapshot.take("entities", known, ["title", "type", "names"]), strict=True):
             self._add(entity, row in named)
+        plurals = [re.escape(form) for form in sorted(self._of_form, key=len, reverse=True) if _PLURAL.search(form)]
+        self._pattern = re.compile(rf"(?:The\s+)?(?:{'|'.join(plurals)})\b|{_NAME.pattern}") if plurals else _NAME
 
     def _add(self, entity: Mapping[str, Any], is_named: bool) -> None:
         forms = sorted(set(entity["names"] or ()) or {entity["title"]}, key=lambda form: (-len(form), form))
@@ -98,10 +114,15 @@ class CandidateNames:
             yield from self._numbers(text)
             return
         openings = {found.start(1) for found in _OPENING.finditer(text)}
-        for found in _NAME.finditer(text):
+        for found in self._pattern.finditer(text):
             yield from self._read(text, found, found.start() in openings)
 
     def _numbers(self, text: str) -> Iterator[Mention]:
+        if self._counts_against:
+            for found in _AGAINST.finditer(text):
+                group = found.lastgroup or ""
+                yield Mention(found[group].lower().strip(",. "), found.start(group), found.end(group), 1.0)
+            return
         for found in _NUMBERS[self._asked.kind].finditer(text):
             name = " ".join(found[0].split()).lower().strip(",. ")
             behind = _WORD.findall(text[found.end() :])[:2]
@@ -113,6 +134,14 @@ class CandidateNames:
 
     def _read(self, text: str, found: re.Match[str], is_opening: bool) -> Iterator[Mention]:
         name = " ".join(found[0].split()).rstrip(".")
+        if name.removeprefix("The ") in self._of_form:
+            name = name.removeprefix("The ")
+        if self._asked.kind == "person" and (firm := _SECOND_OF.match(name)):  # "Ida Kern of Kern and Roth"
+            name = firm["person"]
+        if (seat := _SEAT.search(text[: found.start()])) and self._of_form.get(seat["owner"], "")[1:] == (
+            "ORGANIZATION",
+        ):
+            return
         title, kind = self._of_form.get(name, (name, ""))
         if kind in ("NAMED", "OTHER") or self._is_anchor(content_words(name)):
             return

@@ -24,6 +24,8 @@ from graphrag_pipeline.text.sentence_forms import has_pronoun
 
 _MONTHS = frozenset(map(stem, ENGLISH_MONTHS))
 _WORD = re.compile(r"[^\W_]+")
+_OF_ANOTHER = r"\bof [A-Z][\w-]+ [Ii]n (?:the )?"
+"""What makes a place that of a name: "the seed swap of Kirkby in Bloom"."""
 MAX_TO_PRONOUN = 40
 """Characters before a verb in which its pronoun stands; farther off, the verb often has another subject."""
 N_NEAR = 3
@@ -75,6 +77,7 @@ def _read_unit(analysis: QuestionAnalysis, asked: AskedName, unit: TextUnitRecor
         stated = list(read_places(sentence.text, events, asked.verb)) if is_about and events <= words[i] else []
         if events & frozenset().union(*words[around]):
             stated += read_made_places(sentence.text, events)
+        stated = [one for one in stated if not re.search(rf"{_OF_ANOTHER}{re.escape(one.place)}", sentence.text)]
         if not stated or sentence.text.rstrip("'\"\u2019\u201d ").endswith("?"):
             continue
         beside = analysis.words_in(" ".join(near.text for near in sentences[around]))

@@ -40,6 +40,8 @@ MAX_CHARS_NEAR = 1_500
 """Characters on each side of a conversation in which the speaker without a name is named."""
 MIN_NAMED = 2
 _TAGGED = re.compile(rf"(?:(?P<owner>{NAME})['\u2019]s? |[Tt]he )(?P<role>[a-z -]+)")
+_MEETING = content_words("meeting")
+"""The owner of an office in the minutes of a meeting, which seldom say of what it is."""
 _OF_A_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|ean|ch)")
 
 
@@ -118,7 +120,7 @@ def _read_unit(
     title: str,
     types: Callable[[str], frozenset[str]],
 ) -> Iterator[StatedRole]:
-    direct = asked.known.same if asked.known else (asked.head,)
+    direct = asked.words
     inverse = asked.known.inverses if asked.known else ()
     text = unit.text.lower()
     words = [word for word in dict.fromkeys((*direct, *inverse)) if word[:4] in text or word in ("spouse", "successor")]
@@ -173,7 +175,7 @@ def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: s
     """Return whether an owner is that of the question; an office without one is that of the document's title."""
     if owner:
         return asked.known is None if not asked.owner else _is_named(analysis, asked, owner)
-    return asked.known is None and asked.owner <= content_words(title)
+    return asked.known is None and asked.owner <= content_words(title) | _MEETING
 
 
 def _is_named(analysis: QuestionAnalysis, asked: AskedRole, name: str) -> bool:
@@ -226,7 +228,7 @@ def _read_spoken(
     analysis: QuestionAnalysis, asked: AskedRole, unit: TextUnitRecord, types: Callable[[str], frozenset[str]]
 ) -> Iterator[tuple[str, SpokenRole]]:
     """Yield the names of speakers who have the role that is asked for."""
-    direct = asked.known.same if asked.known else (asked.head,)
+    direct = asked.words
     inverse = asked.known.inverses if asked.known else ()
     text = unit.text.lower()
     if not any(word in text for word in (*direct, *inverse)):

@@ -39,6 +39,11 @@ TEXTS = {
     "vase.txt": "A vase stolen from a chapel in Ghent in May has been found in a cellar near Bonn, a guard said. The "
     "mason Olaf Brandt, who filed the charge, smiled in the hall. Judge Vera Kolb announced a new hearing. The barge "
     "was towed to Emden and will be mended in Bremen.",
+    "minutes.txt": "Linden Road Garden Society\nMinutes of the Annual General Meeting\n\nPresent: Hilda Boone "
+    "(Chair), Ray Sykes (Treasurer) and 31 others.\n\nThe motion on the rents was put to the vote and carried by "
+    "33 votes to 6. Some 12 % of tenants own a pump. Mr Stamp invited the members to the plant fair of Kirkby in "
+    "Blossom on 1 May at the Corn Exchange. The accounts of the garden were checked by Lorna Pickles of Pickles and "
+    "Dean.",
     "town.txt": "The council met in Bern. Tom Weber complained about the roads, and Marta Vogel agreed with Tom Weber.",
 }
 
@@ -85,6 +90,12 @@ def first_line(result):
         ("Where was the barge towed?", "Emden", "The barge was towed"),
         ("Where will the barge be mended?", "Bremen", "The barge was towed"),
         ("Who filed the charge?", "Olaf Brandt", "The mason Olaf Brandt, who filed the charge"),
+        ("Who is the Chair of the society?", "Hilda Boone", "Present: Hilda Boone"),
+        ("Who is the chairman of the garden society?", "Hilda Boone", "Present: Hilda Boone"),
+        ("How many members voted against the motion?", "6", "The motion on the rents"),
+        ("How many tenants own a pump?", "12 %", "Some 12 %"),
+        ("Who checked the accounts?", "Lorna Pickles", "The accounts of the garden"),
+        ("Where is the plant fair?", "the Corn Exchange", "Mr Stamp invited"),
         ("Where was the christening kept?", "the barn behind the inn", "The christening was kept"),
     ],
 )
@@ -132,6 +143,7 @@ def test_the_first_quotation_says_who_a_person_is(mill, method, question, quote)
         "Who is Annis Thorpe's sister?",
         "Who is the director of Calder Works?",  # the texts have two others
         "Who is Bertha Lane's landlord?",
+        "Who is the Chair of the meeting?",  # the minutes of two meetings have one each
     ],
 )
 def test_no_name_is_made_up(mill, method, question):
