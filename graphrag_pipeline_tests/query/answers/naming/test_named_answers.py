@@ -40,7 +40,7 @@ TEXTS = {
     "mason Olaf Brandt, who filed the charge, smiled in the hall. Judge Vera Kolb announced a new hearing. The barge "
     "was towed to Emden and will be mended in Bremen.",
     "minutes.txt": "Linden Road Garden Society\nMinutes of the Annual General Meeting\n\nPresent: Hilda Boone "
-    "(Chair), Ray Sykes (Treasurer) and 31 others.\n\nThe motion on the rents was put to the vote and carried by "
+    "(Chair), Ray Sykes (Treasurer) and 31 members.\n\nThe motion on the rents was put to the vote and carried by "
     "33 votes to 6. Some 12 % of tenants own a pump. Mr Stamp invited the members to the plant fair of Kirkby in "
     "Blossom on 1 May at the Corn Exchange. The accounts of the garden were checked by Lorna Pickles of Pickles and "
     "Dean.",
