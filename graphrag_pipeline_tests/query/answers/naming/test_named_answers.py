@@ -166,7 +166,17 @@ def test_no_name_is_made_up(mill, method, question):
 )
 def test_a_question_for_another_thing_never_keeps_the_first_line(mill, question, thing):
     right = first_line(mill.search(question.format(thing)))
-    for other in ("Brisco Ferries", "Otto Moser", "the roads", "Harker", "the soup", "the brewery", "the bronze ship"):
+    others = (
+        "Brisco Ferries",
+        "Tom Weber",
+        "Max Lang",
+        "the books",
+        "the harvest",
+        "the barge",
+        "the hall",
+        "the garden",
+    )
+    for other in set(others) - {thing}:
         assert first_line(mill.search(question.format(other))) != right or "by the first passage" not in right
 
 
