@@ -42,8 +42,14 @@ def rate_form(text: str) -> float:
 
 
 def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedRecord) -> Citation:
-    """Return a citation of a record whose quote is a span of a text unit."""
+    """Return a citation of a record whose quote is a span of a text unit.
+
+    A span that begins in the table header that the text unit repeats, and ends behind it, is quoted from the rows on:
+    the header stands elsewhere in the document.
+    """
     document_start, document_end = unit.place_of(start, end)
+    if start < unit.n_header < end:
+        start = unit.n_header
     return Citation(
         number=number,
         kind=record.kind,
