@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
+from graphrag_pipeline.evaluation.text_overlap import contains, squad_tokens
 from graphrag_pipeline.query.answers.layout import read_name
 from graphrag_pipeline.query.answers.notes import strip_notes
-from graphrag_pipeline.text.sentence_forms import fold
 
 _MARKER = re.compile(r"\s?\[\d+\]")
 _MARKDOWN = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|^#+\s+|^\s*[-*+]\s+", re.MULTILINE)
@@ -95,10 +95,11 @@ def _answers_after_contrast(text: str) -> bool:
 def answer_body(answer: str, engine: str) -> str:
     """Return what an answer says, as plain text: of the embedded engine, its quoted lines and the name it gives.
 
-    A name that the quoted lines have counts once, so that naming it does not lower the agreement with a reference.
+    A name that the quoted lines have, as whole words, counts once, so that naming it does not lower the agreement with
+    a reference.
     """
     name, said = answer_name(answer, engine), _said(answer, engine)
-    return f"{name}\n{said}" if name and fold(name) not in fold(said) else said
+    return f"{name}\n{said}" if name and not contains(squad_tokens(said), squad_tokens(name)) else said
 
 
 def answer_for_judge(answer: str, engine: str) -> str:

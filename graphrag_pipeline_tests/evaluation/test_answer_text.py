@@ -91,6 +91,14 @@ def test_a_name_that_a_quotation_has_counts_once_but_a_judge_reads_it() -> None:
     assert answer_for_judge(embedded, "embedded").splitlines()[0] == "Bob Cratchit"
 
 
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [("Fred", "Frederick came."), ("six", "It has sixteen."), ("Bob Cratchit", "Bob Cratchit's house.")],
+)
+def test_a_name_inside_a_longer_word_of_a_quotation_is_compared(name: str, quoted: str) -> None:
+    assert answer_body(f"{introduce_name(name)}\n\n- {quoted} [1]", "embedded") == f"{name}\n{quoted}"
+
+
 def test_an_opening_line_without_a_name_is_not_compared() -> None:
     embedded = "Extractive answer (no model): what the sources say nearest to the question.\n\n- He had a clerk. [1]"
     assert answer_name(embedded, "embedded") == "" and answer_body(embedded, "embedded") == "He had a clerk."
