@@ -3,9 +3,9 @@
 "Farmer Colin Rudge, who owns the land, said ..." names the owner of the land, and of nothing else. So the question for
 the subject of a verb needs its object in the clause of that verb: behind an active verb, or before a passive one.
 "It" and "which" may stand for a thing that is named before. Words besides the object ("the land of the farm") and
-adjectives may be in the sentences before, in the title, or, if they are no names, anywhere in the text unit. Other
-questions for names and numbers need all their words in the sentence, the one before it, or the title. A verb is never
-such a word, nor is a word that only weighs or links. English alone. Keep out: which name belongs to a verb
+adjectives may be in the sentences before, in the title, or, if they are no names or years, anywhere in the text unit.
+Other questions for names and numbers need all their words in the sentence, the one before it, or the title. A verb is
+never such a word, nor is a word that only weighs or links. English alone. Keep out: which name belongs to a verb
 (`understanding/verb_statements.py`), owners of roles (`stated_roles.py`), and events at a place (`stated_places.py`).
 """
 
@@ -46,7 +46,8 @@ def names_asked_things(analysis: QuestionAnalysis, asked: AskedName, sentence: S
     if asked.kind != "person" or asked.verb is None or asked.verb.asks_patient:
         return needed <= own | beside | title
     around = own | title.union(*(analysis.words_in(one.text) for one in before))
-    if not needed & asked.anchors <= around or not needed <= around | analysis.words_in(sentence.unit.text):
+    near = needed & (asked.anchors | {word for word in needed if word.isdigit()})
+    if not near <= around or not needed <= around | analysis.words_in(sentence.unit.text):
         return False
     strict = read_object(analysis.question, asked.verb, asked.anchors) - _TITLES
     parts = read_object_parts(sentence.folded, asked.verb.word)

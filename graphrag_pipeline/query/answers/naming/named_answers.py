@@ -183,9 +183,15 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
 
 
 def _fits_verb(asked: AskedName, place: _Place, mention: Mention) -> bool:
-    """Return whether a name is what is asked of the verb; True if the question has none, or asks for a number."""
-    if asked.verb is None or asked.kind not in ("person", "place", "date"):
+    """Return whether a name is what is asked of the verb; True if the question has none.
+
+    Of a number of things, the sentence or one beside it must have the verb: "led 22 passengers to safety" says nothing
+    of how many died.
+    """
+    if asked.verb is None or asked.kind in ("duration", "amount"):
         return True
+    if asked.kind == "count":
+        return asked.verb.stem not in asked.focus or bool(means_same(asked.verb.word) & (place.words | place.around))
     text, is_named = place.sentence.text, not asked.anchors or bool(asked.anchors & place.words)
     fits = belongs_to if asked.kind != "person" else is_patient if asked.verb.asks_patient else is_subject
     return any(
