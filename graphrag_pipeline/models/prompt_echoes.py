@@ -132,7 +132,7 @@ class PromptEchoes:
         if len(frame) < MIN_ECHOED:
             near = {frame} & self._frames
         else:
-            near = {o for o in self._frames if SequenceMatcher(None, o, frame, False).ratio() >= FRAME_LIKENESS}
+            near = {other for other in self._frames if _is_like(other, frame, FRAME_LIKENESS)}
         return frozenset(word for other in near for word in other if word in frame and word not in _SMALL_WORDS)
 
     def has_all_words(self, text: str) -> bool:
@@ -151,8 +151,10 @@ class PromptEchoes:
 
     def finds_name(self, text: str, data: str) -> bool:
         """Return whether a text holds an example's name of several words that the data does not hold."""
-        words, shown = _join(_words_of(text)), _join(_words_of(data))
-        return any(len(name) > 1 and _is_run(name, words) and not _is_run(name, shown) for name in self._names)
+        words = _join(_words_of(text))
+        found = [name for name in self._names if len(name) > 1 and _is_run(name, words)]
+        shown = _join(_words_of(data)) if found else ""  # the whole passage; split for few descriptions only
+        return any(not _is_run(name, shown) for name in found)
 
     def is_copied_citation(self, cited: list[tuple[str, list[str]]]) -> bool:
         """Return whether a citation equals one of the prompt, of `LEAST_COPIED_NUMBERS` numbers or more."""
@@ -169,9 +171,7 @@ class PromptEchoes:
             return False
         own = {fold(word) for word in find_words(value)[1:] if not word.islower()}
         return any(
-            len(example) >= MIN_VARIED
-            and own.issubset(example)
-            and SequenceMatcher(None, example, words, autojunk=False).ratio() >= LEAST_LIKENESS
+            len(example) >= MIN_VARIED and own.issubset(example) and _is_like(example, words, LEAST_LIKENESS)
             for example in self._examples
         )
 
@@ -242,6 +242,13 @@ def _words_of(text: str) -> Words:
 def _frame_of(sentence: str) -> Words:
     """Return the folded words of a sentence that begin with a small letter: all but names and numbers."""
     return tuple([fold(word) for word in find_words(remove_written(sentence)) if word[0].islower()])
+
+
+def _is_like(one: Words, other: Words, least: float) -> bool:
+    """Whether 2 x words in common, in order / words of both, is at least a number."""
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio)  # never below the ratio, and much quicker
+    return all(bound() >= least for bound in bounds) and matcher.ratio() >= least
 
 
 def _long_runs(words: Words) -> Iterator[Words]:
