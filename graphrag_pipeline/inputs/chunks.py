@@ -25,7 +25,7 @@ from graphrag_pipeline.inputs.record_values import (
     value_of,
     without_columns,
 )
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CHUNK_KINDS, TITLE_CHUNK
 
 BETWEEN = "\n\n"

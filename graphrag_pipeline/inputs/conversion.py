@@ -25,7 +25,7 @@ from graphrag_pipeline.inputs.formats import (
 )
 from graphrag_pipeline.inputs.pdf_limits import DecodedBytes, decode_texts, limited_decoding
 from graphrag_pipeline.inputs.sheet_limits import limited_sheets
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
 """Part of the problem of a file that cannot be read only because a package is missing."""

@@ -29,7 +29,7 @@ from graphrag_pipeline.inputs.formats import (
 )
 from graphrag_pipeline.inputs.rows import read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)

@@ -37,7 +37,7 @@ from graphrag_pipeline.inputs.source_records import (
     format_of,
     problem_record,
 )
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 _MEGABYTE = 1_000_000
 

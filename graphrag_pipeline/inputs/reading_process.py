@@ -21,7 +21,7 @@ from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
 from graphrag_pipeline.inputs.reading_worker import OUT_OF_MEMORY, memory_problem
 from graphrag_pipeline.inputs.record_files import ReadFile, load_records
 from graphrag_pipeline.inputs.source_records import format_of, problem_record
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 _WORKER = "graphrag_pipeline.inputs.reading_worker"
 _SMALL_BYTES = 1_000_000

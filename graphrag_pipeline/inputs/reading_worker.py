@@ -21,7 +21,7 @@ from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.record_files import ReadFile, dump_records
 from graphrag_pipeline.inputs.source_records import access_problem, format_of, problem_record
 from graphrag_pipeline.memory_limit import limited_memory
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 OUT_OF_MEMORY = 77
 """Status of the process when it ends because it cannot reply."""

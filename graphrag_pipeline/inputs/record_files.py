@@ -20,7 +20,7 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CHUNKS
 
 READER_VERSION = "5"

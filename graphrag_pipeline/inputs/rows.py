@@ -35,7 +35,7 @@ from graphrag_pipeline.inputs.record_values import (
     without_columns,
 )
 from graphrag_pipeline.inputs.source_records import SourceRecord, make_record, problem_record
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 _MAX_COLUMNS_NAMED = 20
 _REPEATED = "is already that of"

@@ -1,7 +1,7 @@
 """Stage tables: what each index stage writes.
 
-First the tables that are partitioned by bucket of documents, then those over the whole corpus, then vectors and
-failures. Keep out: a column that a later stage computes (see `contract.py`).
+First the tables that are partitioned by bucket of documents, then those over the whole corpus, then failures. Keep out:
+vectors (`vectors.py`), and a column that a later stage computes (`contract.py`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from graphrag_pipeline.tables.schema import STRINGS, Column, Table
+from graphrag_pipeline.tables.vectors import (
+    ENTITY_EMBEDDINGS,
+    RELATIONSHIP_EMBEDDINGS,
+    REPORT_EMBEDDINGS,
+    SENTENCE_EMBEDDINGS,
+    TEXT_UNIT_EMBEDDINGS,
+)
 
-INT8_VECTOR = pa.binary(256)
-"""One int8 per dimension of the bundled static embeddings; only its direction has a meaning, not its length."""
 CHUNKS = pa.list_(
     pa.struct(
         [
@@ -331,46 +336,6 @@ COMMUNITY_REPORTS = Table(
     order=("level", "community_id"),
     description="One row per community report.",
 )
-
-# -------------------------------------------------------------------------------------------------------------- vectors
-
-
-def _embedding_table(name: str, embedded: str) -> Table:
-    return Table(
-        name,
-        (
-            Column("text_hash", pa.string(), "Hash of the embedded text."),
-            Column("vector", pa.list_(pa.float32()), "Embedding of the text."),
-        ),
-        key=("text_hash",),
-        owner=name,
-        description=f"One row per distinct text embedded for {embedded}.",
-    )
-
-
-SENTENCE_EMBEDDINGS = Table(
-    "sentence_embeddings",
-    (
-        Column("text_unit_id", pa.string(), "Id of the text unit that the sentence is in."),
-        Column("position", pa.int32(), "Position within the text unit, from 0."),
-        Column(
-            "start",
-            pa.int64(),
-            "First character in the document's text, from 0; a repeated header counts as if it stood before the text "
-            "unit's `start`.",
-        ),
-        Column("end", pa.int64(), "Character after the last in the document's text."),
-        Column("vector", INT8_VECTOR, "Static embedding: 256 int8 values; zeros if no word of it is known."),
-    ),
-    key=("text_unit_id", "position"),
-    owner="sentence_embeddings",
-    references={"text_unit_id": ("text_units", "id")},
-    description="One row per sentence of a text unit, with its static embedding.",
-)
-TEXT_UNIT_EMBEDDINGS = _embedding_table("text_unit_embeddings", "a text unit")
-ENTITY_EMBEDDINGS = _embedding_table("entity_embeddings", "an entity: its title and description")
-RELATIONSHIP_EMBEDDINGS = _embedding_table("relationship_embeddings", "a relationship: its ends and description")
-REPORT_EMBEDDINGS = _embedding_table("report_embeddings", "a community report")
 
 # ------------------------------------------------------------------------------------------------------------- failures
 

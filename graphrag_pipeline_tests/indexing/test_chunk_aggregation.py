@@ -24,8 +24,9 @@ from graphrag_pipeline.indexing.model_stages import extract_text_units, extracti
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.models.prompts import load_prompt
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
-from graphrag_pipeline.settings.settings import InputSettings, TextUnitsSettings
+from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual, make_rows
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel

@@ -13,7 +13,7 @@ import pytest
 
 from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.inputs.source_records import document_id_of
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import DOCUMENTS
 
 PLAIN = InputSettings()

@@ -22,7 +22,7 @@ from graphrag_pipeline.inputs import pdf_limits, reading_process
 from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.inputs.source_records import SourceRecord
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
 
 PLAIN = InputSettings()

@@ -22,7 +22,7 @@ from graphrag_pipeline.inputs.documents import (
 )
 from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.source_records import document_id_of, problem_record
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 from graphrag_pipeline_tests.support.corpora.word_file import docx, paragraph
 

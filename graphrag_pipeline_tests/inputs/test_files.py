@@ -13,7 +13,7 @@ from graphrag_pipeline.identity import bucket_keys, bucket_of
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs import record_files
 from graphrag_pipeline.inputs.files import read_input
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 
 PLAIN = InputSettings()
 B = 8

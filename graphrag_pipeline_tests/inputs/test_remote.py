@@ -21,7 +21,7 @@ from graphrag_pipeline.inputs.remote import list_remote
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.file import load_settings
-from graphrag_pipeline.settings.settings import InputSettings
+from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 
 pytestmark = pytest.mark.slow
