@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
+from graphrag_pipeline.text.initials import count_initials, letters_of
 
 MAX_EXTRA_WORDS = 5
 """Words of a long form beyond the letters of its short form."""
@@ -48,7 +49,7 @@ def _read_long_forms(short: str, text: str) -> Iterator[str]:
 
 def _end_long_form(short: str, before: str) -> str:
     """Return the words at the end of a text that an abbreviation stands for; "" if they have not its letters."""
-    letters = [letter.lower() for letter in short if letter.isalnum()]
+    letters = letters_of(short)
     most = min(len(letters) + MAX_EXTRA_WORDS, 2 * len(letters))
     words = list(_WORD.finditer(before))[-most:]
     clause = max((found.end() for found in re.finditer(r"[.;:!?]\s", before)), default=0)
@@ -75,7 +76,7 @@ def is_spelled_by(short: str, long: str) -> bool:
 
     The first letter is that of the phrase.
     """
-    letters = [letter.lower() for letter in short if letter.isalnum()]
+    letters = letters_of(short)
     words = _WORD.findall(long)
     if not letters or not words or words[0].lower() in _NO_START or words[0][0].lower() != letters[0] or short in words:
         return False
@@ -84,7 +85,4 @@ def is_spelled_by(short: str, long: str) -> bool:
         place = text.find(letter, place) + 1
         if not place:
             return False
-    n_initials = 0
-    for word in words:
-        n_initials += n_initials < len(letters) and word[0].lower() in letters[n_initials:]
-    return 2 * n_initials >= len(letters)
+    return 2 * count_initials(letters, words) >= len(letters)

@@ -18,6 +18,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
+from graphrag_pipeline.text.initials import count_initials, letters_of
 
 MAX_SHORT, MIN_SHORT = 10, 2  # characters
 _MIN_WORD_RATIO = 4  # letters of a word for each letter of its short form
@@ -151,7 +152,7 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
 
     The long form ends at `end`. The match of the first letter must be at the start of a word.
     """
-    letters = [letter.lower() for letter in short if letter.isalnum()]
+    letters = letters_of(short)
     place = end - 1
     places: list[int] = []
     for number in range(len(letters) - 1, -1, -1):
@@ -186,16 +187,7 @@ def _is_long(short: str, long: str) -> bool:
         return False
     if parts[0].lower() in _NO_START or short in long.split() or regex.search(r"[.!?;:]\s", long):
         return False
-    return _count_initials(short, parts) * 2 >= n_letters
-
-
-def _count_initials(short: str, parts: list[str]) -> int:
-    """Return how many letters of the short form start words of the long form, in order."""
-    n, letters = 0, [letter.lower() for letter in short if letter.isalnum()]
-    for part in parts:
-        if n < len(letters) and part[0].lower() in letters[n:]:
-            n += 1
-    return n
+    return count_initials(letters_of(short), parts) * 2 >= n_letters
 
 
 def _is_short(written: str) -> bool:
