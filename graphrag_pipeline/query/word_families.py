@@ -25,7 +25,9 @@ ership ation ition ment ance ence ancy ency ant ent ery or er ist ship ion ness 
 """.split()  # noqa: SIM905
 MIN_BASE = 4
 """Letters of a family."""
-_SAME_TEXT = """
+_CHAIRS = "chairman chairwoman chairperson : chair"
+"""An office that each word names."""
+_SAME_TEXT = f"""
 beat defeat overcome outplay : win victory lose winner against
 win : winner victory champion triumph beat defeat award appoint
 lose : loser defeat beaten concede
@@ -74,7 +76,7 @@ allow permit let license licence : permission exception exempt
 forbid ban prohibit outlaw : prohibition
 advise recommend : advice recommendation
 warn : warning
-chairman chairwoman chairperson : chair
+{_CHAIRS}
 pay : cost fee price salary wage fund finance
 cost : price fee worth expense pay charge
 fund finance sponsor : donor pay
@@ -208,6 +210,12 @@ def says_little(word_stem: str) -> bool:
 def means_same(word: str) -> frozenset[str]:
     """Return the stems of the words that mean the same of the same things, its own with them."""
     return _SAME.get(stem(word), frozenset()) | {stem(word)}
+
+
+def offices_like(word: str) -> tuple[str, ...]:
+    """Return the words for the office that a word in small letters names: each word for a chairman, else itself."""
+    chairs = tuple(_CHAIRS.replace(":", "").split())
+    return chairs if word in chairs else (word,)
 
 
 def said_by(word: str) -> frozenset[str]:

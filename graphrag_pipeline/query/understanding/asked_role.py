@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import content_words, is_english, is_past_form, stem
 from graphrag_pipeline.query.understanding.roles import GROUPS, Role, find_role
+from graphrag_pipeline.query.word_families import offices_like
 
 _IS = (
     r"\W*(?:who(?:\s+(?:(?P<now>is|are)|was|were)|['\u2019]s)|"
@@ -33,7 +34,6 @@ _OFFICES = frozenset(
     editor governor chancellor coroner principal headteacher bishop vicar clerk""".split()  # noqa: SIM905
 )
 """Offices that questions write with a capital, too: "Who is the Chair of the society?"."""
-_CHAIRS = ("chair", "chairman", "chairwoman", "chairperson")
 _GROUP_STEMS = frozenset(map(stem, GROUPS))
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
 
@@ -59,8 +59,7 @@ class AskedRole:
     @property
     def words(self) -> tuple[str, ...]:
         """The role in the words by which texts say it of its holder: "Chair" for a chairman."""
-        chairs = _CHAIRS if self.head in _CHAIRS else (self.head,)
-        return self.known.same if self.known else chairs
+        return self.known.same if self.known else offices_like(self.head)
 
     @property
     def known(self) -> Role | None:
