@@ -12,9 +12,10 @@ never such a word, nor is a word that only weighs or links. English alone. Keep 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from graphrag_pipeline.query.question import content_words, is_english, stem
-from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
+from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.asked_verb import AskedVerb
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
@@ -35,38 +36,57 @@ _NO_OBJECT = re.compile(r"\s+as\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 
 
-def names_asked_things(analysis: QuestionAnalysis, asked: AskedName, sentence: Sentence) -> bool:
-    """Return whether the sentence with a name has what the question names besides its verb, with those before it."""
-    needed = _read_needed(analysis, asked)
-    if not is_english(analysis.question):
-        return True
-    before = _before(sentence, N_BEFORE)
-    own, title = analysis.words_in(sentence.text), analysis.words_in(sentence.unit.document_title)
-    beside = analysis.words_in(before[-1].text) if before else frozenset()
-    if asked.kind != "person" or asked.verb is None or asked.verb.asks_patient:
-        return needed <= own | beside | title
-    around = own | title.union(*(analysis.words_in(one.text) for one in before))
-    near = needed & (asked.anchors | {word for word in needed if word.isdigit()})
-    if not near <= around or not needed <= around | analysis.words_in(sentence.unit.text):
-        return False
-    strict = read_object(analysis.question, asked.verb, asked.anchors) - _TITLES
-    parts = read_object_parts(sentence.folded, asked.verb.word)
-    held = (_words_in_part(analysis, part, beside, around) for part in parts)
-    return not strict or any(strict <= words for words in held)
+class AskedThings:
+    """What a question names besides its verb, to look for it in sentences with a name."""
 
+    def __init__(self, analysis: QuestionAnalysis, asked: AskedName) -> None:
+        self._analysis, self._verb = analysis, asked.verb
+        self._is_english = is_english(analysis.question)
+        self._needed = _read_needed(analysis, asked)
+        self._near = self._needed & (asked.anchors | {word for word in self._needed if word.isdigit()})
+        is_of_agent = asked.kind == "person" and asked.verb is not None and not asked.verb.asks_patient
+        self._object = (
+            read_object(analysis.question, asked.verb, asked.anchors) - _TITLES if is_of_agent and asked.verb else None
+        )
+        self._names = [content_words(found[0]) for found in _NAME.finditer(analysis.question)]
+        self._titles: dict[str, frozenset[str]] = {}
+        self._units: dict[str, frozenset[str]] = {}
 
-def _words_in_part(
-    analysis: QuestionAnalysis, part: ObjectPart, beside: frozenset[str], around: frozenset[str]
-) -> frozenset[str]:
-    """Return the words of a part, of the sentence before if a pronoun stands for it, and of names it has in short.
+    def are_named(self, sentence: Sentence, own_words: frozenset[str], words_before: Sequence[frozenset[str]]) -> bool:
+        """Return whether a sentence with a name has what the question names, with those before it.
 
-    "Frame will be replaced" is about Duncan Frame, if a sentence before has that name.
-    """
-    own = analysis.words_in(part.text) | (beside if part.goes_on else frozenset())
-    names = [content_words(found[0]) for found in _NAME.finditer(analysis.question)]
-    said = [content_words(found[0]) for found in _NAME.finditer(part.text)]
-    alone = frozenset().union(*(words for words in said if len(words) == 1))
-    return own.union(*(name for name in names if name & alone and name <= around))
+        Args:
+            own_words: stems of the sentence, with the words of the question that it says in other words.
+            words_before: the same of the at most `N_BEFORE` sentences before it, in reading order.
+        """
+        if not self._is_english:
+            return True
+        title = self._words_of(self._titles, sentence.unit.document_title)
+        beside = words_before[-1] if words_before else frozenset()
+        if self._object is None or self._verb is None:
+            return self._needed <= own_words | beside | title
+        around = own_words | title.union(*words_before)
+        if not self._near <= around:
+            return False
+        if not self._needed <= around and not self._needed <= around | self._words_of(self._units, sentence.unit.text):
+            return False
+        parts = read_object_parts(sentence.folded, self._verb.word) if self._object else []
+        return not self._object or any(self._object <= self._words_in_part(one, beside, around) for one in parts)
+
+    def _words_of(self, known: dict[str, frozenset[str]], text: str) -> frozenset[str]:
+        if text not in known:
+            known[text] = self._analysis.words_in(text)
+        return known[text]
+
+    def _words_in_part(self, part: ObjectPart, beside: frozenset[str], around: frozenset[str]) -> frozenset[str]:
+        """Return the words of a part, of the sentence before if a pronoun stands for it, and of names it has in short.
+
+        "Frame will be replaced" is about Duncan Frame, if a sentence before has that name.
+        """
+        own = self._analysis.words_in(part.text) | (beside if part.goes_on else frozenset())
+        said = [content_words(found[0]) for found in _NAME.finditer(part.text)]
+        alone = frozenset().union(*(words for words in said if len(words) == 1))
+        return own.union(*(name for name in self._names if name & alone and name <= around))
 
 
 def _read_needed(analysis: QuestionAnalysis, asked: AskedName) -> frozenset[str]:
@@ -91,9 +111,3 @@ def read_object(clause: str, verb: AskedVerb, names: frozenset[str]) -> frozense
     stems = [stem(word) for word in words if content_words(word) and not is_adverb(word)]
     stems = [word for word in stems if not says_little(word)]
     return frozenset(names.intersection(stems)) | frozenset(stems[-1:])
-
-
-def _before(sentence: Sentence, n: int) -> list[Sentence]:
-    sentences = sentences_of(sentence.unit)
-    place = next((i for i, one in enumerate(sentences) if one.start == sentence.start), 0)
-    return list(sentences[max(place - n, 0) : place])

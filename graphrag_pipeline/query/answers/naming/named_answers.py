@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.naming.asked_things import names_asked_things
+from graphrag_pipeline.query.answers.naming.asked_things import N_BEFORE, AskedThings
 from graphrag_pipeline.query.answers.naming.candidate_names import CandidateNames, Mention
 from graphrag_pipeline.query.answers.naming.long_forms import find_long_form
 from graphrag_pipeline.query.answers.naming.stated_places import find_stated_place
@@ -93,12 +93,16 @@ class NamedAnswer:
 
 @dataclass(frozen=True)
 class _Place:
-    """A sentence of a text unit, with its neighbours, and the stems of its content words."""
+    """A sentence of a text unit, with its neighbours, and the stems of its content words.
+
+    `words_before` has those of at most `N_BEFORE` sentences before it, in reading order.
+    """
 
     sentence: Sentence
     words: frozenset[str]
     around: frozenset[str]
     unit_words: frozenset[str]
+    words_before: tuple[frozenset[str], ...]
     before: Sentence | None
     behind: Sentence | None
 
@@ -164,7 +168,9 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     places = [place for place in places if not repeats_question(question, place.sentence.text)]
     weights = _weigh_words(asked, places)
     near = [place for place in places if _share(place, weights) >= LEAST_SHARE]
-    near = [place for place in near if asked.role or names_asked_things(analysis, asked, place.sentence)]
+    if not asked.role:
+        things = AskedThings(analysis, asked)
+        near = [place for place in near if things.are_named(place.sentence, place.words, place.words_before)]
     if not near:
         return None
     names = CandidateNames(index, analysis, asked, [place.sentence.unit for place in near])
@@ -239,9 +245,10 @@ def _read_places(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord]) ->
             if key not in seen:
                 seen.add(key)
                 around = frozenset().union(*words[max(i - 1, 0) : i + 2])
+                earlier = tuple(words[max(i - N_BEFORE, 0) : i])
                 before = sentences[i - 1] if i else None
                 behind = sentences[i + 1] if i + 1 < len(sentences) else None
-                places.append(_Place(sentence, words[i], around, whole, before, behind))
+                places.append(_Place(sentence, words[i], around, whole, earlier, before, behind))
     return places
 
 
