@@ -9,12 +9,11 @@ import pytest
 
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 GERMAN = {
     "a.txt": "Albert Einstein traf Mileva Marić in Zürich. Sie heirateten im Jahr 1903.",
@@ -33,16 +32,12 @@ CHINESE = {
 
 @pytest.fixture(scope="session")
 def german(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
-    root = make_root(tmp_path_factory.mktemp("german") / "root", GERMAN)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("german") / "root", GERMAN)
 
 
 @pytest.fixture(scope="session")
 def story(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
-    root = make_root(tmp_path_factory.mktemp("story") / "root", CHINESE)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("story") / "root", CHINESE)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import owned_tables
@@ -11,6 +12,9 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 CAROL = {
     "one.txt": "Marley was dead, to begin with. Old Scrooge signed the register. Everyone knew that Scrooge and Marley "
@@ -44,6 +48,15 @@ def put(path: Path, name: str, text: str) -> None:
     file = path / "input" / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
+
+
+def open_built(path: Path, documents: Mapping[str, str] = CAROL) -> GraphIndex:
+    """Index documents in a new root without Dagster, and open the index."""
+    from graphrag_pipeline.query.index.graph_index import GraphIndex
+
+    root = make_root(path, documents)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
 
 
 def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:

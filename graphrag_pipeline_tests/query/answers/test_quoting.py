@@ -1,14 +1,12 @@
 import pytest
 
-from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
 from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 SHORT_TEXTS = {
     "de.txt": "Olaf Scholz ist ein deutscher Politiker der SPD. Er war von 2021 bis 2025 Bundeskanzler der "
@@ -23,10 +21,7 @@ SHORT_TEXTS = {
 
 @pytest.fixture(scope="module")
 def short_texts(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("short"), SHORT_TEXTS)
-    build_tables(root)
-    build_tables(root, (CANDIDATE.name, SNAPSHOT.name))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("short"), SHORT_TEXTS)
 
 
 def quote(index, question, n=6, said=(), **floor):
@@ -99,10 +94,7 @@ CARRIED = {
 
 @pytest.fixture(scope="module")
 def carried(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("carried"), CARRIED)
-    build_tables(root)
-    build_tables(root, (CANDIDATE.name, SNAPSHOT.name))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("carried"), CARRIED)
 
 
 @pytest.mark.parametrize(

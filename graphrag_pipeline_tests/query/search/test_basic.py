@@ -12,7 +12,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search import basic as basic_search
 from graphrag_pipeline.settings.settings import BasicSearchSettings
 from graphrag_pipeline_tests.bench import retrieval
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, open_built
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +50,8 @@ def test_a_chinese_question_finds_the_text_that_names_who_is_asked_about(
 
 
 def test_a_document_is_found_by_its_title(tmp_path: Path) -> None:
-    root = make_root(tmp_path, {"Billy Elliot.txt": "The film is about a boy.", "b.txt": "A boy saw a film about it."})
-    build_tables(root, tuple(ALL_STAGES))
-    with GraphIndex.open(root.path) as index:
+    texts = {"Billy Elliot.txt": "The film is about a boy.", "b.txt": "A boy saw a film about it."}
+    with open_built(tmp_path, texts) as index:
         assert first_title(index, "What is Billy Elliot about?").startswith("Billy Elliot")
         unit = basic_search.select_basic_context(index, "Billy Elliot", BasicSearchSettings()).text_units[0]
         assert unit.text == "The film is about a boy.", "the title is searched, not shown"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 ARTICLES = {
     "Silver Harbour": "Silver Harbour is a 1971 film directed by Ada Marsh and starring Tom Pell.",
@@ -20,9 +19,7 @@ ARTICLES = {
 
 def open_index(folder, documents: dict[str, str]) -> GraphIndex:
     files = {f"{i}.csv": f'id,title,text\n1,{title},"{text}"\n' for i, (title, text) in enumerate(documents.items())}
-    root = make_root(folder / "root", files)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return open_built(folder / "root", files)
 
 
 def rank(index: GraphIndex, question: str) -> tuple[list[int], list[int]]:

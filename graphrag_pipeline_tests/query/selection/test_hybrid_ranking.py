@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection.hybrid_ranking import (
     HALF_LOSS,
     N_BY_VECTOR,
@@ -17,7 +15,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import (
     weigh_repeats,
 )
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import ask_for_documents, write_articles_apart
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 
 def test_words_decide_before_vectors() -> None:
@@ -44,9 +42,7 @@ def test_a_repetition_counts_the_less_the_more_documents_there_are() -> None:
 
 def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
     articles = write_articles_apart(2 * N_BY_VECTOR)
-    root = make_root(tmp_path / "root", {f"{i}.txt": one["text"][:800] for i, one in enumerate(articles)})
-    build_tables(root, tuple(ALL_STAGES))
-    with GraphIndex.open(root.path) as index:
+    with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:800] for i, one in enumerate(articles)}) as index:
         for asked in ask_for_documents(articles, 20, 1):
             longest = rank_text_units(index, asked.question, 4 * N_BY_VECTOR)
             assert [score for _, score in longest] == sorted((score for _, score in longest), reverse=True)

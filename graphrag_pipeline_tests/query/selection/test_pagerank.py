@@ -3,12 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection import pagerank
 from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 FILMS = {
     "Blood Street": "Blood Street is a 1988 action film directed by Leo Fong and starring Richard Norton. It was shot "
@@ -25,9 +24,7 @@ FILMS = {
 @pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
     documents = {f"{title}.csv": f'id,title,text\n1,{title},"{text}"\n' for title, text in FILMS.items()}
-    root = make_root(tmp_path_factory.mktemp("films") / "root", documents)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("films") / "root", documents)
 
 
 def ranked_titles(index, question, **limits):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.covered_words import measure_coverage
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 TEXTS = {
     "yard.txt": "Ada Brock founded the boat yard at Welby in 1903. She hired the carpenter Tom Pruitt. Tom Pruitt was "
@@ -25,9 +23,7 @@ METHODS = ["local", "basic", "global", "lazy", "drift"]
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("yard") / "root", TEXTS)
-    build_tables(root, tuple(ALL_STAGES))
-    with GraphIndex.open(root.path) as index:
+    with open_built(tmp_path_factory.mktemp("yard") / "root", TEXTS) as index:
         yield index
 
 

@@ -1,9 +1,8 @@
 import pytest
 
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.basic import select_basic_context
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 OFFICE = {
     "one.txt": "They say that Ebenezer Scrooge kept an office in London. Old Scrooge had a clerk in a cold cell. The "
@@ -15,10 +14,7 @@ OFFICE = {
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("office") / "root", OFFICE)
-    build_tables(root)
-    build_tables(root, ("index_candidate", "index_snapshot"))
-    with GraphIndex.open(root.path) as index:
+    with open_built(tmp_path_factory.mktemp("office") / "root", OFFICE) as index:
         yield index
 
 

@@ -1,11 +1,9 @@
 import pytest
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.asked_name import first_clause, read_asked_name
 from graphrag_pipeline_tests.support.citation_checks import check_citations
 from graphrag_pipeline_tests.support.documentation.doc_sample import index_sample
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 METHODS = ["local", "basic", "lazy", "drift", "auto", "global"]
 TEXTS = {
@@ -50,9 +48,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def mill(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("mill") / "root", TEXTS)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return open_built(tmp_path_factory.mktemp("mill") / "root", TEXTS)
 
 
 def first_line(result):
@@ -283,9 +279,7 @@ MEETING = {
 
 @pytest.fixture(scope="module")
 def meeting(tmp_path_factory):
-    root = make_root(tmp_path_factory.mktemp("meeting") / "root", MEETING)
-    build_tables(root, tuple(ALL_STAGES))
-    with GraphIndex.open(root.path) as index:
+    with open_built(tmp_path_factory.mktemp("meeting") / "root", MEETING) as index:
         yield index
 
 

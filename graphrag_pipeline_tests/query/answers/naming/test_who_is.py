@@ -3,12 +3,10 @@
 import re
 from pathlib import Path
 
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.answers.naming.who_is import find_definition
-from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import open_built
 
 VISIT = (
     "The rain had not stopped for three days, and Oskar sat by the fire of the old mill.\n\n"
@@ -19,9 +17,7 @@ VISIT = (
 
 
 def test_a_speech_that_relates_the_person_is_quoted_first(tmp_path: Path) -> None:
-    root = make_root(tmp_path / "root", {"visit.txt": VISIT})
-    build_tables(root, tuple(ALL_STAGES))
-    with GraphIndex.open(root.path) as index:
+    with open_built(tmp_path / "root", {"visit.txt": VISIT}) as index:
         quotes = [line for line in index.search("Who is Oskar?").answer.splitlines() if line.startswith("- ")]
     assert quotes[0].startswith("- Your sister Ada. The road is gone. Will you open, Oskar?")
 
