@@ -22,7 +22,12 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     LEGAL_SUFFIXES,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.forms.person_forms import key_of, link_persons, link_unsure
+from graphrag_pipeline.indexing.extraction.names.forms.person_forms import (
+    key_of,
+    link_persons,
+    link_unsure,
+    may_be_short,
+)
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
@@ -73,9 +78,9 @@ def find_canonical_forms(
     kept_types = {chosen[form]: kind for form, kind in sorted(known, key=lambda item: item[1] == UNKNOWN)[::-1]}
     places = {chosen[name.form]: name.start for name in reversed(names)}
     links = (
-        link_unsure(kept_types, places)
+        link_unsure(kept, kept_types, places)
         | link_persons(kept, kept_types, places, language)
-        | _link_organizations(kept, kept_types)
+        | _link_organizations(kept, kept_types, places)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
     links |= _link_owned(kept_types, links)
@@ -227,7 +232,7 @@ def _link_codes(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str,
     }
 
 
-def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str, str]:
+def _link_organizations(counts: Counter[str], types: dict[str, str], places: Mapping[str, int]) -> dict[str, str]:
     """Link "Apple Inc" to "Apple", and "Harvard" to "Harvard University", if the document contains both."""
     organizations = [form for form in counts if types[form] == ORGANIZATION and " " in form]
     surnames = {form.split()[-1] for form in counts if types[form] == PERSON and " " in form}
@@ -255,9 +260,10 @@ def _link_organizations(counts: Counter[str], types: dict[str, str]) -> dict[str
         (long,) = longs
         is_about = key_of(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
         is_named_after = is_about and counts[short] > counts[long]
-        if (types.get(short) == ORGANIZATION and not is_named_after) or (
-            types.get(short) in (UNKNOWN, CONCEPT) and not is_about
-        ):
+        is_unsure = types.get(short) in (UNKNOWN, CONCEPT) and not is_about
+        if is_unsure and places[short] < places[long] and not may_be_short(short, long, counts, places):
+            continue  # "Debian" is not "Debian Security Advisories"
+        if (types.get(short) == ORGANIZATION and not is_named_after) or is_unsure:
             links[short] = long
     return links
 

@@ -100,13 +100,26 @@ def link_persons(
             for name in candidates
             if not _is_other_sex(honorifics, name)
             and (titles[name] or not _has_title(honorifics) or places.get(name, 0) < places[form])
-            and (types[form] == PERSON or not name.startswith(f"{bare} ") or counts[form] <= _MOST_GIVEN * counts[name])
+            and (types[form] == PERSON or may_be_short(form, name, counts, places))
         }
         if len(possible) == 1:
             links[form] = next(iter(possible))
         elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
             links[form] = bare
     return {short: long for short, long in links.items() if short != long}
+
+
+def may_be_short(short: str, full: str, counts: Mapping[str, int], places: Mapping[str, int]) -> bool:
+    """Whether a word without evidence of its own may be short for a name: it follows it, or is not much more frequent.
+
+    "Popen" is not "Windows Popen", which the text names later, and "Debian" not "Debian Jessie", which it begins.
+
+    Args:
+        counts: occurrences by form.
+        places: first offset of each form.
+    """
+    is_after = not full.startswith(f"{short} ") and places.get(full, 0) <= places[short]
+    return is_after or counts[short] <= _MOST_GIVEN * counts[full]
 
 
 def _has_title(honorifics: list[str]) -> bool:
@@ -189,7 +202,7 @@ def _find_woman(
     return women if len(women) == 1 else set()
 
 
-def link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
+def link_unsure(counts: Mapping[str, int], types: dict[str, str], places: dict[str, int]) -> dict[str, str]:
     """Link names of unknown type: "Scorpio" and "Homer" to "Hank Scorpio" and "Homer Simpson".
 
     A name is linked only to a single longer name with its word. A first word that is not a given name ("Toyota
@@ -197,6 +210,7 @@ def link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]
     and the full name must come first.
 
     Args:
+        counts: occurrences by form.
         types: type by form.
         places: first offset of each form.
     """
@@ -214,6 +228,8 @@ def link_unsure(types: dict[str, str], places: dict[str, int]) -> dict[str, str]
             continue
         word, (full,) = rest[0], longer[rest[0]]
         if types[full] != UNKNOWN or _is_female(honorifics) or not _is_rare(word.lower(), _MIN_RANK):
+            continue
+        if not full.startswith(word) and not may_be_short(form, full, counts, places):
             continue
         is_fit = full.endswith(word) or (_may_be_given(word, full) and places[full] < places[form])
         if is_fit and _may_be_person(full):

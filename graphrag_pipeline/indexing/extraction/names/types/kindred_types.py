@@ -31,10 +31,16 @@ def type_by_relatives(form: str, kind: str, heads: Set[str]) -> str:
     return kind
 
 
-def type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+def type_by_last_words(
+    types: Mapping[str, str], cues: Mapping[str, Counter[str]], is_explaining: bool = False
+) -> dict[str, str]:
     """Return types of words that end the name of a person or organization: "Hassan" of "Fatuma Hassan", not in Hassan.
 
     A team is named by its last word: "the Lions" of "the Mombasa Lions".
+
+    Args:
+        is_explaining: whether the document is an explanation, where "Python" without a deed is no surname of "Monty
+            Python".
     """
     ends: defaultdict[str, set[str]] = defaultdict(set)
     for form, kind in types.items():
@@ -45,6 +51,8 @@ def type_by_last_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]
         if len(ends[form]) != 1 or kind not in (GEO, UNKNOWN) or cues[form][GEO] or cues[form]["place role"]:
             continue
         end = min(ends[form])
+        if end == PERSON and is_explaining and not cues[form][PERSON]:
+            continue
         if end == PERSON or (form.endswith("s") and cues[form]["named thing"]):
             found[form] = end
     return found

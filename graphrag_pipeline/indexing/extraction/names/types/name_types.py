@@ -60,6 +60,11 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
+from graphrag_pipeline.indexing.extraction.names.types.registers import (
+    drop_persons_of_things,
+    explains,
+    keep_strong_cues,
+)
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import is_vessel, read_cues
@@ -118,6 +123,9 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1
+    is_explaining = is_english and explains(text)
+    if is_explaining:
+        cues = defaultdict(Counter, {form: keep_strong_cues(counts[form], found) for form, found in cues.items()})
     clubs = (form for form, kind in by_words.items() if kind == GEO and is_club(cues[form], _ends_as_place(form)))
     by_words |= dict.fromkeys(clubs, ORGANIZATION)
     attendees = choose_attendees(by_words, find_attendees(text))
@@ -139,20 +147,23 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
-    types |= type_by_last_words(types, cues)
+    if is_explaining:
+        types |= drop_persons_of_things(types)
+    types |= type_by_last_words(types, cues, is_explaining)
     types |= type_by_family(types, counts, cues)
     types |= type_by_places(types, cues)
     types |= type_by_short_names(types)
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
-    types |= _type_by_company(names, types, text)
+    types |= _type_by_company(names, types, text, is_explaining)
     if not is_english or UNKNOWN not in types.values():
         return types
-    types |= type_by_last_words(types, cues) | type_by_first_words(types)
+    types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
-    types |= type_by_signs(names, types, terms, text, None if is_technical else attendees)
-    return types | _type_by_company(names, types, text)
+    by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
+    types |= {form: kind for form, kind in by_signs.items() if " " in form or not is_explaining}
+    return types | _type_by_company(names, types, text, is_explaining)
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -192,8 +203,14 @@ def _is_of_common_words(form: str) -> bool:
     return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
 
 
-def _type_by_company(names: list[Name], types: dict[str, str], text: str) -> dict[str, str]:
-    """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd"."""
+def _type_by_company(names: list[Name], types: dict[str, str], text: str, is_explaining: bool) -> dict[str, str]:
+    """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd".
+
+    Args:
+        is_explaining: whether the document is an explanation, which lists terms with names ("Future and Task").
+    """
+    if is_explaining:
+        names = [name for name in names if " " in name.form or not (is_code(name.form) or is_common_noun(name.form))]
     found: dict[str, str] = {}
     for _ in range(_MAX_ROUNDS):  # "Grangemouth, Rosyth and Methil"
         more = _read_company(names, {**types, **found}, text)

@@ -17,6 +17,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     read_term_uses,
 )
 from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.registers import explains
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION, PERSON, UNKNOWN
 
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
@@ -26,7 +27,7 @@ _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common
 def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[str, str], text: str) -> dict[str, str]:
     """Return the types with CONCEPT for each name of type UNKNOWN that is a term.
 
-    In a document whose names are mostly terms, every name without evidence is one.
+    In a document whose names are mostly terms, and in an explanation, every name without evidence is one.
 
     Args:
         names: every occurrence of a name in the document.
@@ -36,7 +37,7 @@ def type_terms(names: Iterable[Name], types: Mapping[str, str], links: Mapping[s
     names = list(names)
     terms, is_technical = find_terms(names, types, links, text)
     unknown = {form for name in names if types[form := links[name.form]] == UNKNOWN}
-    typed = dict(types) | dict.fromkeys(unknown if is_technical else terms, CONCEPT)
+    typed = dict(types) | dict.fromkeys(unknown if is_technical or explains(text) else terms, CONCEPT)
     bodies = {form: ORGANIZATION for form in types if form.istitle() and form.upper() in BODIES}
     return typed | bodies | {form: PERSON for form in unknown if form.istitle() and form.upper() in OFFICES}
 

@@ -196,3 +196,14 @@ def test_a_place_is_not_the_body_that_it_begins() -> None:
     kinds = {"Saltby": "UNKNOWN", "Drainage_Board": "ORGANIZATION", board.replace(" ", "_"): "ORGANIZATION"}
     found = link("Saltby", "Drainage Board", board, **kinds)
     assert (found["Saltby"], found["Drainage Board"]) == ("Saltby", board)
+
+
+def test_a_frequent_word_is_no_short_form_of_a_rarer_name_that_comes_later() -> None:
+    def links_of(*forms: str) -> dict[str, str]:
+        types = dict.fromkeys(forms, "UNKNOWN") | {"Debian Security Advisories": "ORGANIZATION"}
+        return find_canonical_forms([Name(form, n, n + 1, 0) for n, form in enumerate(forms)], types, {})
+
+    assert links_of(*["Popen"] * 9, "Quern Popen")["Popen"] == "Popen"
+    assert links_of("Quern Popen", *["Popen"] * 9)["Popen"] == "Quern Popen"
+    assert links_of(*["Debian"] * 9, "Debian Security Advisories")["Debian"] == "Debian"
+    assert links_of("Debian Security Advisories", *["Debian"] * 9)["Debian"] == "Debian Security Advisories"
