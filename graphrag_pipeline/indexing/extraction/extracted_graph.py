@@ -44,6 +44,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_fi
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.numbered import join_numbers
+from graphrag_pipeline.indexing.extraction.names.forms.person_forms import find_subject_surname
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
@@ -217,6 +218,10 @@ def _name_things(
         names.append(Name(about.name, len(text), len(text), -1))
         written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
     links = find_canonical_forms(names, written_types, acronyms, language)
+    if about is not None:
+        surnames = find_subject_surname(about.name, names, written_types, text)
+        links = {form: links[about.name] if {form, link} & surnames else link for form, link in links.items()}
+        written_types |= dict.fromkeys(surnames, PERSON)
     types = vote_types(names, written_types, links)
     if is_english:
         types = type_terms(names, types, links, text)

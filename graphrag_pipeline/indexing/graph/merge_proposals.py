@@ -47,6 +47,14 @@ _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
 _WITH_ACRONYMS = frozenset({ORGANIZATION, CONCEPT})
+_WELL_KNOWN = {
+    "UNITED STATES": ("US", "U.S.", "USA", "U.S.A.", "UNITED STATES OF AMERICA"),
+    "UNITED KINGDOM": ("UK", "U.K."),
+    "UNITED NATIONS": ("UN", "U.N."),
+    "EUROPEAN UNION": ("EU", "E.U."),
+    "UNITED ARAB EMIRATES": ("UAE", "U.A.E."),
+    "SOVIET UNION": ("USSR", "U.S.S.R."),
+}
 _SMALL_WORDS = frozenset({"OF", "THE", "AND", "FOR", "ON", "IN", "&", "DE", "DES", "DU", "LA"})
 
 
@@ -71,6 +79,7 @@ def propose_merges(
         ("alias", _propose_terms),
         ("acronym", partial(_propose_defined, ties=ties)),
         ("acronym", _propose_acronyms),
+        ("acronym", _propose_well_known),
         ("fuzzy", _propose_fuzzy),
     ):
         if rule in rules:
@@ -234,6 +243,14 @@ def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
             kind = "organisation" if record.type == ORGANIZATION else "term"
             evidence = f"initials of {candidates[0]}, no other {kind} has them"
             yield Merge(title, candidates[0], "acronym", evidence, 0.85, needs_neighbour=True)
+
+
+def _propose_well_known(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """Propose "US" and "U.S." -> "UNITED STATES", which texts write without a definition."""
+    for long, shorts in _WELL_KNOWN.items():
+        for short in shorts:
+            if short in records and long in records:
+                yield Merge(short, long, "acronym", f"well-known short form of {long}", 0.9)
 
 
 def _split_term(title: str) -> list[str]:

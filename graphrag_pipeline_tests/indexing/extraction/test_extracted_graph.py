@@ -150,6 +150,13 @@ def test_a_title_is_found_where_capitals_would_not_find_it() -> None:
     assert [row[1] for row in titled("Chamomile", text)] == ["chamomile", None]
 
 
+def test_the_surname_alone_is_the_person_that_the_document_is_about() -> None:
+    text = "Adela Lincoln was a judge. Her sister was Nancy Lincoln. Lincoln wrote books. Lincoln sang."
+    assert sorted(row[0] for row in titled("Adela Lincoln", text)) == [*["Adela Lincoln"] * 4, "Nancy Lincoln"]
+    elsewhere = "Adela Lincoln was a judge. Nancy Lincoln lived in Lincoln."
+    assert "Lincoln" in [row[0] for row in titled("Adela Lincoln", elsewhere)]
+
+
 def test_a_file_stem_is_not_a_title() -> None:
     assert [row[0] for row in titled("stave_1", "They met Anna.")] == ["Anna"]
 

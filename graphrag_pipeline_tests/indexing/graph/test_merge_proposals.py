@@ -35,6 +35,8 @@ def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
          [("WHO", "WORLD HEALTH ORGANIZATION", "acronym")]),
         ([("DNA", "CONCEPT", 9), ("DEOXYRIBO NUCLEIC-ACID", "CONCEPT", 1)],
          [("DNA", "DEOXYRIBO NUCLEIC-ACID", "acronym")]),
+        ([("US", "GEO", 9), ("UNITED STATES", "GEO", 1)], [("US", "UNITED STATES", "acronym")]),
+        ([("UN", "ORGANIZATION", 1), ("UNITED NATIONS", "ORGANIZATION", 2)], [("UN", "UNITED NATIONS", "acronym")]),
         ([("NOTICES", "CONCEPT", 1), ("NOTICE", "CONCEPT", 5)], [("NOTICES", "NOTICE", "alias")]),
         ([("TUMOR", "CONCEPT", 1), ("TUMOUR", "CONCEPT", 5)], [("TUMOR", "TUMOUR", "alias")]),
         ([("WORKFLOW", "CONCEPT", 5), ("WORK-FLOW", "CONCEPT", 1)], [("WORK-FLOW", "WORKFLOW", "alias")]),

@@ -21,6 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     RANKS,
     words,
 )
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, strip_accents
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
@@ -29,6 +30,7 @@ _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industri
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
+_PATRONYMICS = ("VNA", "VICH", "VITCH")
 _MAX_PERSON = 3  # words of a person's name
 # Of firms, never the first word of their names.
 _TRADES = words("""
@@ -44,7 +46,8 @@ _OWNERS = words(
 def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     """Whether "of" after two names of a person leads to a name of two words or more.
 
-    Two given names belong together with the place: "Maria Theresa of Great Britain". A role before the person is no
+    Two given names belong together with the place: "Maria Theresa of Great Britain". Behind a given and a family name,
+    a country is enough: "Anton Verhoeven of the Netherlands". A role before the person is no
     part of the name: "Geologist Lucy Whitfield of the University of Leeds".
     """
     if connector.key != "OF":
@@ -53,12 +56,22 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     run = run[n_roles:]
     if len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
         return not {piece.key for piece in run} & (_NOT_IN_PERSONS - HONORIFICS)  # "Donald John Currie of Port Askaig"
-    if len(run) != 2 or sum(not piece.is_connector for piece in following) < 2:
+    if len(run) != 2:
         return False
     first, last = (piece.key for piece in run)
+    words = [piece.key for piece in following if not piece.is_connector]
+    if len(words) < 2:
+        return first in GIVEN_NAMES and words[-1] in load_countries() and _is_family_name(last)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False
     return n_roles > 0 or first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
+
+
+def _is_family_name(key: str) -> bool:
+    """Whether the second word of a person is no part of a ruler's name: not "Maria Theresa" and "Louis XIV"."""
+    is_numeral = set(key) <= set("IVX")
+    key = strip_accents(key)
+    return not is_numeral and key not in GIVEN_NAMES | _NOT_IN_PERSONS and not key.endswith(_PATRONYMICS)
 
 
 def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
@@ -135,7 +148,7 @@ def _are_rare(pieces: list[PhrasePiece]) -> bool:
 
 
 def _is_person_noun(key: str) -> bool:
-    return kind_of(key.lower()) == PERSON_NOUN or key in _OWNERS
+    return PERSON_NOUN in (kind_of(key.lower()), kind_of_plural(key.lower())) or key in _OWNERS
 
 
 def is_plural_opener(first: PhrasePiece, phrase: Phrase) -> bool:

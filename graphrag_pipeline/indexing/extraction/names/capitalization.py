@@ -99,7 +99,7 @@ class CapitalizationEvidence:
         self.month_people: set[int] = (
             set()
         )  # offsets where a month may be a given name: "April Jones", not "in April Jones"
-        is_english = not small_words or "the" in small_words
+        self.is_english = is_english = not small_words or "the" in small_words
         self.upper.update(
             piece.key
             for phrase in phrases

@@ -70,7 +70,9 @@ jordanian kuwaiti qatari emirati omani yemeni libyan tunisian algerian moroccan 
 kenyan ugandan tanzanian rwandan zambian zimbabwean malawian mozambican angolan congolese cameroonian nigerian ghanaian
 ivorian senegalese malian gambian liberian namibian chilean argentine argentinian peruvian bolivian colombian venezuelan
 ecuadorian paraguayan uruguayan cuban haitian jamaican guatemalan honduran salvadoran nicaraguan panamanian scandinavian
-flemish catalan basque majesty highness excellency lordship ladyship christian christians muslim islamic jewish catholic
+flemish catalan basque hindi urdu tamil telugu kannada malayalam bengali marathi gujarati punjabi sinhalese mandarin
+cantonese farsi pashto swahili yiddish tagalog majesty highness excellency lordship ladyship christian christians
+muslim islamic jewish catholic
 protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
 """)
 )
@@ -89,7 +91,8 @@ later located made nearby news observers officials opened originally outside peo
 researchers scientists scholars seen sources supporters taken today took used using wherein written what's that's it's
 there's here's let's actually again aside below best better common different every good hard half high higher
 historically important interestingly less long lots low lower modern nice open plenty right same short simply small
-sometimes strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei nach vor zu zum
+sometimes senior strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei nach vor
+zu zum
 zur aus ist war nicht auch sie es er ich wir wenn wie les une dans avec pour sur mais ce cette ces il elle nous vous
 un una por para con pero suddenly sure then through true unable unfortunately whole wrong yours men women children man
 woman work years prior
@@ -216,7 +219,8 @@ ORGANIZATION_TAILS = words("""
 inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa srl
 sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority bureau
 board cabinet centre center commission committee congress corps council court department federation force forces
-foundation fund guild league ministry museum observatory office orchestra organisation organization parliament party
+foundation fund government guild league ministry museum observatory office orchestra organisation organization
+parliament party
 police press senate service services society syndicate times tribunal tribune trust union club fc airlines airways
 motors legion band choir highways records pictures studios entertainment industries partners capital ventures
 technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
@@ -244,7 +248,8 @@ praia playa plaza piazza aldeia
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words(
-    "agency authority board bureau commission committee company council ministry parliament senate treasury tribunal"
+    "agency authority board bureau commission committee company council government ministry parliament senate treasury "
+    "tribunal"
 )
 # Behind "X and Y": an organization ("Food and Drug Administration").
 JOINED_TAILS = words("administration executive inspectorate")
@@ -257,7 +262,9 @@ kanzlei banca asociación friends universität université universidad universit
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
-agency bureau bundesbank
+agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda al-qaeda isil
+daesh
+mossad shabak luftwaffe wehrmacht gestapo tory tories likud swapo frelimo
 """)
 # Well-known organizations by their acronyms; any other acronym needs evidence in the text.
 ORGANIZATIONS_IN_CAPITALS = words("""

@@ -79,7 +79,8 @@ _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
 _NUMBERED_WORDS = LONERS | GRADES | words("package plan option item line case")
 _OPENERS_OF = OF_OPENERS | UNITS
-_NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES
+_AFTER_NAMES = words("esq esquire obe mbe cbe dbe kbe phd jr sr mp mps mep meps")  # ", Esq.", "MPs voted"
+_NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES | _AFTER_NAMES
 _MAX_ACRONYM = 6  # letters
 _HELD_WORDS = KIN | HOLDINGS
 _AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
@@ -104,6 +105,11 @@ _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
+_MAX_PARTICLE = 16  # characters, with the article before it
+_PARTICLE = regex.compile(  # "bin Laden", "von der Leyen", but not "the van Ford built"
+    r"(?<![\p{L}-])(?:(?:bin|ibn|bint|von(?: der| dem)?|van de[nr])[ ]|(?:al|el)-|"
+    r"(?<!\b(?:[Aa]|[Tt]he|his|her|its|their|this|that) )van[ ])$"
+)
 _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
@@ -123,7 +129,8 @@ def find_names(
     names: list[Name] = []
     for phrase in phrases:
         for pieces in _split_phrase(phrase, evidence, text):
-            name = _join_line_break(_name_of(_cut_label(pieces, phrase, text), phrase, text), text, evidence)
+            name = _name_of(_cut_label(pieces, phrase, text), phrase, text, evidence.is_english)
+            name = _join_line_break(name, text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
             if len(pieces) == 1 and _opens_compound(pieces[0], phrase, evidence, text):
@@ -339,12 +346,16 @@ def _cut_label(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> list[Phr
     return pieces[:-1] if is_label and not pieces[-2].is_connector else pieces
 
 
-def _name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> Name:
+def _name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str, is_english: bool) -> Name:
     is_church = _is_church(pieces, phrase, text)
     owners = pieces if is_church else pieces[:-1]
     form = " ".join(piece.text + ("'s" if piece.is_possessive and piece in owners else "") for piece in pieces)
     end = phrase.start + pieces[-1].end + 2 * is_church
-    return Name(_fold_form(form), phrase.start + pieces[0].start, end, phrase.sentence)
+    start = phrase.start + pieces[0].start
+    particle = _PARTICLE.search(text, max(start - _MAX_PARTICLE, 0), start) if is_english else None
+    if particle and len(pieces) == 1:
+        form, start = f"{particle.group()}{form}", particle.start()
+    return Name(_fold_form(form), start, end, phrase.sentence)
 
 
 def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:

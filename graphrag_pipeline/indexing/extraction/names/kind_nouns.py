@@ -60,7 +60,10 @@ assessor adjudicator arbitrator mediator whistleblower hacker blogger podcaster 
 restorer archaeologist numismatist restaurateur businessman businesswoman financier magnate tycoon activist dissident
 exile refugee migrant fugitive caddie protester protestor picket neighbour neighbor bystander onlooker eyewitness
 motorist pedestrian parishioner congregant caller reader viewer listener leaseholder freeholder lifeboatman harbormaster
-stationmaster
+stationmaster administrator trader liquidator mp mep msp skater defector fugitive militant gunman
+lawmaker policymaker peacekeeper jihadist extremist terrorist bomber hijacker kidnapper looter rioter insurgent
+captive detainee inmate asylum-seeker superstar debutant rookie captain skipper vice-captain
+allrounder all-rounder spinner wicketkeeper leg-spinner
 """)
 _BODIES = words("""
 academy accountants advisers agency airline alliance architects assembly association auctioneers auditors authority
@@ -104,11 +107,13 @@ font format framework freighter frigate fuel fungicide fungus gadget game gearbo
 gun handbook hatchback hormone hull hymn hypothesis index infection ingredient inhibitor insecticide instrument
 interface invention jet kernel kit language laptop law leaflet lens library licence license lifeboat liner locomotive
 loom lorry lubricant lugger machine manifesto manual map material measure medicine memoir metal method metric
-microcontroller microscope mineral missile model module molecule motor motorcycle mouse musical nerve novel novella
+microcontroller microscope mineral miniseries missile model module movie molecule motor motorcycle mouse musical nerve
+novel novella
 nutrient opera ordinance ore organ paint painting paper parasite pasta patch patent pathogen payload pesticide phone
 pickup pigment plane plant plasma plug-in plugin podcast poem policy polymer pool portal portrait prayer procedure
 product program protein protocol prototype psalm pump query questionnaire radar radio railcar receptor recipe relay
-remedy robot rocket rootstock rule sailboat saloon satellite sauce scale scanner schema schooner score screen script
+remedy robot rocket rootstock rule sailboat saloon satellite sequel prequel sitcom soundtrack telefilm sauce scale
+scanner schema schooner score screen script
 sealant sealer seed sensor serial series server shampoo ship shrub simulator sloop smack soap sofa software solvent
 sonata song species spreadsheet standard statin statue statute steamer steamship steroid strain structure submarine
 sweetener symphony symptom syndrome system tablet talisman tanker technique test textbook theorem theory therapy tool
@@ -157,6 +162,7 @@ _KINDS = (
 )
 
 
+_MIN_MEN = 5  # letters: "businessmen" are persons, "omen" is none
 _N_KINDS = Counter(noun for nouns, _ in _KINDS for noun in nouns)
 
 
@@ -180,6 +186,8 @@ def is_trade(noun: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def kind_of_plural(noun: str) -> str | None:
     """Return the kind of the singular of a noun in lower case: "cities" are places, "utilities" bodies."""
+    if noun.endswith("men") and len(noun) > _MIN_MEN:
+        return kind_of(f"{noun[:-2]}an")
     singulars = (noun.removesuffix("ies") + "y", noun.removesuffix("es"), noun.removesuffix("s"))
     known = (kind_of(singular) for singular in singulars if singular != noun)
     return next((kind for kind in known if kind), None) if noun.endswith("s") else None

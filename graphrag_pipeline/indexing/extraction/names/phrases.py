@@ -37,7 +37,7 @@ _TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
 _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
 _OWNED = (
     "Yard|Union|Association|Club|Hall|Market|Park|Arms|Federation|Guild|Society|Council|Institute|Trust|Company|Home"
-    "|Hospital|Lane|Street|Close|Court|Party|Front|League|Movement|Congress|Alliance"
+    "|Hospital|Lane|Street|Close|Court|Party|Front|League|Movement|Congress|Alliance|Group|Forum|Committee|Network|Panel"
 )
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an

@@ -224,6 +224,15 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("In Israel BioBee breeds wasps, in London Bridge House it is.", ["Israel", "BioBee", "London Bridge House"]),
         ("Noise at Sailor's Rest, and Scrooge's Ghost.", ["Sailor's Rest", "Scrooge", "Ghost"]),
         ("Nurse-led care is best. It is Nurse Brun who leads it.", ["Nurse Brun"]),
+        ("Businessmen Solomon Perrow and Jo Kell came. Administrator Mark Tessel left.",
+         ["Solomon Perrow", "Jo Kell", "Mark Tessel"]),
+        ("Conservative MP Giles Thornbury asked.", ["Giles Thornbury"]),
+        ("They met Anton Verhoeven of the Netherlands, Maria Theresa of Austria and Louise Élisabeth of France.",
+         ["Anton Verhoeven", "Netherlands", "Maria Theresa of Austria", "Louise Élisabeth of France"]),
+        ("They want bin Laden, von Trier and al-Tessim, and the van Ford built.",
+         ["bin Laden", "von Trier", "al-Tessim", "Ford"]),
+        ("They met James Stevenson, Esq. of South Park.", ["James Stevenson", "South Park"]),
+        ("The Teska Rail Users' Group met.", ["Teska Rail Users' Group"]),
     ],
 )  # fmt: skip
 def test_firms_end_before_their_place_and_persons_begin_after_their_role(text: str, expected: list[str]) -> None:

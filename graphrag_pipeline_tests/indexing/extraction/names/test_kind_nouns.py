@@ -22,8 +22,8 @@ def test_a_noun_names_one_kind_of_thing(noun: str, kind: str | None) -> None:
 
 
 def test_plurals_name_what_their_singulars_name() -> None:
-    assert [kind_of_plural(noun) for noun in ("utilities", "employers", "lakes", "glass")] == [
-        "body", "body", "place", None,
+    assert [kind_of_plural(noun) for noun in ("utilities", "employers", "lakes", "glass", "businessmen", "omen")] == [
+        "body", "body", "place", None, "person", None,
     ]  # fmt: skip
 
 

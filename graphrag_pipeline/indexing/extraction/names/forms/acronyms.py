@@ -55,7 +55,8 @@ def find_acronym_pairs(text: str) -> Iterator[AcronymPair]:
             if start is None:
                 start = find_long_form(inside, text, _first_word(text, match.start(), len(inside)), match.start())
             if start is not None:
-                yield AcronymPair(inside, _fold(text[start : match.start()]), start, match.start())
+                end = match.start() - 2 * (text[match.start() - 2 : match.start()] in ("'s", "’s"))
+                yield AcronymPair(inside, _fold(text[start:end]), start, end)
             continue
         before = _last_word(text, match.start())
         if before and _is_short(before) and _LONG.fullmatch(inside):

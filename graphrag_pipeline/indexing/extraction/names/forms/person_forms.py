@@ -28,12 +28,14 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ADJECTIVE_ENDINGS, PERSON, UNKNOWN
 
 _INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
 _NOT_ONE = regex.compile(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Meisl" are two
 _ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fräulein messrs")
+_IN_PLACE = regex.compile(r"\b(?:in|at|to|from|near)\s+$")
+_MAX_IN_PLACE = 4  # one of so many occurrences of the surname
 _MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
 _UNMARRIED = frozenset({"MISS", "MS"})
 _OF_BOTH = words("""
@@ -200,6 +202,25 @@ def _find_woman(
     if honorific in _UNMARRIED:
         women |= {form for form, first in family.items() if first in _OF_BOTH}
     return women if len(women) == 1 else set()
+
+
+def find_subject_surname(subject: str, names: Iterable[Name], types: Mapping[str, str], text: str) -> set[str]:
+    """Return the surname that stands alone for the person that a document is about: "Lincoln" of "Abraham Lincoln".
+
+    Relatives bear the surname, too, and a city may. The surname alone is the person, unless it often follows "in" or
+    "to".
+
+    Args:
+        subject: the title of the document as the text writes it, a person by `types`.
+        names: every occurrence of a name in the document.
+    """
+    surname = subject.rsplit(" ", 1)[-1]
+    alone = [name for name in names if name.form == surname and name.sentence >= 0]
+    is_person = types.get(subject) == PERSON and " " in subject and surname.isalpha() and len(surname) > 1
+    if not is_person or not alone or _NOT_ONE.search(subject) or set(surname) <= set("IVX"):
+        return set()
+    n_places = sum(_IN_PLACE.search(text, max(name.start - 8, 0), name.start) is not None for name in alone)
+    return set() if n_places * _MAX_IN_PLACE > len(alone) else {surname}
 
 
 def link_unsure(counts: Mapping[str, int], types: dict[str, str], places: dict[str, int]) -> dict[str, str]:

@@ -43,7 +43,9 @@ _ENDS = (
 )
 _APPOSED_AFTER = regex.compile(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
 _APPOSED_WITH_ARTICLE = regex.compile(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
-_IS_A = regex.compile(rf",?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}{_ENDS}")
+_IS_A = regex.compile(
+    rf"(?:\s?\([^()\n]{{0,100}}\))?,?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}{_ENDS}"
+)
 _BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
 _CALLED = regex.compile(
     r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,})(?:,|\s+(?:of\s+\p{L}+\s+)?(?:which|that|who)\s+(?:is|was|are|were))?"
@@ -82,6 +84,10 @@ _SMALL = frozenset({"who", "which", "that", "whose", "where"})
 def read_kind_cues(text: str, name: Name) -> Iterator[str]:
     """Yield the cues of the nouns beside a name: a role of a person, body or place, `OF_THING` or `OF_EVENT`."""
     following = text[name.end : name.end + 3]
+    if "(" in following[:2]:  # "Alberta (Canada's fourth) is a province"
+        kind = _read_noun(_IS_A.match(text, name.end))
+        if kind:
+            yield _CUES[kind]
     if following[:1] == "," or following[:2] == " (":
         kind = _read_apposition(text, name)
         if kind:

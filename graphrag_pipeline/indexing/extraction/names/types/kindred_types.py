@@ -64,6 +64,16 @@ def type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
     return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
 
 
+def type_families(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return PERSON for the plural of a person's surname after "the": "the Crofts" beside "Admiral Croft"."""
+    surnames = {form.split()[-1] for form, kind in types.items() if kind == PERSON and " " in form}
+    return {
+        form: PERSON
+        for form, kind in types.items()
+        if kind != PERSON and form.endswith("s") and form[:-1] in surnames and cues[form]["named thing"]
+    }
+
+
 def type_by_places(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
     """Return GEO for unknown names that end with the same rare word as a place of two words: "Store Arvel"."""
     ends = {form.split()[-1] for form, kind in types.items() if kind == GEO and " " in form}

@@ -57,9 +57,14 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_places,
     type_by_relatives,
     type_by_short_names,
+    type_families,
 )
 from graphrag_pipeline.indexing.extraction.names.types.known_types import type_in_passing
-from graphrag_pipeline.indexing.extraction.names.types.place_cues import read_place_cues
+from graphrag_pipeline.indexing.extraction.names.types.place_cues import (
+    may_be_surname,
+    read_place_cues,
+    type_as_surname,
+)
 from graphrag_pipeline.indexing.extraction.names.types.registers import (
     drop_persons_of_things,
     explains,
@@ -67,7 +72,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
-from graphrag_pipeline.indexing.extraction.names.types.type_cues import is_vessel, read_cues
+from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, is_vessel, read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -112,7 +117,8 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         counts[form] += 1
         if form not in by_words:
             by_words[form] = type_by_words(form)
-        if by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name)):
+        is_unsure = by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name))
+        if is_unsure or (by_words[form] == GEO and may_be_surname(form)):
             by_words[form] = None
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
@@ -151,6 +157,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         types |= drop_persons_of_things(types)
     types |= type_by_last_words(types, cues, is_explaining)
     types |= type_by_family(types, counts, cues)
+    types |= type_families(types, cues)
     types |= type_by_places(types, cues)
     types |= type_by_short_names(types)
     types |= _type_among_persons(types, counts, cues, attendees)
@@ -330,6 +337,12 @@ def _is_named_as_body(form: str) -> bool:
     return len(others) > 1 or (bool(others) and others[0].endswith("s"))
 
 
+def _may_have_members(title: str) -> bool:
+    """Whether a name before "leader" or "fighters" may be a body: not "F-16", "Berber" or a given name."""
+    is_adjective = title.endswith((*ADJECTIVE_ENDINGS, "IST", "ER"))
+    return title.replace(" ", "").isalpha() and not is_adjective and title.split()[0] not in GIVEN_NAMES
+
+
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
@@ -340,7 +353,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return CONCEPT if cues[OF_THING] >= cues[OF_EVENT] else EVENT
     if cues["place role"]:
         return GEO
-    if _is_national_body(words, form):
+    if not cues["person role"] and _is_national_body(words, form):
         return ORGANIZATION
     if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() - load_countries():
         return ORGANIZATION  # "three points behind Gillingham"
@@ -361,6 +374,10 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION  # "an analyst at Davy"
     if words[0] in PLACE_HEADS_ABROAD and len(words) > 1 and n_body + n_person == 0:  # "Monte Cinta"
         return GEO
+    if cues[MEMBERS] > max(cues[GEO], cues["person role"]) and _may_have_members(title):
+        return ORGANIZATION  # "a Fatah leader"
+    if may_be_surname(form):  # "Ann Hill"
+        return type_as_surname(words[-1], cues)
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS

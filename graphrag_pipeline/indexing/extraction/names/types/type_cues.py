@@ -52,6 +52,13 @@ _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
 _HELD_IN = words("shares share stock stake holding")  # "shares in X"
+MEMBERS = "members"
+# Behind the name of a party, an army or a firm, which is no person then.
+_MEMBERS = words("""
+militant militants gunman gunmen fighter fighters guerrilla guerrillas insurgent insurgents rebel rebels member members
+official officials leader leaders leadership activist activists supporter supporters movement faction troops soldiers
+candidate candidates councillor councillors politician politicians worker workers pilot pilots staff management
+""")
 _TOWARDS = words("at to into from towards")
 # Before "from" and a place, as are plurals ("visitors"); "software from X" says nothing of a place.
 _MOTION = words("""
@@ -92,6 +99,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         is_subject = bool(after.group(1)) or not is_governed(text, name)
         if (following in PERSON_VERBS and is_subject) or (after.group(1) and following in BODY):
             yield PERSON
+        elif following in _MEMBERS and not after.group(1):
+            yield MEMBERS
         elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):
             yield ORGANIZATION
         if following in AGENT_VERBS and _is_agency(text, name):

@@ -88,6 +88,7 @@ _OFFICES = words("office assembly centre center commission foundation alliance m
 _PLANS = words("plan protocol payment allowance")
 _SANCTUARIES = words("church chapel cathedral abbey priory minster")
 _PARTIES = words("democrats republicans greens liberals conservatives socialists nationalists")
+_KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
 _AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
@@ -138,6 +139,8 @@ def type_by_words(form: str) -> str | None:
     is_tailed = last in ORGANIZATION_TAILS or last in PLACE_TAILS
     if first == "MEMBER" or (is_tailed and head in _OFFICERS and f"{head} OF THE" in " ".join(words)):
         return PERSON if "OF" in words else None  # "President of the Nordic Council", "Member of Parliament"
+    if last in ORGANIZATION_TAILS and " ".join(words) in load_places():  # "West Bank"
+        return GEO
     if last in ORGANIZATION_TAILS and _is_about_organization(words):
         return None
     if len(words) > 1 and last in _PLANS and "OF" not in words:  # "Kirkby Neighbourhood Plan"
@@ -170,6 +173,8 @@ def type_by_words(form: str) -> str | None:
         )  # "General Public License"
     if first in PLACE_HEADS or (first in _WATERS and words[1] == "OF" and len(words) == 3):
         return GEO
+    if _KINDRED & set(words[1:-1]) and not is_common_word(first):  # "Osama bin Laden"
+        return PERSON
     is_person = (
         (words[1] == "THE" and last in _BYNAMES) or (form[1] == "." and _INITIALED.fullmatch(form)) or _is_author(form)
     )

@@ -15,6 +15,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
         ("Human epidermal growth factor receptor 2 (HER2)", [("HER2", "Human epidermal growth factor receptor 2")]),
         ("Take alanine aminotransferase (ALT) at once.", [("ALT", "alanine aminotransferase")]),
         ("A 12-lead electrocardiogram (ECG) is made.", [("ECG", "electrocardiogram")]),
+        ("The Teska Security Organisation's (TSO) powers", [("TSO", "Teska Security Organisation")]),
         ("a long\nline of byte-order marks (BOM)", [("BOM", "byte-order marks")]),
     ],
 )

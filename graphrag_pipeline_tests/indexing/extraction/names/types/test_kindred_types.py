@@ -4,6 +4,7 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_last_words,
     type_by_places,
     type_by_short_names,
+    type_families,
 )
 
 NO_CUES: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -34,3 +35,10 @@ def test_a_place_in_the_name_of_a_firm_stays_a_place() -> None:
     }
     cues = NO_CUES | {"Lions": Counter({"named thing": 1})}
     assert type_by_last_words(types, cues) == {"Lions": "ORGANIZATION"}
+
+
+def test_the_plural_of_a_surname_is_a_family() -> None:
+    types = {"Admiral Tolver": "PERSON", "Tolvers": "ORGANIZATION", "Wenlows": "UNKNOWN"}
+    the = {form: Counter({"named thing": 1}) for form in types}
+    assert type_families(types, NO_CUES | the) == {"Tolvers": "PERSON"}
+    assert type_families(types, NO_CUES) == {}
