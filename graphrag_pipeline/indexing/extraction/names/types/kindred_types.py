@@ -1,19 +1,27 @@
-"""Types of names that share a word with another name of the document: "Hassan" beside "Fatuma Hassan".
+"""Types of names that share a word or a list with another name of the document: "Hassan" beside "Fatuma Hassan".
 
-Keep out: names that are listed together, and cues (`name_types.py`).
+Keep out: cues (`name_types.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Set
+from itertools import pairwise
 
-from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, PLACE_HEADS
-from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
-from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
-from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON, UNKNOWN
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, PLACE_HEADS, words
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_code, is_common_noun
+from graphrag_pipeline.indexing.extraction.names.types.word_types import EVENT, GEO, ORGANIZATION, PERSON, UNKNOWN
 
 _MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
+_TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
+_CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
+_MAX_ROUNDS = 3  # from name to name in a list
+_MAX_BETWEEN = 14  # characters between two names that are listed together
+_PRIZES = words("award awards prize prizes medal medals chart charts")
 
 
 def type_by_relatives(form: str, kind: str, heads: Set[str]) -> str:
@@ -119,3 +127,37 @@ def type_by_family(
             or (words[-1] in addressed and title_of(words[0]) not in LONERS | PLACE_HEADS)
         )
     }
+
+
+def type_by_company(names: list[Name], types: dict[str, str], text: str, is_explaining: bool) -> dict[str, str]:
+    """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd".
+
+    Args:
+        is_explaining: whether the document is an explanation, which lists terms with names ("Future and Task").
+    """
+    if is_explaining:
+        names = [name for name in names if " " in name.form or not (is_code(name.form) or is_common_noun(name.form))]
+    found: dict[str, str] = {}
+    for _ in range(_MAX_ROUNDS):  # "Grangemouth, Rosyth and Methil"
+        more = _read_company(names, {**types, **found}, text)
+        found |= {form: kind for form, kind in more.items() if not found or kind in (GEO, PERSON)}
+    return found
+
+
+def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dict[str, str]:
+    company: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for a, b in pairwise(names):
+        if (
+            types[a.form] == types[b.form]
+            or UNKNOWN not in (types[a.form], types[b.form])
+            or b.start - a.end > _MAX_BETWEEN
+        ):
+            continue
+        if any(letter.isdecimal() for letter in a.form + b.form):
+            continue
+        if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)) and not _CLAUSE_AFTER.match(text, a.end):
+            unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
+            is_prize = types[known.form] == ORGANIZATION and title_of(unknown.form).split()[-1] in _PRIZES
+            if types[known.form] != EVENT and not is_prize:
+                company[unknown.form][types[known.form]] += 1
+    return {form: max(kinds, key=lambda kind: (kinds[kind], kind)) for form, kinds in company.items()}

@@ -12,9 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
-from itertools import pairwise
-
-import regex
 
 from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
@@ -29,7 +26,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS_ABROAD,
     PLACE_TAILS,
     TERMS_IN_CAPITALS,
-    words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
@@ -51,6 +47,7 @@ from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
+    type_by_company,
     type_by_family,
     type_by_first_words,
     type_by_last_words,
@@ -88,12 +85,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 )
 
 _READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
-_TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
-_CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
-_MAX_ROUNDS = 3  # from name to name in a list
-_MAX_BETWEEN = 14  # characters between two names that are listed together
 _NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
-_PRIZES = words("award awards prize prizes medal medals chart charts")
 _MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
@@ -163,14 +155,14 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
-    types |= _type_by_company(names, types, text, is_explaining)
+    types |= type_by_company(names, types, text, is_explaining)
     if not is_english or UNKNOWN not in types.values():
         return types
     types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
     types |= {form: kind for form, kind in by_signs.items() if " " in form or not is_explaining}
-    return types | _type_by_company(names, types, text, is_explaining)
+    return types | type_by_company(names, types, text, is_explaining)
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -208,40 +200,6 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
 
 def _is_of_common_words(form: str) -> bool:
     return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
-
-
-def _type_by_company(names: list[Name], types: dict[str, str], text: str, is_explaining: bool) -> dict[str, str]:
-    """Return types of unknown names by the names that they are listed with: "Georges Clemenceau and David Lloyd".
-
-    Args:
-        is_explaining: whether the document is an explanation, which lists terms with names ("Future and Task").
-    """
-    if is_explaining:
-        names = [name for name in names if " " in name.form or not (is_code(name.form) or is_common_noun(name.form))]
-    found: dict[str, str] = {}
-    for _ in range(_MAX_ROUNDS):  # "Grangemouth, Rosyth and Methil"
-        more = _read_company(names, {**types, **found}, text)
-        found |= {form: kind for form, kind in more.items() if not found or kind in (GEO, PERSON)}
-    return found
-
-
-def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dict[str, str]:
-    company: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for a, b in pairwise(names):
-        if (
-            types[a.form] == types[b.form]
-            or UNKNOWN not in (types[a.form], types[b.form])
-            or b.start - a.end > _MAX_BETWEEN
-        ):
-            continue
-        if any(letter.isdecimal() for letter in a.form + b.form):
-            continue
-        if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)) and not _CLAUSE_AFTER.match(text, a.end):
-            unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
-            is_prize = types[known.form] == ORGANIZATION and title_of(unknown.form).split()[-1] in _PRIZES
-            if types[known.form] != EVENT and not is_prize:
-                company[unknown.form][types[known.form]] += 1
-    return {form: max(kinds, key=lambda kind: (kinds[kind], kind)) for form, kinds in company.items()}
 
 
 def _is_acronym(form: str, in_lower: set[str]) -> bool:
