@@ -48,6 +48,8 @@ def test_a_latin_name_in_a_chinese_document_is_found_by_a_question_in_either_lan
     ("question", "name"),
     [
         ("谁放了火？", "阿旺"),
+        ("谁在渡口卖茶？", "阿桂"),
+        ("伙计是谁？", "阿旺"),
         ("誰寫了《茶山圖》？", "淨塵"),
         ("贺小满嫁给了谁？", "葉知秋"),
         ("叶知秋的师父是谁？", "淨塵"),
@@ -79,6 +81,7 @@ def test_the_first_line_names_what_a_sentence_states_in_either_set_of_characters
         "谁骂了阿旺？",
         "谁没有学画？",
         "谁写了信？",
+        "谁在北京卖茶？",
     ],
 )
 def test_no_name_is_given_without_a_sentence_that_states_it(index: GraphIndex, question: str) -> None:

@@ -41,6 +41,7 @@ class AskedName:
         focus: stems of its other content words, at least one.
         verb: whose subject, object, place or time is sought; None without one, and of a question for a role.
         role: the role whose holder it asks for: "Scrooge's clerk", "the author of Faust"; None for other questions.
+        clause: the first clause of the question.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class AskedName:
     focus: frozenset[str]
     verb: AskedVerb | None
     role: AskedRole | None
+    clause: str
 
     @property
     def is_role(self) -> bool:
@@ -76,7 +78,7 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
     anchors = frozenset(words & capitals) or (frozenset() if is_office else words & name_words)
     focus = words - anchors - _MEASURE_WORDS
     verb = None if role or _WHOSE.match(clause) else read_asked_verb(clause)
-    return AskedName(kind, anchors, focus, verb, role) if focus else None
+    return AskedName(kind, anchors, focus, verb, role, clause) if focus else None
 
 
 def _kind(clause: str) -> str:

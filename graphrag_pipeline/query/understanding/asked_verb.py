@@ -44,6 +44,7 @@ class AskedVerb:
         stem: of the word.
         is_passive: whether it is a participle behind a form of "be".
         asks_object: whether its object is sought: "Whom did Ida beat?".
+        has_object: whether a noun phrase follows it: "When did Ida sell the mill?".
         preposition: the word that closes the question ("Where was it taken from?"); "" without one.
     """
 
@@ -52,6 +53,7 @@ class AskedVerb:
     is_passive: bool
     asks_object: bool
     preposition: str
+    has_object: bool = False
 
     @property
     def asks_patient(self) -> bool:
@@ -73,7 +75,9 @@ def read_asked_verb(clause: str) -> AskedVerb | None:
     before = set(words[:place])
     is_passive = bool(before & _BE) and is_past_form(words[place])
     asks_object = asking in ("who", "whom") and not before <= _HELPERS
-    return AskedVerb(words[place], stem(words[place]), is_passive, asks_object, closing)
+    behind = words[place + 1] if place + 1 < len(words) else ""
+    has_object = bool(behind) and behind not in _PREPOSITIONS | {"of", "and", "when", "while"}
+    return AskedVerb(words[place], stem(words[place]), is_passive, asks_object, closing, has_object)
 
 
 def _find_verb(asking: str, written: list[str], words: list[str]) -> int | None:

@@ -29,6 +29,10 @@ _SAYS = (
 _STOPS = r"(?:to|with|in|at|on|as|from|and|who|of|for|by|when|but|after|before|again|once|\w+ly)\b"
 _PHRASE = rf"(?:(?:[Tt]he|{NAME}['\u2019]s?) (?:(?!{_STOPS})[a-z-]+ ?){{1,3}}|{NAME}|\b[Hh]e\b|\b[Ss]he\b)"
 _TAG = re.compile(rf"\b{_SAYS} (?P<behind>{_PHRASE})|(?P<before>{_PHRASE})\s*{_SAYS}\b")
+_SPEAKER_TAG = re.compile(
+    rf"(?<=[,.!?;\u2014-]['\"\u2019\u201d]) (?:(?:\w+ed|said|says) {_PHRASE}|{_PHRASE}\s*(?:\w+ed|said|says)\b)"
+)
+_OF_SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our|[Mm]yself)\b")
 _FOND = r"(?:(?:my|dear|dearest|little|old|poor|young|good|sweet),? )*"
 _CALLED = re.compile(rf"(?:\A|[,!?.;] ){_FOND}(?P<name>{NAME})(?=[,!?.;])")
 _KIN = {"papa": "father", "dad": "father", "daddy": "father", "mamma": "mother", "mama": "mother", "mum": "mother"}
@@ -104,6 +108,14 @@ def read_spoken_roles(text: str, is_person: Callable[[str, bool], bool]) -> Iter
     for first, second in pairs:
         for turn, other in ((first, second), (second, first)):
             yield from _read_pair(turn, other)
+
+
+def without_speakers(text: str) -> str:
+    """Return a text without the names of those who speak in it, unless they speak of themselves.
+
+    "'He is dead,' said Silas" says nothing of Silas.
+    """
+    return text if _OF_SPEAKER.search(text) else _SPEAKER_TAG.sub(" ", text)
 
 
 def _share_names(turns: list[_Turn]) -> None:

@@ -33,11 +33,12 @@ _HELPERS_BEFORE = re.compile(
     r"|not|never|also|later|then|first|now|soon|again|still|once|already|\w+ly))+\s*\Z"
 )
 _PRONOUN = r"\b(?:he|she|it|they|who|which|that)"
+_RELATIVES = ("which", "that", "who", "whom")
 _PRONOUN_SUBJECT = re.compile(rf"{_PRONOUN}\W*\Z", re.IGNORECASE)
 _KNOWN_SUBJECT = re.compile(
     rf"(?:{_PRONOUN}|\b(?:the|this|that|his|her|its|their)\s+(?:[\w-]+\s+){{0,2}}[\w-]+)\W*\Z", re.IGNORECASE
 )
-_RELATIVE = re.compile(r",?\s*\bwho\s*\Z")
+_RELATIVE = re.compile(r",?\s*\b(?:who|which)\s*\Z")
 _COORDINATED = re.compile(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
 _INSERTED = re.compile(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
 _RELATIVE_INSERTED = re.compile(r",\s+(?:who|which|whose)\b[^,;:]*,\s*\Z")
@@ -57,11 +58,13 @@ _PRONOUN_OBJECT = re.compile(
     r"\s*(?:[a-z]+\s+)?(?:it|them|him|her|this|these|those|there|here|so)\b(?=\W*(?:$|[,.;:]|[a-z]))"
 )
 _PRONOUN_CLAUSE = re.compile(r"\b(?:it|they|he|she|this|these|those)\b", re.IGNORECASE)
-_THING_CLAUSE = re.compile(
+_STANDS_FOR = re.compile(r"\b(?:it|they|he|she|its|their|his|her)\b|^\W*(?:This|These|Those)\b", re.IGNORECASE)
+_THING = (
     r"\W*the\s+(?:buildings?|structure|company|firm|club|group|organi[sz]ation|vessel|ship|boat|animals?|work|book|site"
-    r"|town|village|place|machine|device|disease|condition|drug)\W*\Z",
-    re.IGNORECASE,
+    r"|town|village|place|machine|device|disease|condition|drug|project|scheme)\b"
 )
+_THING_CLAUSE = re.compile(rf"{_THING}\W*\Z", re.IGNORECASE)
+_THING_OPENS = re.compile(_THING, re.IGNORECASE)
 """A noun that names again what the sentence before names: "The building was given to the town"."""
 _BY_BEHIND = re.compile(r"[^,;:.!?]*\bby\b")
 
@@ -130,25 +133,51 @@ def read_object_parts(text: str, verb: str) -> list[ObjectPart]:
 
     That is what is behind an active verb, and the subject of a passive one or of a participle with "by".
     """
-    return [_read_object_part(text, found) for found in find_verbs(text, means_same(verb))]
+    return [read_object_part(text, found) for found in find_verbs(text, means_same(verb))]
 
 
-def _read_object_part(text: str, verb: re.Match[str]) -> ObjectPart:
-    before, behind = _without_inserted(text[: verb.start()]), text[verb.end() :]
+def is_passive_at(text: str, verb: re.Match[str]) -> bool:
+    """Return whether a form of "be" is before a verb."""
+    return bool(_BE_BEFORE.search(text[: verb.start()]))
+
+
+def read_object_part(text: str, verb: re.Match[str]) -> ObjectPart:
+    """Return the part of a sentence that has the object of a verb (`read_object_parts`)."""
+    behind = text[verb.end() :]
     ends = [found.start() for found in (*_BREAK.finditer(behind), *_past_forms(behind))]
     behind = behind[: min(ends, default=len(behind))]
+    clause, opener, ahead = _read_clause(text, verb)
+    is_relative, is_passive = opener in _RELATIVES, is_passive_at(text, verb)
+    if not is_passive and not (is_past_form(verb[0]) and _BY_BEHIND.match(behind)):
+        has_subject = bool(content_words(_HELPERS_BEFORE.sub("", clause)))
+        antecedent = _after_verbs(ahead) if is_relative and opener != "who" and has_subject else ""
+        return ObjectPart(f"{antecedent} {behind}", bool(_PRONOUN_OBJECT.match(behind)))
+    subject = _HELPERS_BEFORE.sub("", clause) if is_passive else _after_verbs(clause)
+    return _subject_part(subject, ahead, is_relative=is_relative)
+
+
+def read_part_before(text: str, verb: re.Match[str]) -> ObjectPart:
+    """Return the part of a sentence that has the subject of a verb: what is before it in its clause.
+
+    That of a relative clause is what it follows: "her uncle, a smith who died".
+    """
+    clause, opener, ahead = _read_clause(text, verb)
+    return _subject_part(_HELPERS_BEFORE.sub("", clause), ahead, is_relative=opener in _RELATIVES)
+
+
+def _read_clause(text: str, verb: re.Match[str]) -> tuple[str, str, str]:
+    """Return what is before a verb in its clause, the word that opens the clause, and the clause before it."""
+    before = _without_inserted(text[: verb.start()])
     *earlier, (start, opener) = [(0, ""), *((found.end(), found[0]) for found in _BREAK.finditer(before))]
-    clause, is_relative = before[start:], opener.strip() in ("which", "that", "who", "whom")
+    clause = before[start:]
     ahead = before[earlier[-1][0] : start - len(opener)] if earlier else ""
-    is_passive = bool(_BE_BEFORE.search(before))
     earlier_verbs = list(_past_forms(clause))
     if earlier_verbs and _COORDINATED.search(clause):  # "was found and repaired by"
         clause = clause[: earlier_verbs[-1].start()]
-    if not is_passive and not (is_past_form(verb[0]) and _BY_BEHIND.match(behind)):
-        has_subject = bool(content_words(_HELPERS_BEFORE.sub("", clause)))
-        antecedent = _after_verbs(ahead) if is_relative and opener.strip() != "who" and has_subject else ""
-        return ObjectPart(f"{antecedent} {behind}", bool(_PRONOUN_OBJECT.match(behind)))
-    subject = _HELPERS_BEFORE.sub("", clause) if is_passive else _after_verbs(clause)
+    return clause, opener.strip(), ahead
+
+
+def _subject_part(subject: str, ahead: str, *, is_relative: bool) -> ObjectPart:
     if not content_words(subject) and ahead and not _PRONOUN_CLAUSE.search(subject):
         subject = _after_verbs(ahead) if is_relative else _before_verbs(ahead)
     return ObjectPart(subject, bool(_PRONOUN_CLAUSE.search(subject) or _THING_CLAUSE.match(subject)))
@@ -168,6 +197,11 @@ def _after_verbs(text: str) -> str:
 
 def _before_verbs(text: str) -> str:
     return text[: min((found.start() for found in _past_forms(text)), default=len(text))]
+
+
+def goes_on(text: str) -> bool:
+    """Return whether a clause has a pronoun, or begins with "the building", for what is named before."""
+    return bool(_STANDS_FOR.search(text) or _THING_OPENS.match(text))
 
 
 def goes_on_about(text: str, verb: re.Match[str], *, is_life: bool) -> bool:

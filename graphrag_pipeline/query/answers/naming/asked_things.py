@@ -14,23 +14,42 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from graphrag_pipeline.query.answers.naming.subject_statements import (
+    read_asked_subject,
+    read_head,
+    read_subject_parts,
+)
 from graphrag_pipeline.query.question import content_words, is_english, stem
 from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.asked_verb import AskedVerb
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
-from graphrag_pipeline.query.understanding.verb_statements import ObjectPart, read_object_parts
-from graphrag_pipeline.query.word_families import is_adverb, says_little
+from graphrag_pipeline.query.understanding.spoken_roles import without_speakers
+from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
+from graphrag_pipeline.query.understanding.verb_statements import (
+    ObjectPart,
+    belongs_to,
+    find_verbs,
+    goes_on,
+    goes_on_about,
+    read_object_parts,
+)
+from graphrag_pipeline.query.word_families import is_adverb, means_same, says_little
 
 N_BEFORE = 6
 """Sentences before the one with the name that may say what its object belongs to."""
 _TITLES = frozenset(map(stem, "mr mrs ms miss dr sir lady lord professor captain".split()))  # noqa: SIM905
-_PHRASE = re.compile(
-    r"\s+(?:of|in|on|at|to|from|for|with|by|about|against|near|into|after|before|during|under|over|as|when|while)\s+",
-    re.IGNORECASE,
-)
 _NAME = re.compile(r"\b[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*")
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_ROOM = re.compile(
+    rf"\b(?:[Ii]n|[Aa]t|[Nn]ear) (?:the )?(?!(?:{MONTH_NAMES}|\w+day|Mr|Mrs|Miss|Dr)\b)"
+    r"(?P<name>[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*)"
+)
+"""A place with a name: "in Great Yarmouth"."""
+_OWNER = re.compile(r"\b[\w.-]+['\u2019]s?\s+(?=[a-z])")
+_OF_A_LIFE = frozenset(map(stem, "die perish born marry wed retire resign drown".split()))  # noqa: SIM905
+"""Verbs of which "the miners" goes on about no person that the sentence before names."""
 _NO_OBJECT = re.compile(r"\s+as\b", re.IGNORECASE)
 """What is behind a verb without an object: "Who resigned as mayor?"."""
 _WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
@@ -40,7 +59,7 @@ class AskedThings:
     """What a question names besides its verb, to look for it in sentences with a name."""
 
     def __init__(self, analysis: QuestionAnalysis, asked: AskedName) -> None:
-        self._analysis, self._verb = analysis, asked.verb
+        self._analysis, self._verb, self._anchors = analysis, asked.verb, asked.anchors
         self._is_english = is_english(analysis.question)
         self._needed = _read_needed(analysis, asked)
         self._near = self._needed & (asked.anchors | {word for word in self._needed if word.isdigit()})
@@ -48,23 +67,42 @@ class AskedThings:
         self._object = (
             read_object(analysis.question, asked.verb, asked.anchors) - _TITLES if is_of_agent and asked.verb else None
         )
+        self._subject = (
+            read_asked_subject(_OWNER.sub("", asked.clause), asked.verb, asked.anchors) - _TITLES
+            if asked.kind != "person" and asked.verb is not None
+            else frozenset()
+        )
+        self._is_measure = asked.kind in ("amount", "duration", "count")
+        self._is_life = asked.verb is not None and asked.verb.stem in _OF_A_LIFE
+        self._years = frozenset(_YEAR.findall(asked.clause))
+        self._rooms = [content_words(found["name"]) for found in _ROOM.finditer(asked.clause)]
         self._names = [content_words(found[0]) for found in _NAME.finditer(analysis.question)]
         self._titles: dict[str, frozenset[str]] = {}
         self._units: dict[str, frozenset[str]] = {}
 
-    def are_named(self, sentence: Sentence, own_words: frozenset[str], words_before: Sequence[frozenset[str]]) -> bool:
+    def are_named(
+        self,
+        sentence: Sentence,
+        own_words: frozenset[str],
+        words_before: Sequence[frozenset[str]],
+        before: Sentence | None = None,
+    ) -> bool:
         """Return whether a sentence with a name has what the question names, with those before it.
 
         Args:
             own_words: stems of the sentence, with the words of the question that it says in other words.
             words_before: the same of the at most `N_BEFORE` sentences before it, in reading order.
+            before: the last of them, if any.
         """
         if not self._is_english:
             return True
         title = self._words_of(self._titles, sentence.unit.document_title)
         beside = words_before[-1] if words_before else frozenset()
+        if not self._is_there_and_then(sentence, own_words, beside | title):
+            return False
         if self._object is None or self._verb is None:
-            return self._needed <= own_words | beside | title
+            is_named = self._needed <= own_words | beside | title
+            return is_named and (not self._is_measure or self._is_measured(sentence, own_words, before, title))
         around = own_words | title.union(*words_before)
         if not self._near <= around:
             return False
@@ -72,6 +110,58 @@ class AskedThings:
             return False
         parts = read_object_parts(sentence.folded, self._verb.word) if self._object else []
         return not self._object or any(self._object <= self._words_in_part(one, beside, around) for one in parts)
+
+    def are_said_of(self, sentence: Sentence, verb: re.Match[str], before: Sentence | None) -> bool:
+        """Return whether the subject of a verb in a sentence is that of the question, or may stand for it.
+
+        A pronoun stands for what the sentence before names, but not for the speaker there. So does "the ship"
+        if the question names the subject and the sentence does not.
+
+        Args:
+            before: the sentence before it, if any.
+        """
+        text, title = sentence.text, self._words_of(self._titles, sentence.unit.document_title)
+        said = without_speakers(before.text) if before else ""
+        if self._subject:
+            parts = read_subject_parts(text, verb, self._verb) if self._verb else []
+            known = self._analysis.words_in(f"{said}\n{text[: verb.start()]}") | title
+            if any(self._subject <= self._words_in_part(one, known, known) for one in parts):
+                return True
+        elif not self._anchors or self._anchors & self._analysis.words_in(text):
+            return True
+        is_named = bool(self._anchors) and not self._anchors & self._analysis.words_in(text)
+        return is_named and goes_on_about(text, verb, is_life=self._is_life) and self._is_before(said, title)
+
+    def _is_before(self, said: str, title: frozenset[str]) -> bool:
+        return self._subject <= self._analysis.words_in(said) | title
+
+    def _is_measured(
+        self, sentence: Sentence, own_words: frozenset[str], before: Sentence | None, title: frozenset[str]
+    ) -> bool:
+        """Return whether a number is that of the subject: it is in the sentence, or a pronoun stands for it."""
+        if not self._subject:
+            return True
+        spoken = without_speakers(sentence.text)
+        own = own_words if spoken == sentence.text else self._analysis.words_in(spoken)
+        if self._subject <= own:
+            return True
+        near = title | (self._analysis.words_in(without_speakers(before.text)) if before else frozenset())
+        return self._subject <= self._words_in_part(ObjectPart(spoken, goes_on=goes_on(spoken)), near, near | own)
+
+    def _is_there_and_then(self, sentence: Sentence, own_words: frozenset[str], near: frozenset[str]) -> bool:
+        """Return whether a sentence says nothing of another place or year than the question.
+
+        "The fair, first held in 1895, is opened by Ida" says nothing of who opened it in 1895.
+        """
+        text = sentence.text
+        for year in self._years:
+            found = re.search(rf"\b{year}\b", text)
+            if found is None and (year not in near or _YEAR.search(text)):
+                return False
+            verbs = find_verbs(text, means_same(self._verb.word)) if found and self._verb else []
+            if found and verbs and not any(belongs_to(text, one, found.start(), found.end()) for one in verbs):
+                return False
+        return all(words <= own_words or not _ROOM.search(text) for words in self._rooms)
 
     def _words_of(self, known: dict[str, frozenset[str]], text: str) -> frozenset[str]:
         if text not in known:
@@ -106,8 +196,4 @@ def read_object(clause: str, verb: AskedVerb, names: frozenset[str]) -> frozense
     found = re.search(rf"\b{re.escape(verb.word)}\b", clause, re.IGNORECASE)
     if found is None or _NO_OBJECT.match(clause, found.end()):
         return frozenset()
-    phrases = [phrase for phrase in _PHRASE.split(f" {clause[found.end() :]}") if content_words(phrase)]
-    words = _WORD.findall(phrases[0].lower()) if phrases else []
-    stems = [stem(word) for word in words if content_words(word) and not is_adverb(word)]
-    stems = [word for word in stems if not says_little(word)]
-    return frozenset(names.intersection(stems)) | frozenset(stems[-1:])
+    return read_head(clause[found.end() :], names)

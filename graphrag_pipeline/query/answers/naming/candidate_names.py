@@ -43,10 +43,12 @@ _NUMBERS = {
         rf"(?:\d{{1,2}}\s+)?{_MONTH}\s+(?:\d{{1,2}},?\s+)?\d{{4}}|{_MONTH}\s+\d{{1,2}}\b|\b1\d{{3}}\b|\b20\d\d\b"
         rf"|{_NUMBER}\s+{_UNIT}\s+ago|\b[A-Z]\w+\s+(?:Eve|Day)\b"
     ),
-    "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b", re.IGNORECASE),
+    "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b(?!['\u2019]?-)", re.IGNORECASE),
     "amount": re.compile(rf"[$\u00a3\u20ac]\s?\d[\d,.]*|\b{_NUMBER}(?:[\s-]+{_NUMBER})*\s+{_MONEY}", re.IGNORECASE),
     "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
 }
+_ATTRIBUTE = re.compile(r"-\w+['\u2019]?-")
+"""What follows a number that is part of an adjective: "his seven-years'-dead partner"."""
 _VOTES = rf"(?:{_NUMBER})(?:\s+votes?)?"
 _AGAINST = re.compile(
     rf"\b(?:carried|passed|approved|adopted|agreed|accepted)\b[^.;]*?\bby\s+{_VOTES}\s+to\s+(?P<to>{_NUMBER})"
@@ -124,6 +126,8 @@ class CandidateNames:
                 yield Mention(found[group].lower().strip(",. "), found.start(group), found.end(group), 1.0)
             return
         for found in _NUMBERS[self._asked.kind].finditer(text):
+            if _ATTRIBUTE.match(text, found.end()):
+                continue
             name = " ".join(found[0].split()).lower().strip(",. ")
             behind = _WORD.findall(text[found.end() :])[:2]
             if self._asked.kind != "count":

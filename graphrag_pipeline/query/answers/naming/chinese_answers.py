@@ -4,6 +4,7 @@ Only what a sentence states counts, clause by clause:
 - a person who does what is asked: the last person before the verb that is no possessor and stands behind no
   preposition, the one between 被 and the verb, or the one of 放火的人是; a clause without a subject has that of the one
   before it, and 他 or 她 that of the sentence before, if that begins with a person
+- who has a title: 甲是镇上的木匠
 - the holder of a role: 甲是乙的老师, 乙的老师(名)叫甲, 她的父亲甲 behind a sentence about 乙
 - a place behind 在, 到 or 进 beside the verb, a date in the clause of the verb, an age behind its person
 Sentences that disagree name nothing. Persons are entities of the index. Simplified and traditional characters are read
@@ -88,7 +89,9 @@ class _Read:
 def find_chinese_answer(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> NamedAnswer | None:
     """Return what a Chinese question asks for; None if no sentence states it, or if sentences disagree."""
     if name := asked_person(question):
-        return _find_best(question, units, lambda sentence: rate_person(name, sentence))
+        said = _find_best(question, units, lambda sentence: rate_person(name, sentence))
+        is_title = re.search(f"(?:{TITLES})$", name) is not None
+        return said or (_find_stated(index, question, ChineseQuestion("titled", name, ""), units) if is_title else None)
     asked = read_chinese_question(question)
     if asked is None:
         return None
@@ -113,6 +116,7 @@ def _find_stated(
     people = _match_any(_forms(index, _rows_in(index, units), doers))
     readers: dict[str, Callable[[_Read], Iterable[Found]]] = {
         "holder": lambda read: _read_holder(read, asked, people.fullmatch(asked.name) is not None),
+        "titled": lambda read: _read_titled(read, asked.name),
         "subject": lambda read: _read_subject(read, asked.verb, named),
         "object": lambda read: _read_object(read, asked.verb, named),
         "place": lambda read: _read_place(read, asked, named),
@@ -220,6 +224,15 @@ def _find_inverse(read: _Read, asked: ChineseQuestion) -> Iterator[re.Match[str]
         yield from (one for one in read.people if one.end() == match.start() and asked.verb not in _FATHERS)
 
 
+def _read_titled(read: _Read, title: str) -> Iterator[Found]:
+    """Yield who has a title: 甲是镇上的木匠, 数学老师甲."""
+    for match in re.finditer(re.escape(title), read.text):
+        yield from (read.at(*one.span()) for one in _right_behind(read, match.end(), 0))
+        start, end = _clause_at(read.text, match.start())
+        if match.end() == end and (copula := re.search("[是为][^是为]*$", read.text[start : match.start()])):
+            yield from filter(None, [_subject_of(read, start, start + copula.start())])
+
+
 def _is_of_place(read: _Read, asked: ChineseQuestion) -> bool:
     """Whether a bare role is that of a place or body: 县长 of any county, 校长 beside the name of the school."""
     is_beside = asked.name in read.text or (read.before is not None and asked.name in simplify(read.before.text))
@@ -240,7 +253,9 @@ def _first_name(read: _Read) -> tuple[str, ...]:
 
 
 def _read_subject(read: _Read, asked: str, named: re.Pattern[str]) -> Iterator[Found]:
-    """Yield the persons who do what is asked."""
+    """Yield the persons who do what is asked, in the place that the question names: 在北京."""
+    if (where := re.match(rf"在({named.pattern}|\d+年?|{_H}{{2}})", asked)) and where[1] not in read.text:
+        return
     for verb in _find_verb(read, asked, named):
         start, end = _clause_at(read.text, verb.start())
         if _NEGATION.search(read.text[start : verb.start()]):

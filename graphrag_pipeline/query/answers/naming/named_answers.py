@@ -44,11 +44,11 @@ from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
 from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
 from graphrag_pipeline.query.understanding.definitions import read_short_form, read_what_is, read_who_is
+from graphrag_pipeline.query.understanding.place_statements import LIGHT
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.query.understanding.verb_statements import (
     belongs_to,
     find_verbs,
-    goes_on_about,
     is_patient,
     is_subject,
 )
@@ -64,8 +64,6 @@ MAX_UNITS, MAX_UNITS_SEARCHED = 20, 200
 HALF_DISTANCE = 8
 """Words between a name and a word of the question at which the nearness is 1/2."""
 
-_OF_A_LIFE = frozenset(map(stem, "die perish born marry wed retire resign drown".split()))  # noqa: SIM905
-"""Verbs of which "the miners" goes on about no person that the sentence before names."""
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
 _ROLE_BEFORE = re.compile(
     r"[^\w()]{0,3}(?:(?:was|is|named|called|old|little|young|poor|dear|the)\W+){0,2}\Z", re.IGNORECASE
@@ -168,9 +166,11 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     places = [place for place in places if not repeats_question(question, place.sentence.text)]
     weights = _weigh_words(asked, places)
     near = [place for place in places if _share(place, weights) >= LEAST_SHARE]
+    things = AskedThings(analysis, asked)
     if not asked.role:
-        things = AskedThings(analysis, asked)
-        near = [place for place in near if things.are_named(place.sentence, place.words, place.words_before)]
+        near = [
+            place for place in near if things.are_named(place.sentence, place.words, place.words_before, place.before)
+        ]
     if not near:
         return None
     names = CandidateNames(index, analysis, asked, [place.sentence.unit for place in near])
@@ -181,28 +181,28 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
             base *= _says_whose(analysis, asked, place)
         if base:
             for mention in names.find(place.sentence):
-                if not _fits_verb(asked, place, mention):
+                if not _fits_verb(asked, things, place, mention):
                     continue
                 score = base * mention.weight * _nearness(asked, place.sentence.text, mention)
                 scores[mention.key].append((score, number))
     return _choose(names, scores, near, asked)
 
 
-def _fits_verb(asked: AskedName, place: _Place, mention: Mention) -> bool:
+def _fits_verb(asked: AskedName, things: AskedThings, place: _Place, mention: Mention) -> bool:
     """Return whether a name is what is asked of the verb; True if the question has none.
 
-    Of a number of things, the sentence or one beside it must have the verb: "led 22 passengers to safety" says nothing
+    Of a number of things, the sentence must have the verb: "led 22 passengers to safety" says nothing
     of how many died.
     """
     if asked.verb is None or asked.kind in ("duration", "amount"):
         return True
     if asked.kind == "count":
-        return asked.verb.stem not in asked.focus or bool(means_same(asked.verb.word) & (place.words | place.around))
-    text, is_named = place.sentence.text, not asked.anchors or bool(asked.anchors & place.words)
+        return asked.verb.stem in LIGHT or bool(means_same(asked.verb.word) & place.words)
+    text = place.sentence.text
     fits = belongs_to if asked.kind != "person" else is_patient if asked.verb.asks_patient else is_subject
     return any(
         fits(text, verb, mention.start, mention.end)
-        and (is_named or asked.kind == "person" or goes_on_about(text, verb, is_life=asked.verb.stem in _OF_A_LIFE))
+        and (asked.kind == "person" or things.are_said_of(place.sentence, verb, place.before))
         for verb in find_verbs(text, means_same(asked.verb.word))
     )
 

@@ -301,3 +301,54 @@ def test_a_list_of_those_present_names_their_offices(meeting, question, name):
 def test_the_year_in_which_others_died_is_not_named(meeting):
     assert "2018, by the first passage" not in meeting.search("When did Regula Stampfli die?").answer
     assert "2018, by the first passage" in meeting.search("When did Goran Ilic die?").answer
+
+
+DEPOT = {
+    "rail.txt": "The line has waited for a year, because the depot at Lorne has no chargers. Great Orme Railway "
+    "ordered five trains from the manufacturer Tessel in 2022 at a cost of 38 million pounds. Northgate Rail, which "
+    "owns the depot, apologised. The fair at Lorne, first held in 1895, is sponsored this year by Calder Mutual.",
+    "kin.txt": "Ida Kern learned the game from her grandfather, Max Kern, a smith who died in 2021. Vera Lund, who "
+    "runs a bakery in Great Farth, came late.",
+    "ward.txt": "The ward delivered 412 babies last year. The trust could not find enough midwives.",
+    "talk.txt": "'Mr. Hobb has been dead these seven years,' Silas replied. 'He died seven years ago, this night.' "
+    "Silas thought of his seven-years'-dead partner.",
+    "mill.txt": "The mill at Lorne was closed in 1990 by the firm Ansel. Work on the new mill will begin in 2031. "
+    "It will cost 9 million pounds.",
+}
+
+
+@pytest.fixture(scope="module")
+def depot(tmp_path_factory):
+    with open_built(tmp_path_factory.mktemp("depot") / "root", DEPOT) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("When did Great Orme Railway order the trains?", "2022"),
+        ("When did Tessel order the trains?", ""),  # it was ordered from
+        ("How much did the trains cost?", "38 million pounds"),
+        ("How much did the depot cost?", ""),
+        ("How much did the chargers cost?", ""),
+        ("Who owns the depot?", "Northgate Rail"),
+        ("Who sponsors the fair?", "Calder Mutual"),
+        ("Who sponsored the fair in 1895?", ""),
+        ("When was the fair first held?", "1895"),
+        ("When did Max Kern die?", "2021"),
+        ("When did Ida Kern die?", ""),
+        ("Who runs a bakery in Great Farth?", "Vera Lund"),
+        ("Who runs a bakery in Lorne?", ""),
+        ("How many babies did the ward deliver?", "412"),
+        ("How many babies were found in the ward?", ""),
+        ("How long has Mr. Hobb been dead?", "seven years"),
+        ("How long has Silas been dead?", ""),  # he only speaks
+        ("When did Mr. Hobb die?", "seven years ago"),
+        ("When did Silas die?", ""),
+        ("When did the mill close?", "1990"),
+        ("When will work on the new mill be begun?", "2031"),
+    ],
+)
+def test_a_name_or_number_is_that_of_the_asked_subject_place_and_year(depot, question, name):
+    first = first_line(depot.search(question))
+    assert first == f"Extractive answer (no model): {name}, by the first passage [1]." if name else "[1]" not in first
