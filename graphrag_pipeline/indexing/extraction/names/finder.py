@@ -91,7 +91,7 @@ _REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
 _LABELS = words("action actions decision decisions resolved agreed note noted carried")
-_EXAMPLES = words("xyz foo bar baz qux")
+_EXAMPLES = words("xyz foo bar baz qux fixme todo tbd")
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
 _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α

@@ -4,6 +4,8 @@ Examples of code and output have capitals and words that name nothing: "SELECT",
 links and tags of HTML repeat words of the page. `mask_code` keeps every offset and every line break, so that places in
 the prose are places in the text. Short code inside a sentence stays, because manuals name their subjects so.
 
+Feet and heads of pages repeat the title, the author and the date on each page.
+
 A line is code if it has few small words, such as "the", and signs that prose has not: a prompt, a final semicolon, an
 assignment, many brackets. Lines without signs belong to a listing if four in ten lines with them have signs.
 
@@ -12,6 +14,7 @@ Keep out: which words of the prose are names (`finder.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import regex
@@ -80,6 +83,12 @@ a an the of to in is are was were be been it its this that these those and or bu
 our they their he his she her which who what when where there can may must should will would has have had do does did so
 than then also such no any all each only more most into about
 """)
+_FOOT = regex.compile(
+    r"^(?:[^\n]*(?:[ \t]{3}|\[)|[ \t]*)[Pp]age[ \t]+\d+(?:[ \t]+of[ \t]+\d+)?\]?[ \t]*$", regex.MULTILINE
+)
+_HEAD = regex.compile(r"\s*^([^\n]*)$", regex.MULTILINE)
+_DIGITS = regex.compile(r"\d+")
+_MIN_PAGES = 3
 _MAX_SMALL_SHARE = 0.2  # of the words of a line that is not prose; prose has a third
 _MIN_SIGN_SHARE = 0.08  # of the characters of a line of code
 _MIN_SIGN_LINES = 0.4  # of the lines of a listing
@@ -88,6 +97,7 @@ _MIN_SIGN_LINES = 0.4  # of the lines of a listing
 def mask_code(text: str) -> str:
     """Return the text with code, addresses and markup replaced by `GAP` and spaces; same length, same line breaks."""
     spans = [match.span() for fence in (_FENCE, _RULED) for match in fence.finditer(text)] + list(_find_listings(text))
+    spans += _find_page_lines(text)
     if _MARK.search(text):
         for signs, pattern in _MARKUP:
             if signs in text:
@@ -121,6 +131,18 @@ def _find_listings(text: str) -> Iterator[tuple[int, int]]:
                 run.append((place, line))
             place += len(line) + 1
         yield from _code_of(run)
+
+
+def _find_page_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the last lines of pages, "Hill  Standards Track  [Page 3]", and of heads that repeat."""
+    feet = [match.span() for match in _FOOT.finditer(text)] if "age " in text else []
+    if len(feet) < _MIN_PAGES:
+        return
+    heads = [match.span(1) for _, end in feet if (match := _HEAD.match(text, end))]
+    written = [_DIGITS.sub("0", text[start:end]) for start, end in heads]
+    n_written = Counter(written)
+    yield from feet
+    yield from (head for head, line in zip(heads, written, strict=True) if n_written[line] >= _MIN_PAGES)
 
 
 def _bare(line: str) -> str:

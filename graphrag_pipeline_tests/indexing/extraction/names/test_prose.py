@@ -82,3 +82,13 @@ def test_names_of_a_listing_are_no_entities() -> None:
     )
     sentences, _ = read_document("plan", text)
     assert {o.title for s in sentences for o in s.occurrences} <= {"PLANNER", "QUERY PLANNER", "DATABASE"}
+
+
+def test_feet_and_heads_of_pages_are_no_prose() -> None:
+    page = "The server sends a reply.\n\nHill      Standards Track      [Page {}]\n\n\nRFC 9      Reply      1999\n\n"
+    text = "".join(page.format(n) for n in range(1, 5)) + "Hill wrote it. See the sheet on page 3\n"
+    masked = mask_code(text)
+    assert len(masked) == len(text) and masked.count("\n") == text.count("\n")
+    assert "Standards Track" not in masked and "RFC" not in masked
+    assert masked.count("The server sends a reply.") == 4 and "Hill wrote it." in masked
+    assert mask_code(page.format(1)) == page.format(1)

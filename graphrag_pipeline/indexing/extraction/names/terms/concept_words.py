@@ -24,7 +24,7 @@ world situation manner degree use effort attempt chance turn step steps sight so
 darkness shadow shadows air subject question questions answer answers example examples term terms height width
 distance top bottom front edge corner inside outside direction work works job business affair affairs trade home house
 room street town city village country bed chair table uses role cent roles career film films movie song songs album book
-books story stories chapter page paper article
+books story stories chapter page paper article edition subsection subclause footnote appendix annex
 """)
 # General words of every prose that explains: not a term alone, but may be the head of one ("side effect").
 GENERAL = words("""
@@ -76,7 +76,7 @@ technique technology template tendency test testing text the theme theory thresh
 tradition transfer transition translation transmission treatment trial trick trouble truth understanding unit update
 usage user utility validity value variant variation variety vendor version view volume warning warranty weakness
 weight whole width willingness word wording writing zero
-patient symptom diagnosis comorbidity dose dosage severity specialist clinician
+patient symptom sign diagnosis comorbidity dose dosage severity specialist clinician
 microgram milligram kilogram gram litre liter millilitre milliliter metre meter kilometre kilometer centimetre
 centimeter millimetre millimeter kelvin micromol micromole nanomole millimole mole byte kilobyte megabyte gigabyte
 terabyte volt ampere watt kilowatt hertz pascal newton tonne hectare

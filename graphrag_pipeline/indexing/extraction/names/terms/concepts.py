@@ -37,6 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
     count_uses,
+    has_derived_noun,
     is_superlative,
     may_be_adjective,
     may_be_noun,
@@ -59,6 +60,9 @@ _MIN_EVERYDAY_KEYNESS, _MIN_EVERYDAY_COUNT = 40.0, 12
 _MIN_ORDINARY_COUNT = 8
 _MIN_NOUN_SHARE = 0.6  # of the uses of a word that its neighbours decide
 _MIN_ONLY_SO = 3  # occurrences of a phrase with one word before it
+_MIN_COMPLETE_SHARE = 0.75  # of the occurrences of a phrase that the same word precedes
+_MAX_HEADED_SHARE = 0.9  # of the occurrences of a common word that another word describes
+_MIN_FIRM_VERB = 6  # firm noun uses of a verb that has a noun of its own: "fail", "failure"
 _MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
 _MIN_NOUN_USES = 0.1  # of all occurrences of a word
 
@@ -182,14 +186,31 @@ def choose_concepts(
 
 
 def _with_adjective(word: str, uses: WordUses) -> tuple[str, ...]:
-    """Return a word with the adjective that the document always writes before it: "lactic acidosis"."""
-    runs = [run for run in uses.runs if word in run]
-    before = {run[run.index(word) - 1] if run.index(word) else "" for run in runs}
+    """Return a word with the words that the document always writes before it: "focal cortical dysplasia"."""
+    words = (word,)
+    while len(words) < MAX_PHRASE_WORDS and (before := _word_before(words, uses)):
+        words = (before, *words)
+    return words
+
+
+def _word_before(words: tuple[str, ...], uses: WordUses) -> str:
+    """Return the only word before others, if it describes them: an adjective, or a noun that is no verb; else ""."""
+    runs = [(run, n, place) for run, n in uses.runs.items() if (place := _place_of(words, run)) >= 0]
+    before = {run[place - 1] if place else "" for run, _, place in runs}
     first = min(before) if len(before) == 1 else ""
-    n_runs = sum(uses.runs[run] for run in runs)
-    is_adjective = may_be_adjective(first) and first not in _ROUTES
-    is_adjective = is_adjective and first.upper() not in VAGUE_FIRST and first.upper() not in GENERAL
-    return (first, word) if first and is_adjective and n_runs == uses.total[word] else (word,)
+    n_runs = sum(n for _, n, _ in runs)
+    if not first or first in _ROUTES or first.upper() in VAGUE_FIRST | GENERAL or n_runs != uses.total[words[-1]]:
+        return ""
+    is_noun = english_rank(first) is not None and not (may_be_verb(first) or first.endswith(("s", "ing", "ed")))
+    is_noun = is_noun or first.endswith("us")  # "corpus callosotomy"
+    return first if is_noun or may_be_adjective(first) else ""
+
+
+def _place_of(words: tuple[str, ...], run: tuple[str, ...]) -> int:
+    """Return where words begin in a run; -1 if they are not in it."""
+    if words[0] not in run:
+        return -1
+    return next((n for n in range(len(run)) if run[n : n + len(words)] == words), -1)
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:
@@ -214,6 +235,7 @@ def score_phrases(uses: WordUses) -> tuple[Counter[tuple[str, ...]], dict[tuple[
             frequencies[part] += count
     least = _MIN_C_VALUE + (uses.n_words > _LONG)
     able = {part: n for part, n in frequencies.items() if n >= least and _is_term(part, uses)}
+    able |= {part: n for part, n in frequencies.items() if n >= least and _completes(part, able, frequencies, uses)}
     around: Counter[tuple[str, ...]] = Counter()
     n_around: Counter[tuple[str, ...]] = Counter()
     for longer, count in able.items():
@@ -234,9 +256,22 @@ def _parts(run: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
     return (run[a:b] for a in range(n_words - 1) for b in range(a + 2, min(n_words, a + MAX_PHRASE_WORDS) + 1))
 
 
-def _is_term(phrase: tuple[str, ...], uses: WordUses) -> bool:
+def _completes(
+    phrase: tuple[str, ...],
+    able: Mapping[tuple[str, ...], int],
+    frequencies: Mapping[tuple[str, ...], int],
+    uses: WordUses,
+) -> bool:
+    """Whether a phrase nearly always begins with the same word, which may be a verb elsewhere: "burst buffer state"."""
+    rest = phrase[1:]
+    if rest not in able or phrase in able or frequencies[phrase] < _MIN_COMPLETE_SHARE * frequencies[rest]:
+        return False
+    return _is_term(phrase, uses, may_begin_verb=True)
+
+
+def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = False) -> bool:
     first, last = phrase[0], phrase[-1]
-    if not may_be_noun(last) or (_is_vague(last) and last.upper() not in KIN):
+    if not may_be_noun(last) or _is_verb(last, uses) or (_is_vague(last) and last.upper() not in KIN):
         return False
     if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
         return False
@@ -246,7 +281,7 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses) -> bool:
     if any(word.upper() in VERBS for word in phrase) or any(word.upper() in VAGUE_FIRST for word in phrase[1:]):
         return False
     return not any(_is_plural(word, uses) for word in phrase[:-1]) and (
-        may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]
+        may_begin_verb or may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]
     )
 
 
@@ -315,6 +350,10 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
         return False
     n_nouns = uses.nouns[word]
     is_adjective = may_be_adjective(word)
+    if uses.headed[word] >= _MAX_HEADED_SHARE * uses.total[word] and english_rank(word):  # "long QT syndrome"
+        return False
+    if _is_verb(word, uses):
+        return False
     if word not in uses.last and uses.n_followers(word) > 1:  # "antiplatelet drugs", "antiplatelet therapy"
         return False
     if _is_unknown(word) and not is_adjective and not word.endswith(("ing", "ed", "ly")):
@@ -323,6 +362,11 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
         return False
     least = 3 if is_adjective or word.endswith("ing") else 2 - _is_rare(word)
     return n_nouns >= max(least, _MIN_NOUN_USES * uses.total[word]) and uses.noun_share(word) >= _MIN_NOUN_SHARE
+
+
+def _is_verb(word: str, uses: WordUses) -> bool:
+    """Whether a word has another noun in English, and the text rarely shows it as one: "fail", "apply"."""
+    return uses.firm[word] < _MIN_FIRM_VERB and may_be_verb(word) and has_derived_noun(word)
 
 
 def _is_shown_noun(word: str, uses: WordUses) -> bool:

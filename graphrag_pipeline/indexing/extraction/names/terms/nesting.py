@@ -2,8 +2,8 @@
 
 A word that nearly always belongs to a longer term is not a term of its own: "mellitus" of "diabetes mellitus". It gives
 way to the longest-lived phrase with it, whatever the number of phrases. A gerund is another form of its noun
-("vacuuming", "vacuum"), and an adjective alone is short for the phrase that it mostly begins ("the primary" for
-"primary server").
+("vacuuming", "vacuum"), and so is a program with its kind ("slurmd daemon", "slurmd"). An adjective alone is short for
+the phrase that it mostly begins ("the primary" for "primary server").
 
 Keep out: scores of terms (`concepts.py`).
 """
@@ -19,6 +19,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import WordUses
 
 _MIN_NESTED_SHARE = 0.75  # of the occurrences of a word
 _MIN_ELLIPSIS_SHARE = 0.5  # of the phrases that an adjective begins
+_KINDS = frozenset({"command", "daemon", "program", "utility", "tool", "function", "process", "package"})
 
 Phrase = tuple[str, ...]
 
@@ -66,10 +67,18 @@ def fold_forms(terms: Mapping[str, Sequence[str]], uses: WordUses) -> dict[str, 
     """
     folded = {term: list(variants) for term, variants in terms.items()}
     for term in terms:
-        other = _noun_of_gerund(term, terms, uses) or _phrase_of_adjective(term, terms, uses)
+        other = (
+            _noun_of_gerund(term, terms, uses) or _phrase_of_adjective(term, terms, uses) or _name_of_kind(term, terms)
+        )
         if other:
             folded[other] = sorted({*folded[other], *folded.pop(term)})
     return folded
+
+
+def _name_of_kind(term: str, terms: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the name of a program that a term gives with its kind: "slurmd" of "slurmd daemon"."""
+    name, _, kind = term.partition(" ")
+    return name if kind in _KINDS and name in terms and english_rank(name) is None else None
 
 
 def _noun_of_gerund(term: str, terms: Mapping[str, Sequence[str]], uses: WordUses) -> str | None:

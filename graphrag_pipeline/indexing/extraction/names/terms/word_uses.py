@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
-from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
+from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.coined_words import is_coined
 
 MAX_PHRASE_WORDS = 4
@@ -85,6 +85,8 @@ _SINGULARS = frozenset(
 )
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
 _ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ular", "most", "ic", "ant", "ent")
+_NOUN_ENDINGS = ("ure", "ance", "ence", "ation", "ency")
+_MAX_DERIVED = 3  # times the rank of the verb
 _MIN_OPENER, _MIN_TECHNICAL = 5, 6  # letters
 _AFTER_OPENER = _FINITE | {"and", "or", "of", ","}
 _VERB_PREFIXES = ("re", "un", "pre", "de", "dis", "over", "out", "mis", "co", "sub", "auto", "up", "down")
@@ -106,6 +108,7 @@ class WordUses:
         firm: nouns between an article or another determiner and a word other than "and" and "or", which an adjective of
             a list is not ("the social and economic change"), and plurals.
         governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
+        headed: uses of a word behind another word that describes it: "long QT syndrome", "SGLT2 inhibitors".
         last: words that end a sequence of content words somewhere, where an adjective does not stand.
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
@@ -119,6 +122,7 @@ class WordUses:
     alone: Counter[str] = field(default_factory=Counter)
     firm: Counter[str] = field(default_factory=Counter)
     governed: Counter[str] = field(default_factory=Counter)
+    headed: Counter[str] = field(default_factory=Counter)
     last: set[str] = field(default_factory=set)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -218,6 +222,7 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     first, last = run[0], run[-1]
     uses.last.add(last)
     is_alone = len(run) == 1
+    uses.headed[last] += not is_alone or (before[:1].isupper() and before.lower() not in _SMALL)
     if is_alone:
         if before in _BEFORE_PLURAL:
             uses.alone[last] += 1
@@ -279,7 +284,7 @@ def _fold_plurals(uses: WordUses) -> None:
             uses.firm[singular] += uses.nouns[word]
             if word in uses.last:
                 uses.last.add(singular)
-            for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives):
+            for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives, uses.headed):
                 counter[singular] += counter.pop(word, 0)
 
 
@@ -317,7 +322,7 @@ def may_be_adjective(word: str) -> bool:
     """Whether the ending of a word, a negation before it, or its adverb in English shows an adjective: "insecure"."""
     if word.endswith("ment"):
         return False
-    is_negated = len(word) > 6 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
+    is_negated = len(word) > 5 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
     return word.endswith(_ADJECTIVES) or is_negated or has_adverb(word)
 
 
@@ -333,6 +338,17 @@ def may_be_verb(word: str) -> bool:
     ranks = load_ranks()
     stems = {word.removesuffix("e"), word + word[-1], f"{word[:-1]}i" if word.endswith("y") else word}
     return any(f"{stem}ed" in ranks for stem in stems) and any(f"{stem}ing" in ranks for stem in (*stems, word))
+
+
+@lru_cache(maxsize=1 << 16)
+def has_derived_noun(word: str) -> bool:
+    """Whether English has a noun derived from a verb and nearly as common: "failure", "arrival", not "plantation"."""
+    ranks = load_ranks()
+    stem = word.removesuffix("e")
+    nouns = [f"{stem}{ending}" for ending in _NOUN_ENDINGS]
+    nouns += [f"{word[:-1]}ication"] if word.endswith("y") else []
+    nouns += [f"{stem}al"] if stem != word else []
+    return any(ranks.get(noun, UNKNOWN_RANK) < _MAX_DERIVED * ranks.get(word, 0) for noun in nouns)
 
 
 @lru_cache(maxsize=1 << 16)

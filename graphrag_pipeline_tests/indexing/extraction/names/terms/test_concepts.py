@@ -101,3 +101,35 @@ def test_a_phrase_keeps_the_word_that_always_precedes_it_and_drops_superlatives(
     concepts = choose_concepts(text, set())
     assert "total contact cast" in concepts and "contact cast" not in concepts
     assert not any(concept.startswith("newest") for concept in concepts)
+
+
+FILLER = "Then a nurse will look at it, and a doctor will call us again. " * 15
+
+
+def test_a_common_word_that_others_always_describe_is_no_term_of_its_own() -> None:
+    uses = "It may be long QT syndrome. It may be toxic syndrome. It may be a Dravet syndrome. It is a rare syndrome. "
+    assert "syndrome" not in choose_concepts(uses + FILLER, set())
+    assert "syndrome" in choose_concepts(
+        uses + "The syndrome is mild. Of the syndrome we know little. " + FILLER, set()
+    )
+
+
+def test_a_verb_with_a_noun_of_its_own_is_no_term() -> None:
+    text = (
+        "If the first drug fails, wait. Both drugs fail in time. Such drugs fail at night. If a drug fails, call us. "
+    )
+    chosen = choose_concepts(text + FILLER, set())
+    assert not {"fail", "drug fail"} & set(chosen)
+
+
+def test_a_phrase_keeps_a_first_word_that_may_be_a_verb_if_it_nearly_always_has_it() -> None:
+    text = "It may burst the pipe. They burst it. The burst buffer state is set. Of the burst buffer state we know it. "
+    chosen = choose_concepts(text * 2 + "See the burst buffer state. " + FILLER, set())
+    assert "burst buffer state" in chosen and "buffer state" not in chosen
+
+
+@pytest.mark.parametrize("term", ["corpus callosotomy", "focal cortical dysplasia", "deep vein thrombosis"])
+def test_a_coined_word_keeps_the_words_that_always_precede_it(term: str) -> None:
+    chosen = choose_concepts(f"It may be {term}. The portal vein is seen. {FILLER}", set())
+    assert term in chosen
+    assert "callosotomy" in choose_concepts(f"It requires callosotomy. {FILLER}", set())

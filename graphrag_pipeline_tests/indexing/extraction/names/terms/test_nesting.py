@@ -48,3 +48,10 @@ def test_a_rare_word_after_to_is_no_verb() -> None:
 
 def _starts(text: str) -> list[int]:
     return [0, *(place + 2 for place in range(len(text) - 2) if text.startswith(". ", place))]
+
+
+def test_a_program_with_its_kind_is_the_program() -> None:
+    terms = {"slurmd daemon": ["slurmd daemon"], "slurmd": ["slurmd"], "build": ["build"], "build tool": ["build tool"]}
+    folded = fold_forms(terms, count_uses("", []))
+    assert folded["slurmd"] == ["slurmd", "slurmd daemon"]
+    assert folded.keys() == {"slurmd", "build", "build tool"}
