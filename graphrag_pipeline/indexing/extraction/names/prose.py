@@ -83,9 +83,8 @@ a an the of to in is are was were be been it its this that these those and or bu
 our they their he his she her which who what when where there can may must should will would has have had do does did so
 than then also such no any all each only more most into about
 """)
-_FOOT = regex.compile(
-    r"^(?:[^\n]*(?:[ \t]{3}|\[)|[ \t]*)[Pp]age[ \t]+\d+(?:[ \t]+of[ \t]+\d+)?\]?[ \t]*$", regex.MULTILINE
-)
+_FOOT = regex.compile(r"age[ \t]+\d+(?:[ \t]+of[ \t]+\d+)?\]?[ \t]*$", regex.MULTILINE)
+_FOOT_START = regex.compile(r"(?:.*(?:[ \t]{3}|\[)|[ \t]*)[Pp]")
 _HEAD = regex.compile(r"\s*^([^\n]*)$", regex.MULTILINE)
 _DIGITS = regex.compile(r"\d+")
 _MIN_PAGES = 3
@@ -135,7 +134,12 @@ def _find_listings(text: str) -> Iterator[tuple[int, int]]:
 
 def _find_page_lines(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of the last lines of pages, "Hill  Standards Track  [Page 3]", and of heads that repeat."""
-    feet = [match.span() for match in _FOOT.finditer(text)] if "age " in text else []
+    ends = [match.span() for match in _FOOT.finditer(text)]
+    feet = [
+        (start, end)
+        for place, end in ends
+        if _FOOT_START.fullmatch(text, start := text.rfind("\n", 0, place) + 1, place)
+    ]
     if len(feet) < _MIN_PAGES:
         return
     heads = [match.span(1) for _, end in feet if (match := _HEAD.match(text, end))]
