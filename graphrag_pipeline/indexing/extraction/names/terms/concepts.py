@@ -187,7 +187,7 @@ def choose_concepts(
 
 def _with_adjective(word: str, uses: WordUses) -> tuple[str, ...]:
     """Return a word with the words that the document always writes before it: "focal cortical dysplasia"."""
-    words = (word,)
+    words: tuple[str, ...] = (word,)
     while len(words) < MAX_PHRASE_WORDS and (before := _word_before(words, uses)):
         words = (before, *words)
     return words
