@@ -56,6 +56,7 @@ from graphrag_pipeline.indexing.extraction.names.predicates import find_predicat
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
+from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_acronyms,
     type_names,
@@ -66,6 +67,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
     ORGANIZATION,
     PERSON,
+    PROPER,
     UNKNOWN,
     type_by_words,
 )
@@ -214,6 +216,8 @@ def _name_things(
         names = _prefer(find_title(about, text, starts), names)
     acronyms |= find_acronyms(names, text)
     written_types = type_acronyms(type_names(names, text, is_english), acronyms) | types
+    if about is not None and (defined := find_defined_type(about.name, names, text)):
+        written_types[about.name] = defined
     if about is not None:  # the title is a name of the document, also if the text does not contain it
         names.append(Name(about.name, len(text), len(text), -1))
         written_types.setdefault(about.name, about.type or type_by_words(about.name) or UNKNOWN)
@@ -240,7 +244,8 @@ def _name_things(
         names, eponyms = join_eponyms(names, types, links, text)
         links |= {form: form for form in (*compounds.values(), *eponyms)}
         types |= dict.fromkeys((*compounds.values(), *eponyms), CONCEPT)
-        concepts = find_concepts(text, names, starts, headings)
+        n_proper = sum(types[links[name.form]] in PROPER for name in names)
+        concepts = find_concepts(text, names, starts, headings, n_proper)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)

@@ -9,10 +9,12 @@ from collections.abc import Set
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    DESCRIBING_HONORIFICS,
     GIVEN_NAMES,
     HONORIFICS,
     LEGAL_SUFFIXES,
     LONERS,
+    NATIONALITIES,
     NOBLE,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
@@ -31,6 +33,7 @@ _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _PATRONYMICS = ("VNA", "VICH", "VITCH")
+_OFFICES = (HONORIFICS - DESCRIBING_HONORIFICS) | {"SECRETARY"}
 _MAX_PERSON = 3  # words of a person's name
 # Of firms, never the first word of their names.
 _TRADES = words("""
@@ -117,6 +120,8 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
     """
     if len(pieces) < 2 or pieces[0].key in _HONORIFICS_OR_GIVEN or pieces[0].is_connector:
         return 0
+    if len(pieces) > 2 and pieces[0].key in NATIONALITIES and _holds_office(pieces[1:]):
+        return 1  # "Israeli Prime Minister Ariel Sharon"
     if pieces[0].key in RANKS and pieces[1].key in HONORIFICS:
         return 0
     place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
@@ -130,6 +135,13 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
     before = pieces[:place]
     is_role = is_role or (before[-1].key in HONORIFICS and place < len(pieces) - 1)
     return place if is_role and all(map(_is_role_word, before)) else 0
+
+
+def _holds_office(pieces: list[PhrasePiece]) -> bool:
+    """Whether words begin with an office: "President Megawati", "Prime Minister Sharon", not "Premier League"."""
+    if pieces[-1].key in ORGANIZATION_TAILS:
+        return False
+    return pieces[0].key in _OFFICES or (pieces[1].key in _OFFICES and len(pieces) > 2)
 
 
 def _is_role_word(piece: PhrasePiece) -> bool:

@@ -31,7 +31,8 @@ perhaps please possibly probably quite rather really said same secondly see seld
 some somebody somehow someone something sometimes somewhere soon still surely thank thanks therefore thereafter thereby
 though through throughout till together too toward towards truly twice unless until unlike usually various very via was
 well were whatever whenever whereat whereupon whereof wherein wherever whether while whilst will would yes yet yesterday
-today tomorrow tonight ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi hilli hm hmm ho
+today tomorrow tonight tis twas twill ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi
+hilli hm hmm ho
 hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow sir madam ma'am sirs chapter stave
 page http https www
 """)
@@ -43,23 +44,9 @@ remember consider imagine suppose note notice follow find bring call put turn ru
 select enter connect disconnect remove insert replace restart reboot enable disable configure download
 upload calibrate renew
 """)
-# Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
-# Of quantities ("8 MiB").
-UNITS = words("kib mib gib tib kb mb gb tb hz khz mhz ghz kw kwh mw")
-LONERS = (
-    COMMANDS
-    | UNITS
-    | words("""
-new old young great poor big small large early late later recent former little long last first second third next dear
-damn god gods goodness gracious mercy merry happy good bless welcome heaven heavens lord lords devil nonsense bravo
-quick sorry hooray gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty
-thirty forty fifty hundred thousand million billion part section volume book canto act scene appendix figure table notes
-preface introduction contents conclusion abstract references bibliography index parts sections figures tables appendices
-title titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
-acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
-glossary errata addendum annex annexes id ids schedule schedules exhibit exhibits attachment attachments enclosure
-preamble recital recitals article articles paragraph paragraphs subparagraph subparagraphs clause clauses subsection
-subsections true false north south east west northern southern eastern western english french german italian spanish
+# Peoples and languages.
+NATIONALITIES = words("""
+english french german italian spanish
 american british dutch welsh scottish irish russian chinese japanese korean greek roman turkish polish swedish danish
 norwegian finnish hungarian czech austrian swiss portuguese brazilian mexican canadian australian indian pakistani
 iranian iraqi israeli palestinian egyptian syrian saudi arab arabic african asian european ukrainian belgian latin
@@ -71,9 +58,29 @@ kenyan ugandan tanzanian rwandan zambian zimbabwean malawian mozambican angolan 
 ivorian senegalese malian gambian liberian namibian chilean argentine argentinian peruvian bolivian colombian venezuelan
 ecuadorian paraguayan uruguayan cuban haitian jamaican guatemalan honduran salvadoran nicaraguan panamanian scandinavian
 flemish catalan basque hindi urdu tamil telugu kannada malayalam bengali marathi gujarati punjabi sinhalese mandarin
-cantonese farsi pashto swahili yiddish tagalog majesty highness excellency lordship ladyship christian christians
-muslim islamic jewish catholic
-protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv vi vii viii ix xi xii
+cantonese farsi pashto swahili yiddish tagalog
+""")
+# Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
+# Of quantities ("8 MiB").
+UNITS = words("kib mib gib tib kb mb gb tb hz khz mhz ghz kw kwh mw")
+LONERS = (
+    COMMANDS
+    | UNITS
+    | NATIONALITIES
+    | words("""
+new old young great poor big small large early late later recent former little long last first second third next dear
+damn god gods goodness gracious mercy merry happy good bless welcome heaven heavens lord lords devil nonsense bravo
+quick sorry hooray gentleman gentlemen lady ladies two three four five six seven eight nine ten eleven twelve twenty
+thirty forty fifty hundred thousand million billion part section volume book canto act scene appendix figure table notes
+preface introduction contents conclusion abstract references bibliography index parts sections figures tables appendices
+title titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
+acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
+glossary errata addendum annex annexes id ids schedule schedules exhibit exhibits attachment attachments enclosure
+preamble recital recitals article articles paragraph paragraphs subparagraph subparagraphs clause clauses subsection
+subsections true false north south east west northern southern eastern western majesty highness excellency papa mamma
+mama mum dad daddy mummy test tests lordship ladyship christian christians
+muslim islamic jewish catholic protestant buddhist hindu victorian soviet persian am pm a.m p.m bc ad bce ce ii iii iv
+vi vii viii ix xi xii
 """)
 )
 DAYS = words("""
@@ -108,7 +115,8 @@ FEMALE_HONORIFICS = words(
 MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king prince father brother uncle m d")
 HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
-frau fräulein king prince emperor empress tsar czar duke count baron baroness earl marquis viscount pope bishop
+frau fräulein king prince emperor empress tsar czar duke archduke archduchess infante infanta landgrave margrave count
+baron baroness earl marquis viscount pope bishop
 archbishop cardinal rev revd reverend cllr pc pcso
 father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
@@ -128,7 +136,9 @@ general major master cardinal justice premier chief director engineer clerk coac
 INITIAL_HONORIFICS = {"fr": words("m"), "es": words("d")}
 
 # Honorifics that are part of the name ("Pope Francis", "Prince Albert").
-REGAL = words("king queen prince princess emperor empress tsar czar duke duchess pope saint st")
+REGAL = words("""
+king queen prince princess emperor empress tsar czar duke duchess archduke archduchess infante infanta pope saint st
+""")
 
 # Before a name whose "of" belongs to it ("King Henry of England", "Lord Byron of Rochdale").
 NOBLE = REGAL | words(
@@ -248,8 +258,8 @@ praia playa plaza piazza aldeia
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words(
-    "agency authority board bureau commission committee company council government ministry parliament senate treasury "
-    "tribunal"
+    "agency authority board bureau cabinet commission committee company council government ministry parliament senate "
+    "treasury tribunal"
 )
 # Behind "X and Y": an organization ("Food and Drug Administration").
 JOINED_TAILS = words("administration executive inspectorate")

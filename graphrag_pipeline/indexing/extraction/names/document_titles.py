@@ -34,7 +34,16 @@ bishop saint cricketer composer engineer scientist general journalist player wre
 _PLACES = words("city town village river county island country district municipality lake mountain station")
 _ORGANIZATIONS = words("band company club team newspaper magazine university school party publisher label")
 _EVENTS = words("battle war festival tournament election")
-_TYPES = (("PERSON", _PERSONS), ("GEO", _PLACES), ("ORGANIZATION", _ORGANIZATIONS), ("EVENT", _EVENTS))
+_WORKS = words(
+    "film novel song album single play series opera musical book poem painting soundtrack ep miniseries manga"
+)
+_TYPES = (
+    ("CONCEPT", _WORKS),
+    ("PERSON", _PERSONS),
+    ("GEO", _PLACES),
+    ("ORGANIZATION", _ORGANIZATIONS),
+    ("EVENT", _EVENTS),
+)
 
 
 @dataclass(frozen=True, slots=True)

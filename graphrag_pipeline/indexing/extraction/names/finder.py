@@ -100,6 +100,7 @@ _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
+_TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
 _IN_CODE = regex.compile(r"\d/$")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
@@ -254,7 +255,10 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if len(pieces) > 1:
         return not evidence.is_only_stressed(pieces) or _is_defined(pieces, phrase, text)
     word = pieces[0]
-    is_coded = _IN_CODE.search(text, max(phrase.start + word.start - 12, 0), phrase.start + word.start)
+    start = phrase.start + word.start
+    is_coded = _IN_CODE.search(text, max(start - 12, 0), start)
+    if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"
+        return False
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
         return False  # "25/01834/HOU"
     if word.key in _LABELS and text.startswith(":", phrase.start + word.end):

@@ -30,6 +30,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePi
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS | words("meadow field green wood mill corner")
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
 _IN = frozenset({"IN", "FROM", "AT", "ACROSS", "NEAR", "OUTSIDE"})
+_CUPS = words("cup trophy")
 _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
@@ -104,6 +105,8 @@ def keeps_possessive(
         return False
     last = following[-1].key
     if last in _OWNED_DAYS and len(following) == 1 and len(run) > 1 and run[0].key == "NEW":  # "New Year's Day"
+        return True
+    if last in _CUPS and len(following) == 1 and len(run) == 1:  # "the America's Cup"
         return True
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
     is_saint = run[0].key in SAINTS

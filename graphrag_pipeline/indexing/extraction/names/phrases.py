@@ -41,7 +41,7 @@ _OWNED = (
 )
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
-    r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+    r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in|und|and|by|am|aan|den|les|lès|aux)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
     r"|(?<=\bCo)[-\u2010\u2011]op(?:erat(?:ives?|ion))?\b"
     rf"|(?<=s)['’](?=[ ](?:{_OWNED})\b)|(?<=S)['’](?=[ ](?:{_OWNED.upper()})\b)"  # Tanners' Yard
     r"|&\p{Lu}[\p{L}]*+|[-\u2010\u2011](?:\d++\p{Greek}?+|\p{Greek}[\p{L}\p{Nd}]*+))*+"  # IL-1β, NF-κB

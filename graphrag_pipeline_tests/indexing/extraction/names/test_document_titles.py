@@ -33,7 +33,7 @@ def test_a_name_is_a_title_and_a_file_stem_or_headline_is_not(title: str, text: 
 
 @pytest.mark.parametrize(
     ("qualifier", "expected"),
-    [("1950 film", None), ("American politician", "PERSON"), ("band", "ORGANIZATION"), ("", None)],
+    [("1950 film", "CONCEPT"), ("American politician", "PERSON"), ("band", "ORGANIZATION"), ("", None)],
 )
 def test_a_qualifier_gives_the_type(qualifier: str, expected: str | None) -> None:
     assert DocumentTitle("X", "X", qualifier).type == expected

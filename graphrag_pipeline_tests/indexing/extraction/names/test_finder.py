@@ -233,6 +233,11 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
          ["bin Laden", "von Trier", "al-Tessim", "Ford"]),
         ("They met James Stevenson, Esq. of South Park.", ["James Stevenson", "South Park"]),
         ("The Teska Rail Users' Group met.", ["Teska Rail Users' Group"]),
+        ("They met Israeli Prime Minister Arivel Tessim and the Australian Defence Force.",
+         ["Prime Minister Arivel Tessim", "Australian Defence Force"]),
+        ("At 4:00pm AEDT they won the America's Cup, and at 5pm (ACDT) Australia's Davis Cup.",
+         ["America's Cup", "Australia", "Davis Cup"]),
+        ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip
 def test_firms_end_before_their_place_and_persons_begin_after_their_role(text: str, expected: list[str]) -> None:

@@ -8,7 +8,7 @@ Keep out: lists of names after a noun (`kind_lists.py`), verbs (`agent_cues.py`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import regex
 
@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     kind_of_plural,
 )
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, text_before
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
 OF_PERSON, OF_BODY, OF_PLACE, OF_THING, OF_EVENT = "person role", "organization role", "place role", "thing", "event"
 _CUES = {
@@ -30,6 +31,13 @@ _CUES = {
     PLACE_NOUN: OF_PLACE,
     THING_NOUN: OF_THING,
     EVENT_NOUN: OF_EVENT,
+}
+_TYPES = {
+    PERSON_NOUN: PERSON,
+    BODY_NOUN: ORGANIZATION,
+    PLACE_NOUN: GEO,
+    THING_NOUN: CONCEPT,
+    EVENT_NOUN: EVENT,
 }
 _ARTICLE = r"(?:an?|the|both|all|its|our|their|his|her|my|one\sof\sthe|\p{Lu}[\p{L}]+(?:['’]s|s['’]))"
 _MODIFIERS = (
@@ -44,7 +52,9 @@ _ENDS = (
 _APPOSED_AFTER = regex.compile(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
 _APPOSED_WITH_ARTICLE = regex.compile(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
 _IS_A = regex.compile(
-    rf"(?:\s?\([^()\n]{{0,100}}\))?,?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}{_ENDS}"
+    rf"(?:\s?\([^()\n]{{0,100}}\))?,?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}"
+    rf"(?:{_ENDS}|(?=\s+(?:and|formed|written|directed|released|produced|starring|located|situated|born|published"
+    r"|composed|recorded|held)\b))"
 )
 _BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
 _CALLED = regex.compile(
@@ -114,6 +124,13 @@ def read_kind_cues(text: str, name: Name) -> Iterator[str]:
     kind = _read_before(before, text, name)
     if kind:
         yield _CUES[kind]
+
+
+def find_defined_type(form: str, names: Iterable[Name], text: str) -> str | None:
+    """Return the type of the noun that defines a name at its first place: "X (1850-1900) was a French painter"."""
+    first = min((name for name in names if name.form == form), key=lambda name: name.start, default=None)
+    kind = _read_noun(_IS_A.match(text, first.end)) if first else None
+    return _TYPES[kind] if kind else None
 
 
 def _read_noun(match: regex.Match[str] | None) -> str | None:

@@ -26,6 +26,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS_ABROAD,
     PLACE_TAILS,
     TERMS_IN_CAPITALS,
+    words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
@@ -69,7 +70,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
-from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, is_vessel, read_cues
+from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, QUOTED, is_vessel, read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ADJECTIVE_ENDINGS,
@@ -78,6 +79,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     GEO,
     ORGANIZATION,
     PERSON,
+    PROPER,
     UNKNOWN,
     cut_legal_form,
     is_described,
@@ -85,7 +87,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 )
 
 _READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
-_NAMED = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
+_COMPASS = words("north south east west northern southern eastern western central upper lower")
 _MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
@@ -162,7 +164,18 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
     types |= {form: kind for form, kind in by_signs.items() if " " in form or not is_explaining}
-    return types | type_by_company(names, types, text, is_explaining)
+    types |= type_by_company(names, types, text, is_explaining)
+    guesses = {form: _guess(form, cues[form]) for form, kind in types.items() if kind == UNKNOWN}
+    return types | {form: kind for form, kind in guesses.items() if kind}
+
+
+def _guess(form: str, cues: Counter[str]) -> str | None:
+    """Return the type of a name of several words without other evidence: "North Sumatra", and quoted titles."""
+    first, *others = title_of(form).split()
+    if not others:
+        return None
+    is_side = first in _COMPASS and len(others) == 1 and not is_common_noun(form.split()[-1]) and not cues[AGENT]
+    return GEO if is_side else CONCEPT if cues[QUOTED] else None
 
 
 def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
@@ -194,7 +207,7 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
     for name in names:
         form, long = name.form, links[name.form]
         is_acronym = form != long and form.isupper() and " " not in form
-        votes[long][types[long] if is_acronym and types.get(long) in _NAMED else types[form]] += 1
+        votes[long][types[long] if is_acronym and types.get(long) in PROPER else types[form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
 
 
@@ -243,7 +256,7 @@ def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: 
     """
     n_others = sum(counts[form] for form in acronyms if not _is_known(title_of(form)))
     n_names = sum(counts[form] for form in types) + n_others
-    return sum(counts[form] for form, kind in types.items() if kind in _NAMED) / n_names if n_names else 0.0
+    return sum(counts[form] for form, kind in types.items() if kind in PROPER) / n_names if n_names else 0.0
 
 
 def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> str:

@@ -53,6 +53,9 @@ _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
 _HELD_IN = words("shares share stock stake holding")  # "shares in X"
 MEMBERS = "members"
+QUOTED = "quoted"  # the title of a work: 'the film "Les Heures"'
+_QUOTED_BEFORE = regex.compile(r"[\"“«„]\s?$")
+_QUOTED_AFTER = regex.compile(r"[,.]?\s?[\"”»“]")
 # Behind the name of a party, an army or a firm, which is no person then.
 _MEMBERS = words("""
 militant militants gunman gunmen fighter fighters guerrilla guerrillas insurgent insurgents rebel rebels member members
@@ -109,6 +112,12 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         yield "named thing"
     if is_vessel(text, name):
         yield "vessel"
+    if (
+        " " in name.form
+        and _QUOTED_AFTER.match(text, name.end)
+        and _QUOTED_BEFORE.search(text, max(name.start - 2, 0), name.start)
+    ):
+        yield QUOTED
     before = _BEFORE.search(text_before(text, name, 24))
     if before is None:
         return

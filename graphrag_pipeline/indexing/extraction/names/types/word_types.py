@@ -23,12 +23,14 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     EVENT_HEADS,
     EVENT_TAILS,
     EVENTS,
+    GIVEN_NAMES,
     HEADS_ABROAD,
     HOLDINGS,
     HONORIFICS,
     JOINED_TAILS,
     KIN,
     LEGAL_SUFFIXES,
+    NATIONALITIES,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
@@ -36,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS,
     PLACE_TAILS,
     RANKS,
+    REGAL,
     SAINTS,
     STORMS,
     words,
@@ -47,6 +50,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_als
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
+PROPER = frozenset({PERSON, ORGANIZATION, GEO, EVENT})  # types of what has a name of its own
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
 
 _BYNAMES = frozenset(BYNAMES.upper().split("|"))
@@ -60,7 +64,9 @@ _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Aben
 _WEAK_PLACES = words(
     "area zone region farm arms point reef port state states channel bridge drive province"
 )  # "Client Port"
-_INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words("hospital infirmary museum observatory hospice")
+_INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words(
+    "hospital infirmary museum observatory hospice diocese archdiocese"
+)
 _SCOPES = words("""
 northern southern eastern western central regional international national european american african asian global world
 federal royal united
@@ -88,6 +94,11 @@ _OFFICES = words("office assembly centre center commission foundation alliance m
 _PLANS = words("plan protocol payment allowance")
 _SANCTUARIES = words("church chapel cathedral abbey priory minster")
 _PARTIES = words("democrats republicans greens liberals conservatives socialists nationalists")
+_MIN_PEOPLE, _MIN_DOCTRINE = 4, 5  # letters
+_RELIGIONS = words("christianity islam christendom hinduism judaism sikhism")
+_TITLES = (REGAL - SAINTS) | words("""
+count countess baron baroness earl marquis marquess viscount landgrave margrave elector
+""")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
 _AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
@@ -147,6 +158,16 @@ def type_by_words(form: str) -> str | None:
         return CONCEPT
     if last == "STATES" and _is_kind_of_state(words):
         return None
+    if len(words) == 1 and (first in _RELIGIONS or (first.endswith("ISM") and len(first) > _MIN_DOCTRINE)):
+        return CONCEPT
+    if len(words) < 3 and len(last) > _MIN_PEOPLE and last.endswith("S") and last[:-1] in NATIONALITIES:
+        return PERSON  # "Israelis", "South Africans"
+    if head and _is_ruler(words):
+        return PERSON
+    if len(words) == 2 and first == "AL" and last in ORGANIZATIONS:
+        return ORGANIZATION
+    if first in _TITLES and words[1:2] == ["OF"] and words[2] != "THE" and last not in ORGANIZATION_TAILS:
+        return PERSON  # "Duke of Madrid"
     if len(words) == 1:
         return ORGANIZATION if first in ORGANIZATIONS or _is_german_firm(words) else None
     if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
@@ -187,6 +208,15 @@ def is_described(text: str, name: Name) -> bool:
     if first not in DESCRIBING_HONORIFICS or not is_also_a_word(rest):
         return False
     return _ONE_OF_SEVERAL.search(text, max(name.start - 8, 0), name.start) is not None
+
+
+def _is_ruler(words: list[str]) -> bool:
+    """Whether a given name or a number stands before "of" and one word: "Adalbert II of Tuscany", "Joan of Arc"."""
+    place = words.index("OF") if "OF" in words else 0
+    if place != len(words) - 2 or words[-1] in ORGANIZATION_TAILS:
+        return False
+    is_numbered = place == 2 and _NUMERAL.fullmatch(words[1]) is not None
+    return is_numbered or (place == 1 and words[0] in GIVEN_NAMES and words[0] not in load_places())
 
 
 def cut_legal_form(form: str) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
-from graphrag_pipeline.indexing.extraction.names.types.kind_cues import read_kind_cues
+from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type, read_kind_cues
 
 
 def cues_of(name: str, text: str) -> list[str]:
@@ -40,3 +40,18 @@ def test_the_noun_beside_a_name_says_what_it_is(name: str, text: str, cue: str) 
 )
 def test_other_nouns_say_nothing(name: str, text: str) -> None:
     assert cues_of(name, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Teska( born 4 May 1901 in Vard) was a Danish painter and sculptor.", "PERSON"),
+        ("Teska is a 1942 American horror film directed by Ann Hill.", "CONCEPT"),
+        ("Teska is a village in Vard.", "GEO"),
+        ("Teska is well known.", None),
+        ("It is Teska. Teska is a village.", None),
+    ],
+)
+def test_the_first_place_of_a_name_may_define_it(text: str, expected: str | None) -> None:
+    names = [Name("Teska", place, place + 5, 0) for place in range(len(text)) if text.startswith("Teska", place)]
+    assert find_defined_type("Teska", names, text) == expected

@@ -39,6 +39,16 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("Federal Government", "ORGANIZATION"),
         ("West Bank", "GEO"),
         ("Labour", "ORGANIZATION"),
+        ("Al Qaeda", "ORGANIZATION"),
+        ("Christianity", "CONCEPT"),
+        ("Jainism", "CONCEPT"),
+        ("Israelis", "PERSON"),
+        ("South Africans", "PERSON"),
+        ("Duke of Madrid", "PERSON"),
+        ("Queen of the South", None),
+        ("Adalbert II of Tuscany", "PERSON"),
+        ("Joan of Arc", "PERSON"),
+        ("Roman Catholic Diocese of Bunia", "ORGANIZATION"),
         ("Pender's Jewellers", "ORGANIZATION"),
         ("Kirkby Gazette", "ORGANIZATION"),
         ("Kirkby Neighbourhood Plan", "CONCEPT"),
@@ -323,3 +333,9 @@ def test_what_a_review_searches_and_rates_with_is_a_term() -> None:
 def test_who_founded_a_firm_is_a_person() -> None:
     types = _types_in("it was founded in 2014 by Kristjol Ojal..")
     assert types["Kristjol Ojal"] == "PERSON"
+
+
+def test_a_quoted_title_is_a_concept_and_a_side_of_a_rare_word_is_a_place() -> None:
+    types = _types_in('He sang in the film "Hum Dil De Chuke" of Teska. The mayor of Medan, North Tessuma, heard it.')
+    assert types["Hum Dil De Chuke"] == "CONCEPT"
+    assert types["North Tessuma"] == "GEO"
