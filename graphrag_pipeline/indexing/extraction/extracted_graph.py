@@ -55,6 +55,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_words, reports
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
@@ -244,11 +245,13 @@ def _name_things(
         names, eponyms = join_eponyms(names, types, links, text)
         links |= {form: form for form in (*compounds.values(), *eponyms)}
         types |= dict.fromkeys((*compounds.values(), *eponyms), CONCEPT)
-        n_proper = sum(types[links[name.form]] in PROPER for name in names)
-        concepts = find_concepts(text, names, starts, headings, n_proper)
+        concepts = find_concepts(text, names, starts, headings)
+        speakers = find_speakers(text, concepts)
+        if reports(text, sum(types[links[name.form]] in PROPER for name in names)):
+            concepts = drop_ordinary_words(concepts)
         names += concepts
         links |= {concept.form: concept.form for concept in concepts}
-        types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(find_speakers(text, concepts), PERSON)
+        types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(speakers, PERSON)
         links = link_term_forms(names, links, types)
         types = dict.fromkeys(links.values(), CONCEPT) | types
     return names, links, types

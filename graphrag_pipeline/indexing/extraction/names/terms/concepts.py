@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
@@ -77,13 +76,10 @@ _MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be a
 _MIN_FIRM = 3  # firm noun uses, which are enough for such a word
 _EVERYDAY, _COMMON = 1_500, 5_000  # ranks of words that need more occurrences than others: "staff", "finance"
 _ROUTES = frozenset({"oral", "intravenous", "topical", "intramuscular", "subcutaneous", "systemic", "daily"})
-_MIN_PROPER = 0.06  # of the words of a text about persons, bodies and places
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 
 
-def find_concepts(
-    text: str, names: Iterable[Name], starts: list[int], headings: Sequence[bool] = (), n_proper: int = 0
-) -> list[Name]:
+def find_concepts(text: str, names: Iterable[Name], starts: list[int], headings: Sequence[bool] = ()) -> list[Name]:
     """Find the occurrences of the terms of a document, in reading order, outside of names.
 
     Args:
@@ -91,16 +87,12 @@ def find_concepts(
         starts: start offset of each sentence, in order.
         headings: for each sentence, whether it is a heading or a fragment. A term occurs in others, too, unless the
             document has few of them.
-        n_proper: occurrences of persons, organizations, places and events. A text that is full of them, such as news,
-            is about these: its ordinary words ("team", "border") are no terms.
 
     Returns:
         One `Name` per occurrence; its form is the term in the singular, if the document contains the singular.
     """
     names = list(names)
-    taken_titles = {title_of(name.form) for name in names}
-    least_rank = _RARE if n_proper >= _MIN_PROPER * len(text.split()) else 0
-    concepts = choose_concepts(text, taken_titles, starts, headings, least_rank)
+    concepts = choose_concepts(text, {title_of(name.form) for name in names}, starts, headings)
     if not concepts:
         return []
     taken = sorted((name.start, name.end) for name in names)
@@ -143,11 +135,7 @@ def find_speakers(text: str, concepts: Iterable[Name]) -> set[str]:
 
 
 def choose_concepts(
-    text: str,
-    taken: set[str],
-    starts: list[int] | None = None,
-    headings: Sequence[bool] = (),
-    least_rank: int = 0,
+    text: str, taken: set[str], starts: list[int] | None = None, headings: Sequence[bool] = ()
 ) -> dict[str, list[str]]:
     """Choose the terms of a document with their written variants.
 
@@ -160,8 +148,6 @@ def choose_concepts(
         taken: titles of the names in this document.
         starts: start offset of each sentence, in order; None for a text of one sentence.
         headings: as in `find_concepts`.
-        least_rank: of a term of one word in English (0 = the commonest word). If it is not 0, nouns for persons are no
-            terms either.
     """
     spans = list(pairwise([*(starts or [0]), len(text)]))
     n_in_headings = sum(
@@ -179,11 +165,7 @@ def choose_concepts(
     for phrase in phrases:
         for word in set(phrase):
             inside[word] += frequencies[phrase]
-    scores = {
-        word: score
-        for word, score in _score_words(uses, inside).items()
-        if (english_rank(word) or UNKNOWN_RANK) >= least_rank and not (least_rank and kind_of(word) == PERSON_NOUN)
-    }
+    scores = _score_words(uses, inside)
     able: dict[tuple[str, ...], float] = {(w,): s for w, s in scores.items() if _is_in_sentence((w,), uses)}
     single = _best(able, quota, taken)
     if not uses.is_narrative:

@@ -133,9 +133,3 @@ def test_a_coined_word_keeps_the_words_that_always_precede_it(term: str) -> None
     chosen = choose_concepts(f"It may be {term}. The portal vein is seen. {FILLER}", set())
     assert term in chosen
     assert "callosotomy" in choose_concepts(f"It requires callosotomy. {FILLER}", set())
-
-
-def test_a_text_full_of_names_has_no_ordinary_words_as_terms() -> None:
-    text = "The casino paid tax. A casino and its sandbar lost money. The sandbar is wet. The skipper of it left. "
-    assert {name.form for name in find_concepts(text * 4, [], [0])} >= {"casino", "sandbar", "skipper"}
-    assert {name.form for name in find_concepts(text * 4, [], [0], n_proper=10)} == {"sandbar"}
