@@ -24,7 +24,7 @@ from graphrag_pipeline.commands.terminal import (
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.settings.tuning import SampleMethod
+from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:

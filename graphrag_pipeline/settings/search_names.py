@@ -1,4 +1,4 @@
-"""Names of search methods, text unit selection strategies and baselines: settings, commands and registries read them.
+"""Names of search methods, text unit selection strategies, baselines and samples, for settings, commands, registries.
 
 Add a method: a module of its name in `query/methods/`, its section in the settings, and a row here. Add a strategy: a
 function in `query/selection/strategies.py` and its name here. Add a baseline of evaluations: a ranker or a step in
@@ -7,6 +7,8 @@ line lists these names before it knows the command.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 SEARCH_METHODS = {
     "local": "entities and the records around them",
@@ -37,6 +39,8 @@ BASELINES = {
     "TS": "map and reduce over all source text",
 }
 """Ways to answer that only an evaluation has -> what they read. SS and TS are names of Edge et al. 2024."""
+SampleMethod = Literal["random", "bucket", "centroid", "clusters"]
+"""Ways to choose the text units from which `tune` writes prompts."""
 PAPER_LEVELS = tuple(range(4))
 """C0 to C3 of Edge et al. 2024: global search over the report frontier at this level of communities."""
 VARIANTS = {"local": ("strategy", STRATEGIES), "global": ("selection", ("dynamic", "static"))}

@@ -6,13 +6,13 @@ Keep out: the tuned prompts (`pipeline/tuned_sets.py`).
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, field_validator
 
+from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.settings.section import Section, model_overrides
 
-SampleMethod = Literal["random", "bucket", "centroid", "clusters"]
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Pattern of the name of a tuned set, which is the name of its folder."""
 

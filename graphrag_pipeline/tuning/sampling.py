@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.models.ports import Embedder
-from graphrag_pipeline.settings.tuning import SampleMethod
+from graphrag_pipeline.settings.search_names import SampleMethod
 
 MAX_EMBEDDED = 2_000
 """Most text units whose vectors are compared; the first ones in the drawn order."""

@@ -16,13 +16,19 @@ from graphrag_pipeline.defs.assets.beside import running_beside, take_made_besid
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.published import link_snapshot
-from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read, sources_of
+from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
 from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
-from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG, LOADED_TAG, ONLY_STALE_TAG, RECLUSTER_TAG
+from graphrag_pipeline.defs.runs.names import (
+    ALLOW_REMOVAL_TAG,
+    LOADED_TAG,
+    ONLY_STALE_TAG,
+    RECLUSTER_TAG,
+    WHOLE_INPUT,
+)
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.provenance import version_tags
 from graphrag_pipeline.defs.runs.resources import IndexRoot

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.defs.assets.pages.metadata import as_table, of_lines
+from graphrag_pipeline.defs.runs.names import WHOLE_INPUT
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
@@ -29,7 +30,6 @@ from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.settings.urls import mask_url
 
 INPUT_FOLDER = "input_folder"
-WHOLE_INPUT = "whole_input"
 ENTITY_OVERRIDES = "entity_overrides"
 INPUT_TABLE = "corpus_manifest"
 _MAX_LISTED = 10

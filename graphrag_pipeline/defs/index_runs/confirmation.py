@@ -1,7 +1,8 @@
 """The event that confirms the published snapshot as up to date, for its freshness policy.
 
 Dagster shows only checks that were evaluated after the last event of an asset, and only metadata of that event. So a
-confirmation shows what the event before it showed, and repeats the checks. Keep out: publishing.
+confirmation shows what the event before it showed, and repeats the checks. Keep out: publishing, and Dagster at
+import: an index run that finds nothing to do, without a freshness policy, never needs it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import dagster as dg
-
 from graphrag_pipeline.defs.assets.published import published_event
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.naming import asset_key
-from graphrag_pipeline.defs.runs.private_api import AssetCheckEvaluationTargetMaterializationData
 from graphrag_pipeline.defs.runs.provenance import DATA_VERSION_TAG
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.inspection.index_state import UP_TO_DATE
@@ -23,7 +21,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 
 if TYPE_CHECKING:
-    from dagster import AssetMaterialization, DagsterInstance
+    from dagster import AssetCheckEvaluation, AssetMaterialization, DagsterInstance
 
 _HOUR_S = 3600
 _CONFIRMED = "Confirmed: nothing changed since it was published."
@@ -55,37 +53,43 @@ def confirm_periodically(instance: DagsterInstance, root: Root, now: float) -> b
 
 
 def _confirm(instance: DagsterInstance, root: Root, snapshot_id: str) -> None:
+    from dagster import AssetMaterialization
+
     key = asset_key(root, SNAPSHOT.name)
     shown = list(_last_checks(instance, root))
     record = next(iter(instance.fetch_materializations(key, limit=1).records), None)
     last = record.asset_materialization if record else None
     if last and (last.tags or {}).get(DATA_VERSION_TAG) == snapshot_id:
-        event = dg.AssetMaterialization(key, _CONFIRMED, last.metadata, tags=last.tags)
+        event = AssetMaterialization(key, _CONFIRMED, last.metadata, tags=last.tags)
     else:
         event = published_event(root, snapshot_id, _CONFIRMED)
     instance.report_runless_asset_event(event)
     _repeat_checks(instance, event, shown)
 
 
-def _last_checks(instance: DagsterInstance, root: Root) -> Iterator[dg.AssetCheckEvaluation]:
+def _last_checks(instance: DagsterInstance, root: Root) -> Iterator[AssetCheckEvaluation]:
     """Yield the last result of each check of `index_snapshot`."""
+    from dagster import AssetCheckKey
+
     key = asset_key(root, SNAPSHOT.name)
     for name in (UP_TO_DATE, *FIGURES):
-        record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(key, name))
+        record = instance.get_latest_asset_check_evaluation_record(AssetCheckKey(key, name))
         event = record.event.dagster_event if record and record.event else None
         if event and event.event_type_value == "ASSET_CHECK_EVALUATION":
             yield event.asset_check_evaluation_data
 
 
-def _repeat_checks(
-    instance: DagsterInstance, event: AssetMaterialization, checks: list[dg.AssetCheckEvaluation]
-) -> None:
+def _repeat_checks(instance: DagsterInstance, event: AssetMaterialization, checks: list[AssetCheckEvaluation]) -> None:
+    from dagster import AssetCheckEvaluation
+
+    from graphrag_pipeline.defs.runs.private_api import AssetCheckEvaluationTargetMaterializationData
+
     [made] = instance.fetch_materializations(event.asset_key, limit=1).records
     target = AssetCheckEvaluationTargetMaterializationData(
         storage_id=made.storage_id, run_id=made.run_id, timestamp=made.timestamp
     )
     for check in checks:
-        repeated = dg.AssetCheckEvaluation(
+        repeated = AssetCheckEvaluation(
             event.asset_key,
             check.check_name,
             check.passed,

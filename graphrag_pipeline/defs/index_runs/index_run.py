@@ -22,7 +22,6 @@ from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_unreadable_gold,
 )
 from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
-from graphrag_pipeline.defs.runs.errors import failure_of
 from graphrag_pipeline.defs.runs.instance import keeping_instances, open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.names import (
@@ -296,6 +295,8 @@ def _materializer(
                     run_id=run_id,
                 )
             if not result.success:
+                from graphrag_pipeline.defs.runs.errors import failure_of
+
                 raise failure_of(result, partition)
 
     return materialize

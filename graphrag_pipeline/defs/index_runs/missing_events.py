@@ -1,7 +1,8 @@
 """Events that Dagster lacks, reported from the heads: the tables are there, Dagster's events are not.
 
 This happens after a crash, a rollback, or when the Dagster home was removed. An event of an earlier release that does
-not name a source is reported again with what it shows. Keep out: running anything.
+not name a source is reported again with what it shows. Keep out: running anything, and Dagster
+at import: an index run that finds nothing to do does not need it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.assets.sources import WHOLE_INPUT, observe_what_was_read
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
+from graphrag_pipeline.defs.runs.names import WHOLE_INPUT
 from graphrag_pipeline.defs.runs.naming import asset_key, full_name
 from graphrag_pipeline.defs.runs.provenance import DATA_VERSION_TAG, version_tags
 from graphrag_pipeline.filesystem import files
@@ -49,6 +50,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     import dagster as dg
 
     from graphrag_pipeline.defs.assets.published import published_event
+    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     known: dict[str, str | None] = {}

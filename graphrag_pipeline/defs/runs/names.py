@@ -1,4 +1,4 @@
-"""Names that runs, jobs and sensors share: run tags and job names.
+"""Names that runs, jobs and sensors share: run tags, job names and a source asset.
 
 Dagster stores them with every run, so a changed name no longer finds older runs. Keep out: imports.
 """
@@ -49,6 +49,9 @@ PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
 
 ASSET_JOB = "__ASSET_JOB"
 """Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
+
+WHOLE_INPUT = "whole_input"
+"""Source asset: all documents of the input folder and the overrides as one version."""
 
 FINISHED = ("SUCCESS", "FAILURE", "CANCELED")
 """Statuses of runs that ended."""

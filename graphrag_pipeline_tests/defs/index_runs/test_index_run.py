@@ -44,6 +44,18 @@ def n_runs(root: Root) -> int:
         return len(instance.get_runs())
 
 
+def test_a_run_that_finds_nothing_to_do_never_imports_dagster(root: Root) -> None:
+    code = (
+        "import sys; from graphrag_pipeline.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'dagster', 'lancedb', 'openai', 'sqlalchemy', 'duckdb'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, "index", "--root", str(root.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "3 documents: nothing changed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_index_publishes_and_a_second_run_does_nothing(root: Root) -> None:
     before = n_runs(root)
     report = run_index(root)
