@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import ascii_letters
 
 from graphrag_pipeline.citations import remove_written, split_written
@@ -82,6 +82,7 @@ class PromptEchoes:
 
     def __init__(self, template: str = "") -> None:
         self._template = template
+        self._runs: dict[int, frozenset[Words]] = {}
 
     def holds(self, value: str, data: str = "") -> bool:
         """Return whether a value of a reply repeats the prompt.
@@ -95,7 +96,7 @@ class PromptEchoes:
         if self.is_copied(value, data):
             return True
         is_echo = words in self._examples or self._is_mostly_runs(words) or self._is_varied_example(words, value)
-        return is_echo and not _is_run(words, _join(_words_of(data)))
+        return is_echo and not _is_run(words, _join(_read_words(data)))
 
     def is_copied(self, value: str, data: str = "") -> bool:
         """Return whether a value holds a long run of the instructions that the data does not hold, or a context."""
@@ -105,7 +106,7 @@ class PromptEchoes:
         if not self._may_hold_run(words):
             return False
         runs = [run for run in _long_runs(words) if run in self._instructions]
-        shown = _join(_words_of(data)) if runs else ""
+        shown = _join(_read_words(data)) if runs else ""
         return any(not _is_run(run, shown) for run in runs)
 
     def keep_own(self, text: str, data: str = "") -> str:
@@ -153,7 +154,7 @@ class PromptEchoes:
         """Return whether a text holds an example's name of several words that the data does not hold."""
         words = _join(_words_of(text))
         found = [name for name in self._names if len(name) > 1 and _is_run(name, words)]
-        shown = _join(_words_of(data)) if found else ""  # the whole passage; split for few descriptions only
+        shown = _join(_read_words(data)) if found else ""  # the whole passage; split for few descriptions only
         return any(not _is_run(name, shown) for name in found)
 
     def is_copied_citation(self, cited: list[tuple[str, list[str]]]) -> bool:
@@ -162,7 +163,8 @@ class PromptEchoes:
 
     def _is_mostly_runs(self, words: Words) -> bool:
         n = MIN_ECHOED * (2 if _is_unspaced(words) else 1)
-        starts = (start for start in range(len(words) - n + 1) if _is_run(words[start : start + n], self._text))
+        runs = self._runs_of(n)
+        starts = (start for start in range(len(words) - n + 1) if words[start : start + n] in runs)
         covered = {place for start in starts for place in range(start, start + n)}
         return len(covered) >= MOST_OF_VALUE * max(len(words), n)
 
@@ -175,17 +177,29 @@ class PromptEchoes:
             for example in self._examples
         )
 
+    def _runs_of(self, n_words: int) -> frozenset[Words]:
+        """Return every run of so many words of the template."""
+        if n_words not in self._runs:
+            self._runs[n_words] = frozenset(
+                part[at : at + n_words] for part in self._parts for at in range(len(part) - n_words + 1)
+            )
+        return self._runs[n_words]
+
+    @cached_property
+    def _parts(self) -> list[Words]:
+        """The words of the template between its placeholders; no run of words crosses one."""
+        return [_read_words(part) for part in _PLACEHOLDER.split(self._plain)]
+
     @cached_property
     def _text(self) -> str:
-        """The words of the template; no run of words crosses a placeholder."""
-        return "|".join(_join(_words_of(part)) for part in _PLACEHOLDER.split(self._plain))
+        return "|".join(map(_join, self._parts))
 
     @cached_property
     def _instructions(self) -> frozenset[Words]:
         """The long runs of the template without its examples; none crosses a placeholder."""
         text = _RECORD.sub("{example}", self._plain)
         text = _JSON_VALUE.sub(lambda value: value.group(0) if value.group(1)[:1].islower() else "{example}", text)
-        parts = (_words_of(part) for part in _PLACEHOLDER.split(text))
+        parts = (_read_words(part) for part in _PLACEHOLDER.split(text))
         return frozenset(run for words in parts for run in _long_runs(words))
 
     @cached_property
@@ -233,7 +247,13 @@ class PromptEchoes:
             yield match.group(1).casefold(), [field.strip(' "()') for field in match.group(2).split("<|>")]
 
 
-def _words_of(text: str) -> Words:
+@lru_cache(64)
+def _words_of(value: str) -> Words:
+    """Return the folded words of a value of a reply, of which several questions are asked in a row."""
+    return _read_words(value)
+
+
+def _read_words(text: str) -> Words:
     """Return the folded words of a text without its citations; single letters, such as articles, are left out."""
     words = find_words(fold(remove_written(text)))
     return tuple([word for word in words if word not in _SINGLE_LETTERS])
@@ -246,9 +266,15 @@ def _frame_of(sentence: str) -> Words:
 
 def _is_like(one: Words, other: Words, least: float) -> bool:
     """Whether 2 x words in common, in order / words of both, is at least a number."""
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    bounds = (matcher.real_quick_ratio, matcher.quick_ratio)  # never below the ratio, and much quicker
-    return all(bound() >= least for bound in bounds) and matcher.ratio() >= least
+    n_words = len(one) + len(other)
+    if not n_words:
+        return True
+    if 2 * min(len(one), len(other)) / n_words < least:
+        return False
+    words = set(other)
+    if 2 * sum(word in words for word in one) / n_words < least:  # no fewer than those in order, and counted sooner
+        return False
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= least
 
 
 def _long_runs(words: Words) -> Iterator[Words]:
@@ -271,4 +297,6 @@ def _is_run(words: Words, text: str) -> bool:
 
 def _is_unspaced(words: Words) -> bool:
     """Whether most of the words are single characters of a script without spaces."""
+    if all(map(str.isascii, words)):
+        return False
     return 2 * sum(len(word) == 1 and not word.isascii() for word in words) > len(words)

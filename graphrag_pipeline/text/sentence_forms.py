@@ -30,6 +30,8 @@ MAX_REMEMBERED_LENGTH = 1_000  # characters; longer texts are not cached, so tha
 _SPACED = rf"[^\W_{CJK}]"
 _WORD = re.compile(rf"[{CJK}]|{_SPACED}+(?:['\u2019]{_SPACED}+)*")
 """A character of Chinese or Japanese, also behind a digit or a Latin letter, or a word of another script."""
+_ASCII_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
+"""The same in a text of ASCII alone, which most are: it takes a third of the time."""
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _TERMINAL = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u2019\u201d)\]\u300d\u300f*_]*$")
 _OPENERS = "\"'\u2018\u201c([\u300c\u300e_*\u2014-\u00bf\u00a1 "
@@ -184,7 +186,7 @@ def has_open_quote(text: str) -> bool:
 
 def find_words(text: str) -> list[str]:
     """Return the words of a text as written; single characters in scripts without spaces."""
-    return _WORD.findall(text)
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text)
 
 
 def fold(text: str) -> str:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.reports import context_text
-from graphrag_pipeline.models.prompt_echoes import _CONTEXT, PromptEchoes, _long_runs, _words_of, shows_context
+from graphrag_pipeline.models.prompt_echoes import (
+    _CONTEXT,
+    FRAME_LIKENESS,
+    LEAST_LIKENESS,
+    PromptEchoes,
+    _is_like,
+    _long_runs,
+    _words_of,
+    shows_context,
+)
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
 from graphrag_pipeline.query.answers.map_batches import HEADER
 from graphrag_pipeline.query.context_style import ContextStyle
@@ -186,3 +196,13 @@ def test_a_copy_is_found_wherever_it_begins(words: list[str], start: int, n_char
     echoes = echoes_of("community_report")
     runs = set(_long_runs(_words_of(value))) & echoes._instructions
     assert echoes.is_copied(value) == (bool(runs) or bool(_CONTEXT.search(value)))
+
+
+_WORDS = st.lists(st.sampled_from(("the", "mill", "burned", "down", "then")), max_size=9).map(tuple)
+
+
+@given(_WORDS, _WORDS, st.sampled_from((LEAST_LIKENESS, FRAME_LIKENESS)))
+def test_likeness_is_the_ratio_of_difflib_whatever_is_decided_sooner(
+    one: tuple[str, ...], other: tuple[str, ...], least: float
+) -> None:
+    assert _is_like(one, other, least) == (SequenceMatcher(None, one, other, False).ratio() >= least)

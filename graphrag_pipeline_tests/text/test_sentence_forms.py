@@ -172,3 +172,8 @@ def test_a_sentence_with_text_around_its_quotations_is_not_an_exclamation(text):
 )
 def test_a_pronoun_that_may_refer_to_a_name_is_found(text, expected):
     assert has_pronoun(text) == expected
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_words_of_an_ascii_text_are_those_that_it_has_before_other_letters(text: str) -> None:
+    assert [*find_words(text), "\u00e9"] == find_words(f"{text} \u00e9")

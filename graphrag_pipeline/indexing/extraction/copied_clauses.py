@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
@@ -48,21 +49,34 @@ _SMALL = frozenset().union(*SMALL_WORDS.values()) | _PRONOUNS
 Run = tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of words of examples.
+
+    Attributes:
+        by_length: number of words -> the runs that long.
+        content: all their words that are not small.
+    """
+
+    by_length: dict[int, frozenset[Run]]
+    content: frozenset[str]
+
+
 def cut_copied_clauses(text: str, examples: frozenset[str], passage: PassageNames) -> str:
     """Return a text without the clauses that are copied from example values, unless the passage says the same.
 
     A sentence that begins with a copied clause keeps its subject if only names are in front of the copy, and a clause
     with a conjunction follows. Otherwise the whole sentence is left out.
     """
-    runs = _runs_of(examples & _bundled_examples(), *BUNDLED_RUN) | _runs_of(examples - _bundled_examples(), *OWN_RUN)
-    if not runs:
+    runs = _all_runs(examples)
+    if not runs.by_length:
         return text
     sentences = [text[start:end] for start, end in split_sentences(text)]
     kept = [_cut(sentence, runs, passage) for sentence in sentences]
     return text if kept == sentences else "".join(kept).strip()
 
 
-def _cut(sentence: str, runs: frozenset[Run], passage: PassageNames) -> str:
+def _cut(sentence: str, runs: _Runs, passage: PassageNames) -> str:
     copied = sorted(_find_copies(sentence, runs, passage))
     if not copied:
         return sentence
@@ -83,14 +97,16 @@ def _cut(sentence: str, runs: frozenset[Run], passage: PassageNames) -> str:
     return re.sub(r"[\s,;:]+\Z", "", _END.sub("", "".join(own))) + (end.group() if end else "")
 
 
-def _find_copies(sentence: str, runs: frozenset[Run], passage: PassageNames) -> Iterator[tuple[int, int]]:
+def _find_copies(sentence: str, runs: _Runs, passage: PassageNames) -> Iterator[tuple[int, int]]:
     """Yield start and end of each run that is copied, in characters."""
+    if sentence.isascii() and runs.content.isdisjoint(_WORD.findall(sentence.lower())):
+        return
     for segment in _segments(sentence):
-        for length in {len(run) for run in runs}:
+        for length, known in runs.by_length.items():
             for first in range(len(segment) - length + 1):
                 part = segment[first : first + length]
-                run = tuple(word for word, _, _ in part)
-                if run in runs and not passage.share_of_words(_content_of(run)):
+                run = tuple([word for word, _, _ in part])
+                if run in known and not passage.share_of_words(_content_of(run)):
                     yield part[0][1], part[-1][2]
 
 
@@ -114,6 +130,14 @@ def _bundled_examples() -> frozenset[str]:
 
 
 @lru_cache(64)
+def _all_runs(examples: frozenset[str]) -> _Runs:
+    bundled = _bundled_examples()
+    runs = _runs_of(examples & bundled, *BUNDLED_RUN) | _runs_of(examples - bundled, *OWN_RUN)
+    lengths = {len(run) for run in runs}
+    by_length = {length: frozenset(run for run in runs if len(run) == length) for length in sorted(lengths)}
+    return _Runs(by_length, frozenset().union(*map(_content_of, runs)))
+
+
 def _runs_of(examples: frozenset[str], n_words: int, min_content: int) -> frozenset[Run]:
     """Return the runs of `n_words` words of the examples' sentences, with at least `min_content` words not small."""
     found: set[Run] = set()

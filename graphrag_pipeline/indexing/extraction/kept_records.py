@@ -48,6 +48,7 @@ class RecordFilter:
         self._text = text
         self._passage = PassageNames(text)
         self._echoes = echoes
+        self._held: dict[str, bool] = {}
 
     def keep(self, reply: ExtractionReply) -> ExtractionReply:
         """Return a reply without other records; `problems` counts them."""
@@ -67,7 +68,10 @@ class RecordFilter:
         )
 
     def _holds(self, name: str) -> bool:
-        return self._passage.hold(name, is_exact=self._echoes.names(name))
+        """Return whether the passage holds a name; most names are those of several records."""
+        if name not in self._held:
+            self._held[name] = self._passage.hold(name, is_exact=self._echoes.names(name))
+        return self._held[name]
 
     def _describe(self, record: R, problems: Counter[str]) -> R:
         """Return a record without a description that repeats the prompt, or that is about a name of its example.

@@ -22,7 +22,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection
-from functools import cached_property
+from functools import cache, cached_property
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
     EVENT_TAILS,
@@ -52,6 +52,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "M
 _INFLECTED = ("CYRILLIC", "GREEK")
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"(\d+)(?:st|nd|rd|th|er|e)?")
+_UMLAUT_E = re.compile("(?<=[aou])e")
 _CAPITALS = re.compile(
     r"[^\W\d_][\w'\u2019-]*(?:[ \t\n]+(?:[a-z]{1,4}[ \t\n]+){0,2}(?=[A-Z\u00c0-\u00de])[\w'\u2019-]+)+"
 )
@@ -95,6 +96,8 @@ class PassageNames:
 
     def _shortened(self, words: list[str]) -> set[str]:
         """Return the neighbouring words that the passage has as an acronym, such as "united states" for "U.S."."""
+        if not self._acronyms:
+            return set()
         pairs = ((i, j) for i in range(len(words)) for j in range(i + 2, len(words) + 1))
         found = (words[i:j] for i, j in pairs if "".join(word[0] for word in words[i:j]) in self._acronyms)
         return {word for some in found for word in some}
@@ -154,7 +157,8 @@ class PassageNames:
 
     @cached_property
     def _scripts(self) -> set[str]:
-        return {script for word in set(_WORD.findall(self._text)) if (script := _script_of(word))}
+        words = [self._text] if self._text.isascii() else set(_WORD.findall(self._text))
+        return {script for word in words if (script := _script_of(word))}
 
     @cached_property
     def _initials(self) -> set[str]:
@@ -185,12 +189,14 @@ def _content_words(name: str) -> list[str]:
 
 def _fold_word(word: str) -> str:
     """Return a word without case, marks, the "e" of a written-out umlaut, and the ending of an ordinal number."""
-    bare = unicodedata.normalize("NFKD", word.casefold())
-    bare = "".join(character for character in bare if not unicodedata.combining(character))
-    number = _NUMBER.fullmatch(bare)
-    if number:
+    bare = word.lower() if word.isascii() else _without_marks(word.casefold())
+    if bare[:1].isdecimal() and (number := _NUMBER.fullmatch(bare)):
         return number.group(1).lstrip("0") or "0"
-    return re.sub("(?<=[aou])e", "", bare) if len(bare) > 3 else bare
+    return _UMLAUT_E.sub("", bare) if len(bare) > 3 and "e" in bare else bare
+
+
+def _without_marks(word: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
 
 
 def _are_forms(word: str, other: str) -> bool:
@@ -204,6 +210,13 @@ def _are_forms(word: str, other: str) -> bool:
 
 def _script_of(text: str) -> str:
     """Return the script of the first letter, such as LATIN; CJK for Chinese and Japanese; "" without letters."""
-    letter = next((character for character in text if character.isalpha()), "")
-    script = unicodedata.name(letter, "").split(" ")[0].split("-")[0] if letter else ""
+    for character in text:
+        if character.isalpha():
+            return "LATIN" if character.isascii() else _script_of_letter(character)
+    return ""
+
+
+@cache
+def _script_of_letter(letter: str) -> str:
+    script = unicodedata.name(letter, "").split(" ")[0].split("-")[0]
     return "CJK" if script in ("HIRAGANA", "KATAKANA") else script
