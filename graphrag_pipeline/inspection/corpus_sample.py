@@ -10,6 +10,7 @@ growth from the half to the whole tells how the counts go on. Keep out: tokens, 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.graph.titles import NamePolicy
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.tables import STAGE_TABLES
 
 MAX_CHARACTERS = 150_000
 """Characters of the sample, about 30 text units of 1,200 tokens; rules read them in a few seconds."""
@@ -38,6 +40,7 @@ reports. Weak models name less, and careful ones more.
 MAX_KEPT = 8
 _DECISIVE = {"text_units", "extraction", "graph", "resolution", "communities", "reports"}
 _MEASURED: dict[str, CorpusSample] = {}
+_Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,12 @@ def measure_sample(documents: pa.Table, settings: Settings) -> CorpusSample:
 
 
 def _measure(sample: pa.Table, settings: Settings) -> CorpusSample:
-    half = _choose(sample, sum(map(len, sample["text"].to_pylist())) // 2)
-    n_units, counts = _count(sample, settings)
-    n_half_units, half_counts = _count(half, settings)
+    texts = sample["text"].to_pylist()
+    half = _choose(sample, sum(map(len, texts)) // 2)
+    n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
+    shared = _read(sample.slice(0, n_shared), settings)
+    n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings)), settings)
+    n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings)), settings)
     return CorpusSample(n_units, n_half_units, counts, half_counts)
 
 
@@ -106,10 +112,20 @@ def _choose(documents: pa.Table, n_characters: int) -> pa.Table:
     return chosen.set_column(place, chosen.schema.field(place), pa.array(texts, chosen.schema.field(place).type))
 
 
-def _count(documents: pa.Table, settings: Settings) -> tuple[int, dict[str, int]]:
+def _read(documents: pa.Table, settings: Settings) -> _Tables:
+    """Return the text units of documents and their mentions, by table name; each document is read alone."""
     units = split_documents(documents, settings.text_units)
-    mentions = extract_graph(documents, units, settings.extraction)
-    entity, relationship, claim = (mentions[f"{kind}_mentions"] for kind in ("entity", "relationship", "claim"))
+    return {"text_units": units, **extract_graph(documents, units, settings.extraction)}
+
+
+def _join(one: _Tables, other: _Tables) -> _Tables:
+    return {name: STAGE_TABLES[name].sort(pa.concat_tables([rows, other[name]])) for name, rows in one.items()}
+
+
+def _count(read: _Tables, settings: Settings) -> tuple[int, dict[str, int]]:
+    """Return the number of text units, and the records of each stage in a graph of their mentions."""
+    units = read["text_units"]
+    entity, relationship, claim = (read[f"{kind}_mentions"] for kind in ("entity", "relationship", "claim"))
     policy = NamePolicy(rules=settings.resolution.applied_rules)
     graph = merge_graph(entity, relationship, claim, settings.graph, text_units=units, policy=policy)
     entities, relationships = graph["entities"], graph["relationships"]

@@ -326,7 +326,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return GEO
     if not cues["person role"] and _is_national_body(words, form):
         return ORGANIZATION
-    if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() - load_countries():
+    if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() and title not in load_countries():
         return ORGANIZATION  # "three points behind Gillingham"
     if title in load_places():
         return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
