@@ -53,6 +53,9 @@ _WELL_KNOWN = {
     "UNITED NATIONS": ("UN", "U.N."),
     "EUROPEAN UNION": ("EU", "E.U."),
     "UNITED ARAB EMIRATES": ("UAE", "U.A.E."),
+    "ATLANTIC OCEAN": ("ATLANTIC",),
+    "PACIFIC OCEAN": ("PACIFIC",),
+    "MEDITERRANEAN SEA": ("MEDITERRANEAN",),
     "SOVIET UNION": ("USSR", "U.S.S.R."),
 }
 _SMALL_WORDS = frozenset({"OF", "THE", "AND", "FOR", "ON", "IN", "&", "DE", "DES", "DU", "LA"})

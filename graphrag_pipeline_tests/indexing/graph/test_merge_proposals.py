@@ -36,6 +36,7 @@ def propose(*titles: tuple[str, str, int]) -> list[tuple[str, str, str]]:
         ([("DNA", "CONCEPT", 9), ("DEOXYRIBO NUCLEIC-ACID", "CONCEPT", 1)],
          [("DNA", "DEOXYRIBO NUCLEIC-ACID", "acronym")]),
         ([("US", "GEO", 9), ("UNITED STATES", "GEO", 1)], [("US", "UNITED STATES", "acronym")]),
+        ([("ATLANTIC", "GEO", 9), ("ATLANTIC OCEAN", "GEO", 1)], [("ATLANTIC", "ATLANTIC OCEAN", "acronym")]),
         ([("UN", "ORGANIZATION", 1), ("UNITED NATIONS", "ORGANIZATION", 2)], [("UN", "UNITED NATIONS", "acronym")]),
         ([("NOTICES", "CONCEPT", 1), ("NOTICE", "CONCEPT", 5)], [("NOTICES", "NOTICE", "alias")]),
         ([("TUMOR", "CONCEPT", 1), ("TUMOUR", "CONCEPT", 5)], [("TUMOR", "TUMOUR", "alias")]),

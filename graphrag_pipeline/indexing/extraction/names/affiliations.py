@@ -131,10 +131,21 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
     if not place and pieces[0].key in _TRADES and _are_rare(pieces[1:]):  # "Chipmaker Ostara"
         return 1
     if not place:
-        return int(is_role and 3 <= len(pieces) <= _MAX_PERSON + 1 and _are_person(pieces[1:]))
+        return _count_before_rare(pieces)
     before = pieces[:place]
     is_role = is_role or (before[-1].key in HONORIFICS and place < len(pieces) - 1)
     return place if is_role and all(map(_is_role_word, before)) else 0
+
+
+def _count_before_rare(pieces: list[PhrasePiece]) -> int:
+    """Return the number of role words before two or three rare words: "Federal Attorney-General Daryl Tessim" has 2."""
+    for n in range(1, len(pieces) - 1):
+        if not _is_role_word(pieces[n - 1]):
+            return 0
+        is_person = _is_person_noun(pieces[n - 1].key) and len(pieces) - n <= _MAX_PERSON
+        if is_person and _are_person(pieces[n:]):
+            return n
+    return 0
 
 
 def _holds_office(pieces: list[PhrasePiece]) -> bool:

@@ -77,6 +77,11 @@ WPP, Xerox, Yale, Yorkshire Water, YMCA, Zalando, Zurich Insurance, Red Cross, R
 Trinity House, Salvation Army, Age UK, Anglian Water, Biffa, Co-op Bank, Cooperative Bank, Credit Suisse, Crest
 Nicholson, Cushman & Wakefield, Engie, Gallagher, Good Energy, Jewson, Knight Frank, Lovell, Marsh, Octopus, OVO Energy,
 OVO, Screwfix, ScottishPower, Scottish Power, Southern Water, SSE, Talktalk, Unity Trust, Zipcar, Aon, Anthropic,
+Ofgem, Ofsted, Ofwat, Ofcom, HMRC, Companies House, Land Registry, Historic England, Historic Scotland, Natural England,
+Sport England, Arts Council England, Environment Agency, Forestry Commission, Aer Lingus, Aeroflot, Air Canada, Air
+France, Air India, Air New Zealand, Alitalia, American Airlines, Ansett, Cathay Pacific, Delta Air Lines, easyJet,
+Emirates, Etihad, Finnair, Garuda, Iberia, Qantas, Qatar Airways, Singapore Airlines, United Airlines, Wizz Air, Arriva,
+FirstGroup, Go-Ahead, Agence France-Presse, Agence France Presse, Associated Press, Reuters, Al Jazeera, Xinhua,
 Hetzner, OVH, OVHcloud, DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen &
 Overy, Pinsent Masons, Bevan Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre,
 RSM

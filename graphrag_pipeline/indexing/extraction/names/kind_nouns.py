@@ -60,7 +60,8 @@ assessor adjudicator arbitrator mediator whistleblower hacker blogger podcaster 
 restorer archaeologist numismatist restaurateur businessman businesswoman financier magnate tycoon activist dissident
 exile refugee migrant fugitive caddie protester protestor picket neighbour neighbor bystander onlooker eyewitness
 motorist pedestrian parishioner congregant caller reader viewer listener leaseholder freeholder lifeboatman harbormaster
-stationmaster administrator trader liquidator mp mep msp skater defector fugitive militant gunman
+stationmaster administrator trader liquidator attorney-general governor-general secretary-general
+solicitor-general director-general prosecutor-general mp mep msp skater defector fugitive militant gunman
 lawmaker policymaker peacekeeper jihadist extremist terrorist bomber hijacker kidnapper looter rioter insurgent
 captive detainee inmate asylum-seeker superstar debutant rookie captain skipper vice-captain
 allrounder all-rounder spinner wicketkeeper leg-spinner

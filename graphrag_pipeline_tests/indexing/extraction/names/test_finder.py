@@ -237,6 +237,7 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
          ["Prime Minister Arivel Tessim", "Australian Defence Force"]),
         ("At 4:00pm AEDT they won the America's Cup, and at 5pm (ACDT) Australia's Davis Cup.",
          ["America's Cup", "Australia", "Davis Cup"]),
+        ("The Federal Attorney-General Darvil Tessim came.", ["Darvil Tessim"]),
         ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION, PERSON
 
 _NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?)?\p{Lu}[\p{L}’'-]++)*+"
 _IN = " in "
@@ -28,6 +28,7 @@ _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
 _PLACE = r"\p{Lu}\p{Ll}{2,}+"
 _BODY = r"(?:Senate|House|Government|Parliament|Congress|Council|Cabinet|Treasury|Party|Church|University|College)\b"
 _FIRM_NOUNS = "contractors?|auctioneers|solicitors|accountants|architects|auditors|builders|publishers?|surveyors"
+_NOBLES = "Prince|Princess|Duke|Duchess|Earl|Count|Countess|Marquess|Marquis|Baron|Baroness|Archduke|Lord|King|Queen"
 _ROUTES = "Canal|Railway|Walk|Way|Trail|Line"
 _FIRM_AFTER = r"(?=[,.;](?![ ]\p{Lu}\p{Ll}+[ ]and)|[ ](?:has|is|was|of|in|for|to)\b)"
 _JOINED = "Building Society|Credit Union|Agricultural Society|Hospitals? Trust|Gazette|Chronicle|Surgery|Hospice"
@@ -71,6 +72,11 @@ _KINDS = (
         regex.compile(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:{_ROUTES})\b(?![ ]\p{{Lu}})"),
         GEO,
     ),
+    (
+        " of ",
+        regex.compile(rf"\b(?:{_NOBLES})[ ]of[ ]{_PLACE}[ ]and[ ]{_PLACE}(?![ ](?:of|\p{{Lu}})|['’])"),
+        PERSON,
+    ),
     ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
     (" v | v. ", regex.compile(rf"(?:R|{_NAME})[ ]v\.?[ ]{_NAME}"), CONCEPT),
 )
@@ -90,6 +96,8 @@ def join_composites(names: Iterable[Name], text: str, starts: Sequence[int]) -> 
         if any(word in text for word in part.split("|")):
             for match in pattern.finditer(text):
                 form = match.group().replace("’", "'")
+                if kind == PERSON and title_of(form.split()[-1]) in GIVEN_NAMES:  # "the Duke of York and Ann"
+                    continue
                 start, end = match.span()
                 found.append(Name(form, start, end, bisect_right(starts, start) - 1))
                 types[form] = kind

@@ -25,6 +25,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_TAILS,
     words,
 )
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
@@ -93,6 +94,14 @@ def _is_short_name(aside: str, name: str) -> bool:
 def choose_attendees(forms: Iterable[str], attendees: Set[str]) -> set[str]:
     """Return the forms that are names of attendees, also with a form of address: "Cllr R. Ashby" of "R. Ashby"."""
     return {form for form in forms if " ".join(_without_honorifics(form.split())) in attendees}
+
+
+def choose_surnames(forms: Iterable[str], attendees: Set[str]) -> set[str]:
+    """Return the forms that are surnames of attendees, and neither everyday words nor places: "Asante" welcomed us."""
+    surnames = {form.split()[-1] for form in attendees if " " in form}
+    return {
+        form for form in forms if form in surnames and not _is_everyday(form) and title_of(form) not in load_places()
+    }
 
 
 def _without_honorifics(parts: list[str]) -> list[str]:

@@ -39,6 +39,13 @@ _TYPES = {
     THING_NOUN: CONCEPT,
     EVENT_NOUN: EVENT,
 }
+WORK = "work"  # beside OF_THING: a title, which may have the words of a place
+_WORKS = frozenset(
+    """
+    film movie novel novella play song album single ballad poem painting sculpture book memoir opera musical series
+    sitcom soundtrack sequel prequel comedy thriller drama documentary
+    """.split()  # noqa: SIM905
+)
 _ARTICLE = r"(?:an?|the|both|all|its|our|their|his|her|my|one\sof\sthe|\p{Lu}[\p{L}]+(?:['’]s|s['’]))"
 _MODIFIERS = (
     r"(?:(?!(?:where|which|who|whose|when|while|and|but|or|as|if|is|was|her|his|their)\s)"
@@ -57,6 +64,9 @@ _IS_A = regex.compile(
     r"|composed|recorded|held)\b))"
 )
 _BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
+_TITLED = regex.compile(
+    rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Hh]er|[Hh]is)\s+(?:[\p{{L}}-]+\s+){{0,2}}(?P<noun>\p{{Ll}}{{4,}})\s+[\"“'‘]?(?:The\s+)?$"
+)
 _CALLED = regex.compile(
     r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,})(?:,|\s+(?:of\s+\p{L}+\s+)?(?:which|that|who)\s+(?:is|was|are|were))?"
     r"\s+(?:called|named|known\sas|styled|christened|codenamed)\s+(?:the\s+)?[\"“'‘]?$"
@@ -112,6 +122,8 @@ def read_kind_cues(text: str, name: Name) -> Iterator[str]:
         if kind:
             yield _CUES[kind]
     before = text_before(text, name, _LOOK_BACK)
+    if _is_work(before, text, name):
+        yield WORK
     if (
         before.endswith("by ")
         and " " in name.form
@@ -135,6 +147,13 @@ def find_defined_type(form: str, names: Iterable[Name], text: str) -> str | None
 
 def _read_noun(match: regex.Match[str] | None) -> str | None:
     return kind_of(match["noun"]) if match else None
+
+
+def _is_work(before: str, text: str, name: Name) -> bool:
+    """Whether a name is the title of a work: "her novel The Salt Road", "Hill Street is a film"."""
+    title = _TITLED.search(before)
+    defined = _IS_A.match(text, name.end)
+    return (title is not None and title["noun"] in _WORKS) or (defined is not None and defined["noun"] in _WORKS)
 
 
 def _read_apposition(text: str, name: Name) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 
-from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
+from graphrag_pipeline.indexing.extraction.names.brands import is_well_known, load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
     BUILDINGS,
@@ -43,9 +43,13 @@ from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     may_be_firm,
     read_agent_cues,
 )
-from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.attendance import (
+    choose_attendees,
+    choose_surnames,
+    find_attendees,
+)
 from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, read_club_cues
-from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, read_kind_cues
+from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, WORK, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_company,
@@ -126,10 +130,11 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     is_explaining = is_english and explains(text)
     if is_explaining:
         cues = defaultdict(Counter, {form: keep_strong_cues(counts[form], found) for form, found in cues.items()})
+    by_words |= {form: CONCEPT for form, kind in by_words.items() if kind == GEO and cues[form][WORK]}
     clubs = (form for form, kind in by_words.items() if kind == GEO and is_club(cues[form], _ends_as_place(form)))
     by_words |= dict.fromkeys(clubs, ORGANIZATION)
     attendees = choose_attendees(by_words, find_attendees(text))
-    for form in attendees:
+    for form in attendees | choose_surnames(by_words, attendees):
         cues[form]["person role"] += counts[form]
         by_words[form] = PERSON if by_words[form] == GEO else by_words[form]  # "Ann Hill"
     acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
@@ -317,13 +322,15 @@ def _may_have_members(title: str) -> bool:
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
-    if cues["vessel"]:
+    if cues["vessel"] or (cues[WORK] and not cues["person role"]):
         return CONCEPT
     n_roles = cues["person role"] + cues["organization role"] + cues["place role"] + cues[PERSON]
     if cues[OF_THING] + cues[OF_EVENT] > n_roles and title not in load_places():
         return CONCEPT if cues[OF_THING] >= cues[OF_EVENT] else EVENT
     if cues["place role"]:
         return GEO
+    if title in load_organizations() and is_well_known(title) and not cues["person role"] + cues[GEO]:
+        return ORGANIZATION
     if not cues["person role"] and _is_national_body(words, form):
         return ORGANIZATION
     if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() and title not in load_countries():

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, PLACE_TAILS, words
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, PLACE_TAILS
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before, title_of
-from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, PERSON
+from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, PERSON, RARE_SURNAMES, SURNAMES
 
 PLACE = "place role"
 JOURNEY = "journey"
@@ -53,8 +53,6 @@ _ROUTE = regex.compile(
     r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
 _SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
-_SURNAMES = words("hill wood woods brooks marsh banks rivers dale fields")  # rather than places, behind a given name
-_RARE_SURNAMES = words("park lane glen moor forest church castle lake bridge bridges brook field green ford")
 _LOOK_BACK = 72
 _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
 
@@ -84,7 +82,7 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
 def may_be_surname(form: str) -> bool:
     """Whether a name ends as a place and begins as a person: "Ann Hill", "Joseph Banks"."""
     first, *others = title_of(form).split()
-    is_surname = len(others) == 1 and others[0] in PLACE_TAILS and others[0] in _SURNAMES | _RARE_SURNAMES
+    is_surname = len(others) == 1 and others[0] in PLACE_TAILS and others[0] in SURNAMES | RARE_SURNAMES
     return is_surname and first in GIVEN_NAMES and first not in load_places()
 
 
@@ -92,7 +90,7 @@ def type_as_surname(last: str, cues: Counter[str]) -> str:
     """Return PERSON or GEO for a given name before a word such as "Hill" or "Park"."""
     n_places = cues[GEO] + cues["towards"] + cues[PLACE]
     n_persons = cues[PERSON] + cues["person role"]
-    return PERSON if n_persons > n_places or (last in _SURNAMES and n_persons == n_places) else GEO
+    return PERSON if n_persons > n_places or (last in SURNAMES and n_persons == n_places) else GEO
 
 
 def _is_place(before: str, last: str) -> bool:

@@ -62,7 +62,7 @@ _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
 _WEAK_PLACES = words(
-    "area zone region farm arms point reef port state states channel bridge drive province"
+    "close crescent mews area zone region farm arms point reef port state states channel bridge drive province"
 )  # "Client Port"
 _INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words(
     "hospital infirmary museum observatory hospice diocese archdiocese"
@@ -99,6 +99,9 @@ _RELIGIONS = words("christianity islam christendom hinduism judaism sikhism")
 _TITLES = (REGAL - SAINTS) | words("""
 count countess baron baroness earl marquis marquess viscount landgrave margrave elector
 """)
+SURNAMES = words("hill wood woods brooks marsh banks rivers dale fields close")
+"""Last words of places that are rather surnames behind a given name: "Ann Hill"."""
+RARE_SURNAMES = words("park lane glen moor forest church castle lake bridge bridges brook field green ford")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
 _AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
@@ -186,6 +189,9 @@ def type_by_words(form: str) -> str | None:
         return PERSON if head in _OFFICERS else None
     if last in PLACE_TAILS and form.islower():  # "solid-state drive"
         return None
+    is_addressed = first in HONORIFICS - REGAL and words[1] in GIVEN_NAMES and len(words) == 3
+    if is_addressed and last in SURNAMES | RARE_SURNAMES:
+        return PERSON  # "Justice Elena Park"
     if last in PLACE_TAILS:
         return None if last in _WEAK_PLACES and all(map(is_common_word, words[:-1])) else GEO
     if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:

@@ -67,3 +67,9 @@ def test_a_side_belongs_to_the_name_before_in() -> None:
     names += [Name("Bloom", text.index("Bloom"), text.index("Bloom") + 5, 0), Name("Bloom", 36, 41, 0)]
     names.sort(key=lambda name: name.start)
     assert set(join_composites(names, text, [0])[1]) == {"Great Wendle in Bloom", "Anglia in Bloom"}
+
+
+def test_two_places_of_one_title_are_one_name() -> None:
+    found, types = joined("the Prince of Thurn and Taxis, who", "Prince of Thurn", "Taxis")
+    assert (found, types) == (["Prince of Thurn and Taxis"], {"Prince of Thurn and Taxis": "PERSON"})
+    assert joined("the Duke of York and Ann, who", "Duke of York", "Ann")[0] == ["Duke of York", "Ann"]

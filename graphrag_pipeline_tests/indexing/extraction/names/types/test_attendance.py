@@ -1,7 +1,11 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
-from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.attendance import (
+    choose_attendees,
+    choose_surnames,
+    find_attendees,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,11 @@ def test_a_word_in_brackets_is_short_for_a_name_with_its_initial() -> None:
     )
     assert {"Thomas Hillard", "Tom", "Ewan Raistrick", "Ann Fell"} <= found
     assert not {"Northern", "Inverness", "Raigmore Hospital"} & found
+
+
+def test_surnames_of_attendees_are_persons_unless_they_are_words_or_places() -> None:
+    attendees = {"Gwen Asante", "Gwen", "Ruth Bradford", "Ann Bridge"}
+    assert choose_surnames(["Asante", "Gwen", "Bradford", "Bridge", "Tessim"], attendees) == {"Asante"}
+    text = "Attendees: Gwen Asante (chair), Jo Tessim\n\nAsante has welcomed the firm. Tessim expects more."
+    found = {o.name: o.type for sentence in read_document("x", text)[0] for o in sentence.occurrences}
+    assert found == {"Gwen Asante": "PERSON", "Jo Tessim": "PERSON"}

@@ -40,6 +40,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("West Bank", "GEO"),
         ("Labour", "ORGANIZATION"),
         ("Al Qaeda", "ORGANIZATION"),
+        ("Justice Elena Park", "PERSON"),
+        ("Tanyard Close", "GEO"),
         ("Christianity", "CONCEPT"),
         ("Jainism", "CONCEPT"),
         ("Israelis", "PERSON"),
@@ -122,6 +124,8 @@ def test_words_give_the_type(form: str, expected: str | None) -> None:
         ("said Ann Hill", "Ann Hill", "PERSON"),
         ("a camp near Ann Hill", "Ann Hill", "GEO"),
         ("Ann Park", "Ann Park", "GEO"),
+        ("her novel The Salt Road won", "Salt Road", "CONCEPT"),
+        ("complained to Ofgem", "Ofgem", "ORGANIZATION"),
         ("Elizabeth", "Elizabeth", "PERSON"),
     ],
 )
