@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 GAP = "¤"
 """The character at the place of masked text, so that the words around it are not neighbours."""
@@ -48,7 +49,7 @@ _MARKUP = tuple(
 )
 """Signs that a text with the markup has, and the markup. Most texts have few of the signs."""
 _TAG = regex.compile(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
-_MARK = regex.compile(
+_MARK = TwinPattern(
     r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|^[ \t]*:[a-z]|^File: |^\* |[A-Z]-[A-Z]\w{0,3}-",
     regex.MULTILINE,
 )
@@ -76,7 +77,7 @@ _EMPHASIS = regex.compile(r"\*\*(\S[^*\n]*)\*\*")
 _LETTERS = regex.compile(r"(?<![\w-])[a-zA-Z][a-zA-Z'’]*+(?![\w(=])")
 _LETTER = regex.compile(r"[a-zA-Z]")
 _BLOCK = regex.compile(r"\S[^\n]*+(?:\n[ \t]*+\S[^\n]*+)*+")
-_MAY_BE_CODE = regex.compile(r"[{}<>=\\^_$@%]|\w[(\[]\w|\s[-*/+.]{1,3}[ \w]|::|[|&]{2}|[)\]]\s*;|\w[#$] ")
+_MAY_BE_CODE = TwinPattern(r"[{}<>=\\^_$@%]|\w[(\[]\w|\s[-*/+.]{1,3}[ \w]|::|[|&]{2}|[)\]]\s*;|\w[#$] ")
 _ITEM = regex.compile(r"(?:[-*+•#]+|>|\d+[.)]|[a-zA-Z][.)])\s+")
 _SMALL = words("""
 a an the of to in is are was were be been it its this that these those and or but not with by as at from on you your we

@@ -58,4 +58,6 @@ def _is_rare(genus: str) -> bool:
 
 def is_species(form: str) -> bool:
     """Whether the form of a name is that of a species: a genus and an epithet."""
+    if len(form.split()) != 2:
+        return False
     return _SPECIES.fullmatch(form) is not None or _BRACKETED.fullmatch(f"({form})") is not None

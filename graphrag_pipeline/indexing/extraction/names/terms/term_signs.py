@@ -19,9 +19,10 @@ from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective
+from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")
-_LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
+_LOWER = TwinPattern(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
 _DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
 _BE = regex.compile(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")

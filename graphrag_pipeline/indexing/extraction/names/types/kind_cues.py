@@ -8,9 +8,8 @@ Keep out: lists of names after a noun (`kind_lists.py`), verbs (`agent_cues.py`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-
-import regex
 
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     BODY_NOUN,
@@ -23,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
 )
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, text_before
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 OF_PERSON, OF_BODY, OF_PLACE, OF_THING, OF_EVENT = "person role", "organization role", "place role", "thing", "event"
 _CUES = {
@@ -56,27 +56,30 @@ _ENDS = (
     r"(?=\s*[,.;:)]|\s+(?:of|in|at|for|from|to|with|near|on|behind|since|who|that|which|whose|where|based|made|founded|run"
     r"|called|built|owned|known|caused|used|named|by|led)\b|\s*$|\s*\n)"
 )
-_APPOSED_AFTER = regex.compile(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
-_APPOSED_WITH_ARTICLE = regex.compile(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
-_IS_A = regex.compile(
+_APPOSED_AFTER = TwinPattern(rf"(?:,\s+|\s+\((?=[^()\n]{{3,60}}\)))(?:{_ARTICLE}\s+)?{_MODIFIERS}{_NOUN}{_ENDS}")
+_APPOSED_WITH_ARTICLE = TwinPattern(rf"(?:,\s+|\s+\(){_ARTICLE}\s+")
+_IS_A = TwinPattern(
     rf"(?:\s?\([^()\n]{{0,100}}\))?,?\s+(?:is|was|are|were|became|remains)\s+(?:{_ARTICLE})\s+{_MODIFIERS}{_NOUN}"
     rf"(?:{_ENDS}|(?=\s+(?:and|formed|written|directed|released|produced|starring|located|situated|born|published"
     r"|composed|recorded|held)\b))"
 )
-_BEFORE = regex.compile(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
-_TITLED = regex.compile(
+_BEFORE = TwinPattern(r"(?<![\p{L}-])(?P<noun>\p{L}\p{Ll}{2,}(?:-\p{Ll}+)*)(?P<comma>,?)\s+(?P<the>the\s+)?$")
+_TITLED = TwinPattern(
     rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Hh]er|[Hh]is)\s+(?:[\p{{L}}-]+\s+){{0,2}}(?P<noun>\p{{Ll}}{{4,}})\s+[\"“'‘]?(?:The\s+)?$"
 )
-_CALLED = regex.compile(
+_CALLED = TwinPattern(
     r"(?<![\p{L}-])(?P<noun>\p{Ll}{3,})(?:,|\s+(?:of\s+\p{L}+\s+)?(?:which|that|who)\s+(?:is|was|are|were))?"
     r"\s+(?:called|named|known\sas|styled|christened|codenamed)\s+(?:the\s+)?[\"“'‘]?$"
 )
-_DETERMINER = regex.compile(
+_QUOTES = "\"“'‘"
+_NAMED = ("called", "named", "as", "styled", "christened", "the")
+"""The word before a name, or before its quotation mark, if `_CALLED` matches."""
+_DETERMINER = TwinPattern(
     rf"\b(?:{_ARTICLE}|[Tt]he|[Aa]n?|[Oo]ur|[Ii]ts|[Tt]heir|former|new)\s+(?:[\p{{L}}-]+['’]?\s+){{0,3}}$"
 )
-_DESCRIBED = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})\b(?![\p{L}'’-])(?!\s+(?:of|in)\s+\p{Ll})")
-_THE = regex.compile(r"\b(?:[Tt]he|[Aa]|[Aa]n|[Tt]his|[Ii]ts|[Oo]ur|[Tt]heir)\s+(?:\p{Ll}+\s+)?$")
-_WHO = regex.compile(
+_DESCRIBED = TwinPattern(r"\s+(?P<noun>\p{Ll}{3,})\b(?![\p{L}'’-])(?!\s+(?:of|in)\s+\p{Ll})")
+_THE = TwinPattern(r"\b(?:[Tt]he|[Aa]|[Aa]n|[Tt]his|[Ii]ts|[Oo]ur|[Tt]heir)\s+(?:\p{Ll}+\s+)?$")
+_WHO = TwinPattern(
     r",\s+(?:who|whom)\s+"
     r"(?!(?:now\s+)?(?:have|are|were|supply|make|run|own|sell|provide|host|clean|maintain)\b)"
 )
@@ -93,8 +96,8 @@ _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
 )
 _MAY_BE_FIRMS = frozenset({"owner", "co-owner", "landlord", "partner", "developer", "producer", "grower", "organiser"})
-_FOUNDED = regex.compile(r"\b(?:founded|co-founded|headed|chaired)\s+(?:in\s+\d{4}\s+)?by\s+$")
-_SHOWN_AT = regex.compile(
+_FOUNDED = TwinPattern(r"\b(?:founded|co-founded|headed|chaired)\s+(?:in\s+\d{4}\s+)?by\s+$")
+_SHOWN_AT = TwinPattern(
     r"\b(?:presented|demonstrated|demonstration|shown|showed|unveiled|exhibited|exhibits|spoke|speak|keynote|talk|stand|booth)"
     r"\s+(?:[\p{Ll}\s]{0,24}\s)?at\s+(?:the\s+)?$"
 )
@@ -145,7 +148,7 @@ def find_defined_type(form: str, names: Iterable[Name], text: str) -> str | None
     return _TYPES[kind] if kind else None
 
 
-def _read_noun(match: regex.Match[str] | None) -> str | None:
+def _read_noun(match: re.Match[str] | None) -> str | None:
     return kind_of(match["noun"]) if match else None
 
 
@@ -171,8 +174,8 @@ def _read_apposition(text: str, name: Name) -> str | None:
 def _read_described(text: str, name: Name) -> str | None:
     """Return the kind of a body, place or event that a name describes: "the Siptu union", "the Kellbeck campus"."""
     match = _DESCRIBED.match(text, name.end)
-    kind = kind_of(match["noun"]) if match else None
-    if kind == PLACE_NOUN:
+    kind = _read_noun(match)
+    if match and kind == PLACE_NOUN:
         return kind if match["noun"] in _MODIFIED_PLACES else None
     if kind == THING_NOUN and name.form.isupper():
         return kind  # "the APEC trial"
@@ -181,9 +184,10 @@ def _read_described(text: str, name: Name) -> str | None:
 
 def _read_before(before: str, text: str, name: Name) -> str | None:
     """Return the kind of the noun before a name: "the notary Marino Bon", "a tug called Titan", "our host, Hexa,"."""
-    if not before or not (before[-1].isspace() or before[-1] in "\"“'‘"):
+    if not before or not (before[-1].isspace() or before[-1] in _QUOTES):
         return None
-    called = _CALLED.search(before)
+    named = before.rstrip().rstrip(_QUOTES).rstrip()
+    called = _CALLED.search(before) if named.endswith(_NAMED) else None
     if called:
         return kind_of(called["noun"])
     match = _BEFORE.search(before)

@@ -16,6 +16,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
+from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 FIRM = "organization role"
 TRADER = "trader"
@@ -50,7 +51,7 @@ _SERVICES = (
 )
 
 _BEFORE_FIRM = tuple(
-    regex.compile(rf"(?:{pattern})\s+(?:the\s+)?$")
+    TwinPattern(rf"(?:{pattern})\s+(?:the\s+)?$")
     for pattern in (
         rf"\b{_PAPERS}\s+(?:(?:of|for)\s+[^.,;]{{1,30}}\s+)?from",
         rf"\b{_ACCOUNTS}\s+(?:(?:is|was|are|were)\s+)?(?:with|against)",
@@ -73,12 +74,12 @@ _BEFORE_FIRM = tuple(
         r"\b[Nn]ursery\srun\sby|\b(?:cleaned|insured|audited|hosted|serviced|managed|supplied|operated)\s+by",
     )
 )
-_TRADE_BEFORE = regex.compile(
+_TRADE_BEFORE = TwinPattern(
     rf"\b(?:[Oo]ur|[Tt]heir|[Tt]he|[Ii]ts|[Aa])\s+(?:\p{{Ll}}+\s+){{0,2}}?{_TRADES}(?:,|\s+(?:is|are|was|were))\s+$"
     r"|\b(?:[Ii]ts|[Tt]heir)\s+(?:\p{Ll}+\s+)?(?:rivals?|parent|competitors?|subsidiary|lenders?|suppliers?),?\s+$"
 )
-_ADVISED = regex.compile(r"\b(?:he|she|who)\s+(?:advised|worked\sfor)\s+$")
-_AFTER_FIRM = regex.compile(
+_ADVISED = TwinPattern(r"\b(?:he|she|who)\s+(?:advised|worked\sfor)\s+$")
+_AFTER_FIRM = TwinPattern(
     rf"""
     ,?\s+(?:(?:has|had|have|also|only|already|not|then|now|since)\s+){{0,3}}
         (?:quoted|charged|charges|invoiced|billed|tendered|undercut)\b
@@ -93,10 +94,10 @@ _AFTER_FIRM = regex.compile(
     """,
     regex.VERBOSE,
 )
-_PLURAL_AFTER = regex.compile(rf"\s+(?:also\s+|now\s+|still\s+)?{_PLURAL_VERBS}\b(?!\s+(?:been\s+)?(?:both|all)\b)")
-_SUBJECT = regex.compile(r"(?:^|\n|[.!?:;]\s)\s*(?:[-*•]\s+)?(?:The\s+)?$")
-_SENTENCE_START = regex.compile(r"(?:^|\n|[.!?]\s)\s*(?:[-*•]\s+)?$")
-_CLAUSE = regex.compile(r"\b(?:because|but|where|while|although|said|whether)\s+(?:that\s+)?(?:the\s+)?$")
+_PLURAL_AFTER = TwinPattern(rf"\s+(?:also\s+|now\s+|still\s+)?{_PLURAL_VERBS}\b(?!\s+(?:been\s+)?(?:both|all)\b)")
+_SUBJECT = TwinPattern(r"(?:^|\n|[.!?:;]\s)\s*(?:[-*•]\s+)?(?:The\s+)?$")
+_SENTENCE_START = TwinPattern(r"(?:^|\n|[.!?]\s)\s*(?:[-*•]\s+)?$")
+_CLAUSE = TwinPattern(r"\b(?:because|but|where|while|although|said|whether)\s+(?:that\s+)?(?:the\s+)?$")
 
 _PARTS = (
     r"(?:dashboards?|tickets?|pipelines?|licen[cs]es?|plug-?ins?|modules?|clusters?|alerts?|scripts?|channels?|webhooks?"
@@ -111,12 +112,12 @@ _RECORDS = (
     r"|bookings?|payroll|accounts|mailing\slist|pages?|calendar|backups?|traffic|alerts?|issues?|runbooks?|notes"
     r"|timesheets?|rotas?|minutes|marks|forms?|spreadsheets?|queries|events|messages|membership\slist|slides|papers)"
 )
-_AFTER_PRODUCT = regex.compile(
+_AFTER_PRODUCT = TwinPattern(
     rf"\s+{_PARTS}\b(?![\p{{L}}'’])|\s+(?:v|version\s)?\d+(?:\.\d+)+|\s+v\d|\s+(?:is|was|went)\s+(?:down|offline|out\sof\sdate)\b"
     r"|\s+(?:does\snot\s|doesn['’]t\s)?supports?\s"
 )
 _BEFORE_PRODUCT = tuple(
-    regex.compile(rf"(?:{pattern})\s+$")
+    TwinPattern(rf"(?:{pattern})\s+$")
     for pattern in (
         rf"\b{_RECORDS}\b[^.;:\n]{{0,30}}?\b(?:go|goes|went|moves?|moved|migrated?|imported|copied|exported)\s+(?:\p{{Ll}}+\s)?(?:from|to|into)",
         r"\b(?:mov(?:e|es|ed|ing)|migrat(?:e|es|ed|ing|ion)|switch(?:ed|ing)?|port(?:ed|ing)?)\s+(?:[^.;:\n]{0,30}\s)?from",
@@ -137,22 +138,23 @@ _BEFORE_PRODUCT = tuple(
         r"\b(?:[Ii]n),?(?=\s[^\s,]+,\s(?:open|click|choose|select|go))",
     )
 )
-_IN_MENU = regex.compile(r",\s+(?:open|click|choose|select|go\sto)\b")
+_IN_MENU = TwinPattern(r",\s+(?:open|click|choose|select|go\sto)\b")
 _DEPARTMENTS = (
     r"(?:Legal|Finance|HR|Sales|Support|Marketing|Operations|Ops|Customer\s\p{Lu}\p{Ll}+|IT|Procurement|Engineering"
     r"|Product|Design|Platform|Security|Payroll|Estates|Facilities|Purchasing|Accounts|Communications)"
 )
-_AFTER_PERSON = regex.compile(
+_AFTER_PERSON = TwinPattern(
     rf"\s+(?:in|from|of)\s+(?:the\s)?{_DEPARTMENTS}\b|\s+is\s+(?:on\s(?:call|leave|holiday)|off\ssick|away|ill|back)\b"
 )
-_PRONOUN_AFTER = regex.compile(r"\s+\p{Ll}[^.!?:;\n]{2,160}[.!?]\s+(?:He|She)\s+(?:\p{Ll}+)\b")
-_ACTION = regex.compile(r"\b(?:ACTIONS?|Actions?|Owner|Assignee|Assigned\sto|Owned\sby)\s*[:–]\s+$")
+_PRONOUN_AFTER = TwinPattern(r"\s+\p{Ll}[^.!?:;\n]{2,160}[.!?]\s+(?:He|She)\s+(?:\p{Ll}+)\b")
+_COLONS = (":", "\u2013")
+_ACTION = TwinPattern(r"\b(?:ACTIONS?|Actions?|Owner|Assignee|Assigned\sto|Owned\sby)\s*[:–]\s+$")
 _DEPARTMENT = regex.compile(_DEPARTMENTS)
-_IN_DEPARTMENT = regex.compile(r"\p{Lu}\p{Ll}+\s+(?:in|from|of)\s+(?:the\s)?$")
-_WROTE = regex.compile(
+_IN_DEPARTMENT = TwinPattern(r"\p{Lu}\p{Ll}+\s+(?:in|from|of)\s+(?:the\s)?$")
+_WROTE = TwinPattern(
     r"\b(?:writ(?:e|es|ten)|wrote|complain(?:ed)?|apply|applied|appeal(?:ed)?|refer(?:red)?|report(?:ed)?)\s+to\s+$"
 )
-_PAID = regex.compile(rf",?\s+(?:{_MONEY})")
+_PAID = TwinPattern(rf",?\s+(?:{_MONEY})")
 _ACTS = regex.compile(
     r",?\s+(?:(?:has|had|have)\s+(?:not\s+|also\s+|already\s+|just\s+|once\s+|again\s+)?(?!been\b|become\b|an?\b|the\b|no\b|to\b)\p{Ll}{3,}"
     r"|(?:has|had)\s+no\s|(?:would|will|could|can|might|should)\s+(?:not\s+)?(?!be\b|have\b|close\b|open\b|fall\b|rise\b|remain\b|stay\b)\p{Ll}{2,}"
@@ -160,14 +162,14 @@ _ACTS = regex.compile(
     r"(?:informed|notified|consulted|asked|contacted|invited|thanked|approached|reminded|instructed|appointed)\b"
     r"|(?:came|sent|took|won|lost|gave|left|wrote|thought|held|kept|let|set|(?<!,\s+)\p{Ll}{2,}(?<!ne|fe|spe)ed)\b)"
 )
-_THINGS_BY = regex.compile(
+_THINGS_BY = TwinPattern(
     r"\b(?!(?:talk|reports?|paper|book|letter|motion|speech|proposal|amendment|performance|presentation|visit|survey|remarks?"
     r"|proposed|seconded|moved|chaired|signed|taken|followed)\b)\p{Ll}{3,}\s+by\s+(?:the\s+)?$"
 )
-_MEMBER = regex.compile(
+_MEMBER = TwinPattern(
     r"\b(?:Mr|Mrs|Ms|Miss|Dr|Cllr|Sir|Lady|Prof|Professor|Revd?)\.?\s+(?:[\p{Lu}][\p{L}.'’-]*\s+){1,3}of\s+$"
 )
-_ABOUT = regex.compile(r"\s+(?:about|concerning|regarding|asking|thanking|offering)\b")
+_ABOUT = TwinPattern(r"\s+(?:about|concerning|regarding|asking|thanking|offering)\b")
 _LOOK_BACK = 72
 _TRADE_ENDS = (
     ", ",
@@ -203,7 +205,8 @@ def read_trade_cues(text: str, name: Name) -> Iterator[str]:
     if " " not in name.form:
         is_first = not name.start or _SENTENCE_START.search(before) is not None
         is_person = is_first and _PRONOUN_AFTER.match(text, name.end)
-        if is_person or _AFTER_PERSON.match(text, name.end) or _ACTION.search(before):
+        is_asked = before.rstrip().endswith(_COLONS) and _ACTION.search(before)
+        if is_person or is_asked or _AFTER_PERSON.match(text, name.end):
             yield STAFF_MEMBER
     if before.endswith("to ") and _WROTE.search(before):
         yield AGENT
@@ -216,7 +219,7 @@ def read_trade_cues(text: str, name: Name) -> Iterator[str]:
         before.endswith(("by ", "by the ")) and _THINGS_BY.search(before)
     ):
         yield ACTOR
-    if _IN_DEPARTMENT.search(before) and _DEPARTMENT.fullmatch(name.form):
+    if _DEPARTMENT.fullmatch(name.form) and _IN_DEPARTMENT.search(before):
         yield FIRM
 
 

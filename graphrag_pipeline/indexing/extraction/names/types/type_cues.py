@@ -5,6 +5,7 @@ Keep out: the words of the name (`word_types.py`) and the choice of a type (`nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import regex
@@ -31,23 +32,24 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_governed, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.twin_patterns import TwinPattern
 
-_BEFORE = regex.compile(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
+_BEFORE = TwinPattern(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
 _LIFE = regex.compile(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
 _GIVEN_FORMS = frozenset(name.capitalize() for name in GIVEN_NAMES)
-_VESSEL = regex.compile(
+_VESSEL = TwinPattern(
     r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger|drifter|tug|barge|dredger|lifeboat|sloop|cutter|submarine|destroyer|cruiser)(?:,?\s+the)?\s+$"
 )
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
-_AFTER = regex.compile(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
+_AFTER = TwinPattern(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
-_SUBJECT = regex.compile(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|who))\s+$")  # "Ann Hill said Bridge 14"
+_SUBJECT = TwinPattern(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|who))\s+$")  # "Ann Hill said Bridge 14"
 _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
-_ALONG_THE = regex.compile(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
+_ALONG_THE = TwinPattern(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
@@ -123,7 +125,7 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
         return
     word, between = before.group(1), before.group(2)
     key = word.upper()
-    if key in PERSON_VERBS - _PRONOUNS:
+    if key in PERSON_VERBS and key not in _PRONOUNS:
         if not _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())):
             yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
@@ -161,7 +163,7 @@ def _follows_the(text: str, name: Name) -> bool:
     return text[max(name.start - 4, 0) : name.start].lower() == "the "
 
 
-def _last_word(text: str, before: regex.Match[str], name: Name) -> str:
+def _last_word(text: str, before: re.Match[str], name: Name) -> str:
     """Return the word before the match of `_BEFORE`, in upper case; "" at the start of the text."""
     parts = text[max(0, name.start - 40) : name.start - len(before.group())].split()
     return parts[-1].upper() if parts else ""
