@@ -63,6 +63,7 @@ from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_names,
     vote_types,
 )
+from graphrag_pipeline.indexing.extraction.names.types.registers import explains
 from graphrag_pipeline.indexing.extraction.names.types.term_types import type_terms
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
@@ -245,12 +246,18 @@ def _name_things(
         names, eponyms = join_eponyms(names, types, links, text)
         links |= {form: form for form in (*compounds.values(), *eponyms)}
         types |= dict.fromkeys((*compounds.values(), *eponyms), CONCEPT)
-        concepts = find_concepts(text, names, starts, headings)
+        is_explaining = explains(text)
+        terms = {
+            title_of(form): link
+            for form, link in links.items()
+            if types.get(link) == CONCEPT and (is_explaining or " " in form)
+        }
+        concepts = find_concepts(text, names, starts, headings, terms.keys())
         speakers = find_speakers(text, concepts)
         if reports(text, sum(types[links[name.form]] in PROPER for name in names)):
             concepts = drop_ordinary_words(concepts)
         names += concepts
-        links |= {concept.form: concept.form for concept in concepts}
+        links |= {concept.form: terms.get(title_of(concept.form), concept.form) for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(speakers, PERSON)
         links = link_term_forms(names, links, types)
         types = dict.fromkeys(links.values(), CONCEPT) | types

@@ -3,7 +3,7 @@
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
 "History"' cites a heading. "Copyright (c) 1998" is a notice.
 
-"Valid responses:" at the start of several lines or sentences is the label of a form.
+"Ctrl" of "Ctrl+X" is a key. "Valid responses:" at the start of several lines or sentences is the label of a form.
 
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """
@@ -27,6 +27,7 @@ _CITES = regex.compile(
     r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
     regex.IGNORECASE,
 )
+_JOINED = regex.compile(r"[`*]{0,2}\+(?=\S|$)[`*]{0,2}")
 _QUOTES = frozenset("\"“'‘")
 _MIN_CITED_SHARE = 0.8
 _MIN_LABELS = 3
@@ -42,6 +43,7 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
         headings: for each sentence, whether it is a heading.
     """
     names = [name for name in names if not _is_notice(name, text)]
+    names = _drop_keys(names, text) if "+" in text else names
     names = _drop_labels(names, text)
     total: Counter[str] = Counter()
     commands: Counter[str] = Counter()
@@ -63,6 +65,18 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
         if 2 * commands[form] >= n or (cited[form] and quoted[form] + in_headings[form] >= _MIN_CITED_SHARE * n)
     }
     return [name for name in names if name.form not in dropped] if dropped else names
+
+
+def _drop_keys(names: list[Name], text: str) -> list[Name]:
+    """Drop the names of keys, which half of the time are joined to others: "Ctrl+Shift+X", "`Alt`+`F4`"."""
+    total = Counter(name.form for name in names)
+    joined = Counter(
+        name.form
+        for name in names
+        if _JOINED.match(text, name.end) or _JOINED.fullmatch(text, max(name.start - 3, 0), name.start)
+    )
+    keys = {form for form, n in joined.items() if 2 * n >= total[form] and " " not in form}
+    return [name for name in names if name.form not in keys] if keys else names
 
 
 def _drop_labels(names: list[Name], text: str) -> list[Name]:

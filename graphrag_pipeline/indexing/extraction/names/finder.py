@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
+from string import ascii_uppercase
 
 import regex
 
@@ -326,6 +327,9 @@ def _is_item_label(word: PhrasePiece, phrase: Phrase, text: str) -> bool:
 
 def _is_placeholder(key: str) -> bool:
     """Whether a word is one letter again and again, single letters with hyphens, or an example: "BBBBBB", "H-I-J"."""
+    parts = key.strip(".").split(".")
+    if len(parts) > 1 and "".join(parts) in ascii_uppercase:  # "A.B.C.D"
+        return True
     is_repeated = (len(key) > 2 and len(set(key)) == 1 and key not in _REPEATED) or key.split("-")[0] in _EXAMPLES
     return is_repeated or (key.count("-") > 1 and all(len(part) == 1 for part in key.split("-")))
 

@@ -33,3 +33,8 @@ def test_notices_are_no_names() -> None:
 def _kept(text: str, form: str) -> int:
     names = [Name(form, match.start(), match.end(), 0) for match in regex.finditer(form, text)]
     return len(drop_cited(names, text, [False]))
+
+
+def test_keys_that_a_plus_joins_are_no_names() -> None:
+    assert _kept("Press `Ctrl`+`X` or Ctrl+F1. Hold Ctrl here.", "Ctrl") == 0
+    assert _kept("See Hill + Sons. Then Hill left, and Hill came.", "Hill") == 3

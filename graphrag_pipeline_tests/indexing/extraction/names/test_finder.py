@@ -25,6 +25,7 @@ def names_in(text: str) -> list[str]:
         ("It wrote to the Health and Safety Executive.", ["Health and Safety Executive"]),
         ("It is under the Apache License Version 2 now.", ["Apache License"]),
         ("Gene expression profiling helps Marley, and GGGGGG, or H-I-J.", ["Marley"]),
+        ("Marley sets the area to A.B.C.D here, and A.B.C too.", ["Marley"]),
         ("Marley saw Exhibit B. He saw Article 5 and Annex II.", ["Marley"]),
         ("PL/pgSQL, or PL/pgSQL, is PL/pgSQL.", ["PL/pgSQL", "PL/pgSQL", "PL/pgSQL"]),
         ("He ran Debian GNU/Linux, then Debian GNU/Linux, not Debian GNU/Linux.", ["Debian GNU/Linux"] * 3),

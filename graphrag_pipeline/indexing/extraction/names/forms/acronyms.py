@@ -17,6 +17,8 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 from graphrag_pipeline.text.initials import count_initials, letters_of
 
@@ -28,6 +30,7 @@ _FOR = regex.compile(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbre
 _INITIAL = regex.compile(r"(?<![\p{L}\p{Nd}'’])\p{L}")
 _WORD = regex.compile(r"[^\s()\[\]]+")
 _SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
+_PLURAL = regex.compile(r"(\p{Lu}{2,})e?s")
 _GAP = r"\s+(?:>\s+)?"
 _LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
 _NO_START = frozenset(
@@ -92,7 +95,8 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
     pairs: dict[str, str] = {}
     for pair in chain(find_acronym_pairs(text), find_spelled_pairs(text)):
         if (pair.start, pair.end) not in whole and pair.short not in pairs:
-            pairs[pair.short] = _spell_long(pair.long)
+            short, long = _fold_plural(pair.short, _spell_long(pair.long))
+            pairs.setdefault(short, long)
     if not pairs:
         return names, {}
     forms = {title_of(long): long for long in pairs.values()}
@@ -106,6 +110,14 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
     kept = [name for name in names if not _overlaps(name, spans, begins)]
     plurals = {f"{short}s": long for short, long in pairs.items() if not short.endswith("s")}
     return sorted(kept + placed, key=lambda name: (name.start, name.end)), plurals | pairs
+
+
+def _fold_plural(short: str, long: str) -> tuple[str, str]:
+    """Return the singular of a plural acronym and of its long form: "link state advertisements (LSAs)"."""
+    match = _PLURAL.fullmatch(short)
+    first, _, last = long.rpartition(" ")
+    singular = singular_of(last, load_ranks()) if match else None
+    return (match.group(1), f"{first} {singular}") if match and singular else (short, long)
 
 
 def _drop_inside_bodies(placed: list[Name], names: list[Name]) -> list[Name]:

@@ -38,7 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     type_by_words,
 )
 
-_ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}s?)[\"”]?"
+_ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}(?:e?s)?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
 _ABOUT_TAILS = words(
     "foundation association society committee council institute museum federation alliance union consortium group "
@@ -102,6 +102,8 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
         is_spelled = is_spelled or bool(bracketed and _skips_one_word(short, name.form))
         if is_spelled or (bracketed and _is_institution(short, name.form)):
             found[short] = name.form
+            if not short.isupper():  # "Autonomous Systems (ASes)"
+                found.setdefault(short.rstrip("es"), name.form)
     return found
 
 

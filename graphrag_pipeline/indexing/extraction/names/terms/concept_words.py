@@ -24,7 +24,7 @@ world situation manner degree use effort attempt chance turn step steps sight so
 darkness shadow shadows air subject question questions answer answers example examples term terms height width
 distance top bottom front edge corner inside outside direction work works job business affair affairs trade home house
 room street town city village country bed chair table uses role cent roles career film films movie song songs album book
-books story stories chapter page paper article edition subsection subclause footnote appendix annex
+books story stories chapter page paper article edition subsection subclause footnote appendix annex memo
 """)
 # General words of every prose that explains: not a term alone, but may be the head of one ("side effect").
 GENERAL = words("""
@@ -100,7 +100,7 @@ corresponding existing remaining including current previous additional alternati
 complete appropriate suitable useful equivalent original final initial usual typical increasing multiple further extra
 equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
-normal asleep awake alive afraid sorry glad ready best worst
+normal maximum minimum asleep awake alive afraid sorry glad ready best worst
 """)
 # Before a noun they count it: "forty-seven teeth", "three-interface sample".
 NUMBERS = words("""

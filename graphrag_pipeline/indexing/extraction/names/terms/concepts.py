@@ -17,7 +17,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
@@ -32,7 +32,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
     VAGUE,
     VAGUE_FIRST,
 )
-from graphrag_pipeline.indexing.extraction.names.terms.nesting import fold_forms, replace_nested
+from graphrag_pipeline.indexing.extraction.names.terms.nesting import complete_term, fold_forms, replace_nested
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
     MAX_PHRASE_WORDS,
     WordUses,
@@ -62,7 +62,7 @@ _MIN_NOUN_SHARE = 0.6  # of the uses of a word that its neighbours decide
 _MIN_ONLY_SO = 3  # occurrences of a phrase with one word before it
 _MIN_COMPLETE_SHARE = 0.75  # of the occurrences of a phrase that the same word precedes
 _MAX_HEADED_SHARE = 0.9  # of the occurrences of a common word that another word describes
-_MIN_FIRM_VERB = 6  # firm noun uses of a verb that has a noun of its own: "fail", "failure"
+_MIN_ARTICLED_VERB = 2  # uses with an article of a verb that has a noun of its own: "fail", "failure"
 _MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
 _MIN_NOUN_USES = 0.1  # of all occurrences of a word
 
@@ -75,24 +75,31 @@ _WORD = re.compile(
 _MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be an adjective or a verb
 _MIN_FIRM = 3  # firm noun uses, which are enough for such a word
 _EVERYDAY, _COMMON = 1_500, 5_000  # ranks of words that need more occurrences than others: "staff", "finance"
-_ROUTES = frozenset({"oral", "intravenous", "topical", "intramuscular", "subcutaneous", "systemic", "daily"})
 _RARE = 10_000  # rank of a word of one field: it needs fewer occurrences
 
 
-def find_concepts(text: str, names: Iterable[Name], starts: list[int], headings: Sequence[bool] = ()) -> list[Name]:
+def find_concepts(
+    text: str,
+    names: Iterable[Name],
+    starts: list[int],
+    headings: Sequence[bool] = (),
+    terms: Set[str] = frozenset(),
+) -> list[Name]:
     """Find the occurrences of the terms of a document, in reading order, outside of names.
 
     Args:
-        names: names in the document; a term that is also a name is left out.
+        names: names in the document; a term that is also a name is left out, unless the name is a term.
         starts: start offset of each sentence, in order.
         headings: for each sentence, whether it is a heading or a fragment. A term occurs in others, too, unless the
             document has few of them.
+        terms: titles of the names that are terms, which the text also writes in lower case: "unmanned aircraft" beside
+            "Unmanned Aircraft".
 
     Returns:
         One `Name` per occurrence; its form is the term in the singular, if the document contains the singular.
     """
     names = list(names)
-    concepts = choose_concepts(text, {title_of(name.form) for name in names}, starts, headings)
+    concepts = choose_concepts(text, {title_of(name.form) for name in names} - terms, starts, headings)
     if not concepts:
         return []
     taken = sorted((name.start, name.end) for name in names)
@@ -172,7 +179,7 @@ def choose_concepts(
         rare = {words: score for words, score in able.items() if _is_unknown(words[0]) and words not in single}
         single += _best(rare, _RARE_QUOTAS * quota, taken)
         coined = {
-            _with_adjective(w, uses): float(n)
+            complete_term(w, uses): float(n)
             for w, n in uses.total.items()
             if (w,) not in single and w in uses.last and is_coined(w)
         }
@@ -183,34 +190,6 @@ def choose_concepts(
     phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
     chosen = [*phrases, *((word,) for word in own)]
     return fold_forms({" ".join(words): sorted(_spell(words, uses)) for words in chosen}, uses)
-
-
-def _with_adjective(word: str, uses: WordUses) -> tuple[str, ...]:
-    """Return a word with the words that the document always writes before it: "focal cortical dysplasia"."""
-    words: tuple[str, ...] = (word,)
-    while len(words) < MAX_PHRASE_WORDS and (before := _word_before(words, uses)):
-        words = (before, *words)
-    return words
-
-
-def _word_before(words: tuple[str, ...], uses: WordUses) -> str:
-    """Return the only word before others, if it describes them: an adjective, or a noun that is no verb; else ""."""
-    runs = [(run, n, place) for run, n in uses.runs.items() if (place := _place_of(words, run)) >= 0]
-    before = {run[place - 1] if place else "" for run, _, place in runs}
-    first = min(before) if len(before) == 1 else ""
-    n_runs = sum(n for _, n, _ in runs)
-    if not first or first in _ROUTES or first.upper() in VAGUE_FIRST | GENERAL or n_runs != uses.total[words[-1]]:
-        return ""
-    is_noun = english_rank(first) is not None and not (may_be_verb(first) or first.endswith(("s", "ing", "ed")))
-    is_noun = is_noun or first.endswith("us")  # "corpus callosotomy"
-    return first if is_noun or may_be_adjective(first) else ""
-
-
-def _place_of(words: tuple[str, ...], run: tuple[str, ...]) -> int:
-    """Return where words begin in a run; -1 if they are not in it."""
-    if words[0] not in run:
-        return -1
-    return next((n for n in range(len(run)) if run[n : n + len(words)] == words), -1)
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:
@@ -366,7 +345,7 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
 
 def _is_verb(word: str, uses: WordUses) -> bool:
     """Whether a word has another noun in English, and the text rarely shows it as one: "fail", "apply"."""
-    return uses.firm[word] < _MIN_FIRM_VERB and may_be_verb(word) and has_derived_noun(word)
+    return uses.articled[word] < _MIN_ARTICLED_VERB and may_be_verb(word) and has_derived_noun(word)
 
 
 def _is_shown_noun(word: str, uses: WordUses) -> bool:

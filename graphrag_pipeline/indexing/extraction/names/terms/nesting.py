@@ -15,10 +15,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import WordUses, has_adverb, singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE_FIRST
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
+    MAX_PHRASE_WORDS,
+    WordUses,
+    has_adverb,
+    may_be_adjective,
+    may_be_verb,
+    singular_of,
+)
 
 _MIN_NESTED_SHARE = 0.75  # of the occurrences of a word
 _MIN_ELLIPSIS_SHARE = 0.5  # of the phrases that an adjective begins
+_ROUTES = frozenset({"oral", "intravenous", "topical", "intramuscular", "subcutaneous", "systemic", "daily"})
 _KINDS = frozenset({"command", "daemon", "program", "utility", "tool", "function", "process", "package"})
 
 Phrase = tuple[str, ...]
@@ -57,6 +66,34 @@ def _count_nested(c_values: Mapping[Phrase, float], uses: WordUses) -> Counter[s
         found = {word for pair in pairwise(folded) if pair in pairs for word in pair}
         nested.update(dict.fromkeys(found, n))
     return nested
+
+
+def complete_term(word: str, uses: WordUses) -> tuple[str, ...]:
+    """Return a word with the words that the document always writes before it: "focal cortical dysplasia"."""
+    words: tuple[str, ...] = (word,)
+    while len(words) < MAX_PHRASE_WORDS and (before := _word_before(words, uses)):
+        words = (before, *words)
+    return words
+
+
+def _word_before(words: tuple[str, ...], uses: WordUses) -> str:
+    """Return the only word before others, if it describes them: an adjective, or a noun that is no verb; else ""."""
+    runs = [(run, n, place) for run, n in uses.runs.items() if (place := _place_of(words, run)) >= 0]
+    before = {run[place - 1] if place else "" for run, _, place in runs}
+    first = min(before) if len(before) == 1 else ""
+    n_runs = sum(n for _, n, _ in runs)
+    if not first or first in _ROUTES or first.upper() in VAGUE_FIRST | GENERAL or n_runs != uses.total[words[-1]]:
+        return ""
+    is_noun = english_rank(first) is not None and not (may_be_verb(first) or first.endswith(("s", "ing", "ed")))
+    is_noun = is_noun or first.endswith("us")  # "corpus callosotomy"
+    return first if is_noun or may_be_adjective(first) else ""
+
+
+def _place_of(words: tuple[str, ...], run: tuple[str, ...]) -> int:
+    """Return where words begin in a run; -1 if they are not in it."""
+    if words[0] not in run:
+        return -1
+    return next((n for n in range(len(run)) if run[n : n + len(words)] == words), -1)
 
 
 def fold_forms(terms: Mapping[str, Sequence[str]], uses: WordUses) -> dict[str, list[str]]:

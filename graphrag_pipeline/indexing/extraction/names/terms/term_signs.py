@@ -25,6 +25,7 @@ _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|
 _LOWER = TwinPattern(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
 _DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
+_DESCRIBES_MORE = regex.compile(r"[ \n]+(?:\d|field\b|value\b|parameter\b)")  # "the Type 3 link", "the Data field"
 _BE = regex.compile(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")
 _REMARK_END = regex.compile(r"\)|\s+-")
 _DESCRIBED = regex.compile(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
@@ -75,7 +76,12 @@ def find_adjectives(names: Iterable[Name], text: str) -> set[str]:
         if name.form.istitle() and name.form.isalpha() and _is_everyday(name.form):
             total[name.form] += 1
             used[name.form] += _is_predicate(text, name) or _precedes_noun(text, name) or _is_remark(text, name)
-            defined[name.form] += _ARTICLE.search(text, max(name.start - 6, 0), name.start) is not None
+            is_term = _ARTICLE.search(text, max(name.start - 6, 0), name.start) and not _DESCRIBES_MORE.match(
+                text, name.end
+            )
+            defined[name.form] += bool(is_term)
+        elif name.form.isupper() and name.form in GENERAL:
+            total[name.form] += 1
     adjectives = {form for form, n in total.items() if 2 * used[form] >= n and used[form] > 1}
     return adjectives | {form for form, n in total.items() if form.upper() in GENERAL and 4 * defined[form] < n}
 

@@ -45,6 +45,7 @@ _BEFORE_PLURAL = _BEFORE_NOUN - {"a", "an", "this", "that", "each", "every", "an
 _DETERMINERS = frozenset(
     word.lower() for word in words("the a an his her their its my your our this that these those no each every any")
 )
+_ARTICLES = frozenset({"the", "a", "an", "its", "their", "each", "every"})
 _BEFORE_VERB = frozenset(
     word.lower()
     for word in words("""
@@ -108,6 +109,7 @@ class WordUses:
         firm: nouns between an article or another determiner and a word other than "and" and "or", which an adjective of
             a list is not ("the social and economic change"), and plurals.
         governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
+        articled: uses of a word alone behind an article or a word like it: "the failure".
         headed: uses of a word behind another word that describes it: "long QT syndrome", "SGLT2 inhibitors".
         last: words that end a sequence of content words somewhere, where an adjective does not stand.
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
@@ -122,6 +124,7 @@ class WordUses:
     alone: Counter[str] = field(default_factory=Counter)
     firm: Counter[str] = field(default_factory=Counter)
     governed: Counter[str] = field(default_factory=Counter)
+    articled: Counter[str] = field(default_factory=Counter)
     headed: Counter[str] = field(default_factory=Counter)
     last: set[str] = field(default_factory=set)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -224,6 +227,7 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
     is_alone = len(run) == 1
     uses.headed[last] += not is_alone or (before[:1].isupper() and before.lower() not in _SMALL)
     if is_alone:
+        uses.articled[last] += before in _ARTICLES
         if before in _BEFORE_PLURAL:
             uses.alone[last] += 1
     else:
@@ -284,7 +288,7 @@ def _fold_plurals(uses: WordUses) -> None:
             uses.firm[singular] += uses.nouns[word]
             if word in uses.last:
                 uses.last.add(singular)
-            for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives, uses.headed):
+            for counter in (uses.total, uses.nouns, uses.verbs, uses.adjectives, uses.headed, uses.articled):
                 counter[singular] += counter.pop(word, 0)
 
 

@@ -24,7 +24,7 @@ _MIN_PRESENT = 20  # such words of a document that is long enough to judge
 _MAX_PAST = 0.2  # words of the past for one of the present; news have 0.5 and more, manuals 0.1 and less
 _MIN_CUE_SHARE = 0.25  # of the uses of a name in an explanation
 _OF_CLUBS = (CLUB, RIVAL, GEO)
-_OF_ACTORS = (PERSON, HOLDER, ORGANIZATION, FIRM, AGENT, ACTOR, "agency", "place role")
+_OF_ACTORS = (PERSON, HOLDER, ORGANIZATION, FIRM, AGENT, ACTOR, "agency", "place role", "event")
 
 
 @lru_cache(maxsize=4)  # several rules ask about one document

@@ -65,3 +65,15 @@ def test_a_long_form_inside_the_name_of_an_organization_is_a_part_of_it() -> Non
     text = "Atrial Fibrillation Association works on atrial fibrillation (AF)."
     found, _ = place_acronyms([Name("Atrial Fibrillation Association", 0, 31, 0)], text, [0])
     assert [name.form for name in found] == ["Atrial Fibrillation Association", "atrial fibrillation", "AF"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Flood link state advertisements (LSAs) at once. An LSA is old.", {"LSA": "link state advertisement"}),
+        ("Read the byte-order marks (BOM) first.", {"BOM": "byte-order marks"}),
+    ],
+)
+def test_a_plural_acronym_goes_with_the_singular_of_its_long_form(text: str, expected: dict[str, str]) -> None:
+    _, acronyms = place_acronyms([], text, [0])
+    assert expected.items() <= acronyms.items()

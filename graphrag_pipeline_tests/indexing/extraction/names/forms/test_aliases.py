@@ -207,3 +207,11 @@ def test_a_frequent_word_is_no_short_form_of_a_rarer_name_that_comes_later() -> 
     assert links_of("Quern Popen", *["Popen"] * 9)["Popen"] == "Quern Popen"
     assert links_of(*["Debian"] * 9, "Debian Security Advisories")["Debian"] == "Debian"
     assert links_of("Debian Security Advisories", *["Debian"] * 9)["Debian"] == "Debian Security Advisories"
+
+
+def test_the_singular_of_a_plural_acronym_goes_with_the_name() -> None:
+    text = "Autonomous Systems (ASes) are many."
+    assert find_acronyms([Name("Autonomous Systems", 0, 18, 0)], text) == {
+        "ASes": "Autonomous Systems",
+        "AS": "Autonomous Systems",
+    }

@@ -133,3 +133,13 @@ def test_a_coined_word_keeps_the_words_that_always_precede_it(term: str) -> None
     chosen = choose_concepts(f"It may be {term}. The portal vein is seen. {FILLER}", set())
     assert term in chosen
     assert "callosotomy" in choose_concepts(f"It requires callosotomy. {FILLER}", set())
+
+
+def test_a_term_that_is_also_a_name_is_found_in_lower_case() -> None:
+    text = "The Mud Flats Act. A mud flat is wet. Every mud flat has birds. Of the mud flats we know it. " + FILLER
+    names = [Name("Mud Flat", 4, 13, 0)]
+    assert "mud flat" not in {name.form for name in find_concepts(text, names, [0])}
+    found = find_concepts(text, names, [0], terms=frozenset({"MUD FLAT"}))
+    assert [text[name.start : name.end] for name in found if name.form == "mud flat"] == ["mud flat"] * 2 + [
+        "mud flats"
+    ]

@@ -59,3 +59,10 @@ def test_a_word_of_an_explanation_is_no_surname_without_a_deed() -> None:
     assert type_by_last_words(types, cues, is_explaining=True) == {}
     assert type_by_last_words(types, cues) == {"Quern": "PERSON"}
     assert type_by_last_words(types, cues | {"Quern": Counter(PERSON=1)}, is_explaining=True) == {"Quern": "PERSON"}
+
+
+def test_a_general_word_in_capitals_or_before_a_number_names_nothing() -> None:
+    text = (
+        MANUAL + "Set route NAME here. Use the Type 3 link. See the Data field. Then NAME is set, and Type 2 too.\n" * 3
+    )
+    assert not {"NAME", "TYPE", "DATA"} & set(types_of(text))
