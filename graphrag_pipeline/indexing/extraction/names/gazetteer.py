@@ -30,7 +30,13 @@ _COMMON_NAMES = (
     "Francia", "Alemania", "Inglaterra", "Sevilla", "Italia", "Roma", "Firenze", "Milano", "Napoli", "Torino",
     "Venezia", "Genova", "Sicilia", "Toscana", "Parigi", "Londra", "Germania", "Spagna", "Himalayas", "Antarctica",
     "Arctic", "Frankfurt", "Punjab", "Kashmir", "Tibet", "Brittany", "Catalonia", "Andalusia", "Flanders",
-    "Netherlands",
+    "Netherlands", "Southeast Asia", "South Asia", "East Asia", "Central Asia", "Western Europe", "Eastern Europe",
+    "Northern Europe", "Southern Europe", "Central Europe", "Near East", "Far East", "North Africa", "West Africa",
+    "East Africa", "Southern Africa", "Central America", "Caribbean", "Polynesia", "Mesopotamia", "Anatolia",
+    "Caucasus", "Sahara", "Kosovo", "Chechnya", "Transylvania", "Patagonia", "Ontario", "Alberta", "Manitoba",
+    "Saskatchewan", "British Columbia", "Nova Scotia", "New Brunswick", "Newfoundland", "Yukon",
+    "Northwest Territories", "New South Wales", "Queensland", "South Australia", "Western Australia", "Tasmania",
+    "Northern Territory", "Cornwall", "Yorkshire", "Gaza Strip", "East Timor", "Persian Gulf",
 )  # fmt: skip
 # Names of cities that are more often words, given names or family names.
 _NOT_PLACES = frozenset(

@@ -130,7 +130,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     is_explaining = is_english and explains(text)
     if is_explaining:
         cues = defaultdict(Counter, {form: keep_strong_cues(counts[form], found) for form, found in cues.items()})
-    by_words |= {form: CONCEPT for form, kind in by_words.items() if kind == GEO and cues[form][WORK]}
+    by_words |= {form: CONCEPT for form, kind in by_words.items() if kind == GEO and cues[form][WORK] > cues[form][GEO]}
     clubs = (form for form, kind in by_words.items() if kind == GEO and is_club(cues[form], _ends_as_place(form)))
     by_words |= dict.fromkeys(clubs, ORGANIZATION)
     attendees = choose_attendees(by_words, find_attendees(text))
@@ -277,7 +277,7 @@ def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) ->
     if (title in TERMS_IN_CAPITALS and not n_acts) or cues[OF_THING] > n_acts:
         return CONCEPT
     is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
-    is_short = len(title) < _MAX_ACRONYM and cues["describes"] == n_names  # "the DC link"
+    is_short = len(title) < _MAX_ACRONYM and title not in ACRONYMS and cues["describes"] == n_names  # "the DC link"
     n_uses = max(cues["describes"], cues[PRODUCT])
     if cues[OF_EVENT] > n_acts:  # "presented at FOSDEM"
         return EVENT
@@ -322,7 +322,7 @@ def _may_have_members(title: str) -> bool:
 def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     title = title_of(form)
     words = title.split()
-    if cues["vessel"] or (cues[WORK] and not cues["person role"]):
+    if cues["vessel"] or (cues[WORK] and not cues["person role"] and title not in load_places()):
         return CONCEPT
     n_roles = cues["person role"] + cues["organization role"] + cues["place role"] + cues[PERSON]
     if cues[OF_THING] + cues[OF_EVENT] > n_roles and title not in load_places():

@@ -102,6 +102,8 @@ count countess baron baroness earl marquis marquess viscount landgrave margrave 
 SURNAMES = words("hill wood woods brooks marsh banks rivers dale fields close")
 """Last words of places that are rather surnames behind a given name: "Ann Hill"."""
 RARE_SURNAMES = words("park lane glen moor forest church castle lake bridge bridges brook field green ford")
+_ADDRESSES = words("mr mrs ms miss dr prof professor senator sen judge justice councillor cllr minister president")
+_HOLDERS = words("archbishop bishop patriarch caliph president ambassador chancellor")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
 _AIMS = words("to for against")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
@@ -190,7 +192,9 @@ def type_by_words(form: str) -> str | None:
     if last in PLACE_TAILS and form.islower():  # "solid-state drive"
         return None
     is_addressed = first in HONORIFICS - REGAL and words[1] in GIVEN_NAMES and len(words) == 3
-    if is_addressed and last in SURNAMES | RARE_SURNAMES:
+    if last in _HOLDERS and first not in GIVEN_NAMES:
+        return PERSON  # "Anglican Archbishop"
+    if (is_addressed or (first in _ADDRESSES and len(words) == 2)) and last in SURNAMES | RARE_SURNAMES:
         return PERSON  # "Justice Elena Park"
     if last in PLACE_TAILS:
         return None if last in _WEAK_PLACES and all(map(is_common_word, words[:-1])) else GEO
@@ -250,8 +254,8 @@ def _is_german_firm(words: list[str]) -> bool:
 
 
 def _is_event(words: list[str]) -> bool:
-    if words[0] in EVENTS or words[:2] == ["NEW", "YEAR"]:
-        return True
+    if (words[0] in EVENTS and words[-1] not in PLACE_TAILS) or words[:2] == ["NEW", "YEAR"]:
+        return True  # not "Christmas Island"
     if len(words) < 2:
         return False
     if words[-1] == "AGREEMENT" and all(map(is_also_a_word, words)):
