@@ -38,6 +38,10 @@ class RatedUnit:
     place: int
 
 
+_Passages = tuple[list[frozenset[str]], np.ndarray]
+"""Content words and vectors of the passages of a text unit."""
+
+
 class UnitRater(Protocol):
     """Rates text units against one question."""
 
@@ -71,7 +75,10 @@ class RelevanceUnitRater:
         lifted[(lifted > 0) | is_covered] = np.maximum(lifted, RATING_STEPS[NEAREST_RATING - 1])[
             (lifted > 0) | is_covered
         ]
-        words, vectors, _ = self._read_passages(candidates.rows[:MAX_BACKGROUND_UNITS].tolist())
+        background = candidates.rows[:MAX_BACKGROUND_UNITS].tolist()
+        read = zip(background, self._split_units(background), strict=True)
+        self._kept: dict[int, _Passages] = dict(read)  # they are also the first to be rated
+        words, vectors, _ = self._read_passages(background)
         self._backgrounds = [make_background(text, index.embed_passages, words, vectors) for text in subqueries]
 
     def rate(self, batches: Sequence[Sequence[int]]) -> list[list[RatedUnit]]:
@@ -90,11 +97,20 @@ class RelevanceUnitRater:
 
     def _read_passages(self, rows: list[int]) -> tuple[list[frozenset[str]], np.ndarray, np.ndarray]:
         """Return content words and vectors of the passages of text units, and the position of each one's text unit."""
-        units = self._read_units(rows)
-        found = [(i, text_of(p)) for i, unit in enumerate(units) for p in passages_of(sentences_of(unit))]
-        texts = [text for _, text in found]
-        owners = np.array([place for place, _ in found], dtype=np.int64)
-        return [content_words(text) for text in texts], self._index.embed_passages(texts), owners
+        other = [row for row in rows if row not in self._kept]
+        fresh = dict(zip(other, self._split_units(other), strict=True)) if other else {}
+        found = [self._kept[row] if row in self._kept else fresh[row] for row in rows]
+        vectors = [some for _, some in found] or [self._index.embed_passages([])]
+        owners = np.repeat(np.arange(len(found)), [len(words) for words, _ in found])
+        return [one for words, _ in found for one in words], np.concatenate(vectors), owners
+
+    def _split_units(self, rows: list[int]) -> list[_Passages]:
+        """Return content words and vectors of the passages of each text unit."""
+        texts = [[text_of(passage) for passage in passages_of(sentences_of(unit))] for unit in self._read_units(rows)]
+        vectors = self._index.embed_passages([text for some in texts for text in some])
+        ends = np.cumsum([len(some) for some in texts])
+        split = np.split(vectors, ends[:-1]) if texts else []
+        return [(list(map(content_words, some)), own) for some, own in zip(texts, split, strict=True)]
 
     def _read_units(self, rows: list[int]) -> Sequence[TextUnitRecord]:
         return records.read_text_units(self._index, np.array(rows, dtype=np.int64), np.zeros(len(rows)))

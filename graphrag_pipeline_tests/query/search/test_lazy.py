@@ -11,6 +11,7 @@ from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.lazy import find_relevant
 from graphrag_pipeline.query.search.lazy_candidates import group_by_community, rank_candidates
+from graphrag_pipeline.query.search.unit_rating import MAX_BACKGROUND_UNITS, RelevanceUnitRater
 from graphrag_pipeline.settings.settings import LazySearchSettings, Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 
@@ -42,6 +43,21 @@ def test_a_higher_threshold_keeps_fewer(carol: GraphIndex) -> None:
     assert len(kept[0]) > len(kept[1]) >= len(kept[2])
     places = [unit.place for unit in kept[0]]
     assert places == sorted(places)
+
+
+def test_the_first_text_units_are_read_once_for_the_background_and_for_their_rating(
+    carol: GraphIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = rank_candidates(carol, [QUESTION], 100)
+    rows = candidates.rows.tolist()
+    rater = RelevanceUnitRater(carol, [QUESTION], candidates)
+    whole = rater.rate([rows])
+    assert [unit for batch in rater.rate([rows[3:], rows[:3]]) for unit in batch] == whole[0][3:] + whole[0][:3]
+    rater._kept = {}
+    assert rater.rate([rows]) == whole
+    rater = RelevanceUnitRater(carol, [QUESTION], candidates)
+    monkeypatch.setattr(rater, "_split_units", lambda rows: pytest.fail(f"read again: {rows}"))
+    assert rater.rate([rows[:MAX_BACKGROUND_UNITS]]) == [whole[0][:MAX_BACKGROUND_UNITS]]
 
 
 @pytest.mark.parametrize("question", ["Who is Jacob Marley?", "How is Belle related to Scrooge?"])
