@@ -7,6 +7,7 @@ neighbouring languages; asking and overview words are English. Keep out: vectors
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 
 from graphrag_pipeline.errors import PipelineError
@@ -51,6 +52,8 @@ everything anything something thing entire across here discuss discussed cover c
 trend common broad moral lesson message character people person place event organization brief briefly
 wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
+_GOING_TO = re.compile(r"\b(?:is|are|was|were)?\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
+"""A future: "Who is going to open it?" asks who will."""
 _IRREGULAR_TEXT = """
 became/become began/begin begun/begin bent/bend bitten/bite blew/blow blown/blow bought/buy broke/break broken/break
 brought/bring built/build burnt/burn came/come caught/catch children/child chose/choose chosen/choose crept/creep
@@ -59,10 +62,10 @@ beaten/beat fallen/fall fed/feed feet/foot fell/fall fled/flee flew/fly flown/fl
 forgot/forget forgotten/forget fought/fight found/find froze/freeze frozen/freeze gave/give given/give goes/go gone/go
 got/get grew/grow grown/grow heard/hear held/hold hid/hide hidden/hide hung/hang kept/keep knew/know known/know
 learnt/learn led/lead left/leave lent/lend lit/light lost/lose made/make meant/mean men/man met/meet paid/pay ran/run
-rang/ring ridden/ride rode/ride said/say sang/sing sank/sink sat/sit saw/see seen/see sent/send shaken/shake
+rang/ring rebuilt/rebuild rewritten/rewrite rewrote/rewrite ridden/ride rode/ride said/say sang/sing sank/sink sunk/sink sat/sit saw/see seen/see sent/send shaken/shake
 shone/shine shook/shake shot/shoot shown/show slept/sleep slid/slide sold/sell sought/seek spent/spend spoke/speak
 spoken/speak stole/steal stolen/steal stood/stand struck/strike stuck/stick stung/sting sung/sing swam/swim
-swept/sweep swore/swear sworn/swear taken/take taught/teach teeth/tooth thought/think threw/throw thrown/throw
+swept/sweep swum/swim swore/swear sworn/swear taken/take taught/teach teeth/tooth thought/think threw/throw thrown/throw
 took/take torn/tear understood/understand went/go wept/weep withdrawn/withdraw withdrew/withdraw wives/wife
 woke/wake women/woman won/win wore/wear worn/wear woven/weave written/write wrote/write
 """
@@ -106,7 +109,7 @@ def content_words(text: str) -> frozenset[str]:
 
 def topic_words(question: str) -> frozenset[str]:
     """Return the content words that a question is about; its asking words ("describe", "wer") if it has no others."""
-    words = words_of(question) - _FUNCTION_WORDS
+    words = words_of(_GOING_TO.sub(" will ", question)) - _FUNCTION_WORDS
     return frozenset(map(stem, words - _FOREIGN_WORDS)) - _ASKING_STEMS or frozenset(map(stem, words))
 
 

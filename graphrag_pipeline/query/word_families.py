@@ -85,6 +85,10 @@ earn : wage salary income
 live reside dwell lodge : home residence resident address dwelling inhabitant
 study : student degree graduate
 teach : teacher professor lecturer
+teach train instruct : teacher trainer instructor
+work labour : employ employee worker staff
+come attend visit : visitor audience attendance attract draw drew
+open : ribbon inaugurate
 travel journey : trip voyage flight
 arrive come reach : arrival
 leave depart : departure flee

@@ -31,9 +31,12 @@ _FORMS = tuple(
 )
 _OFFICES = frozenset(
     """chair chairman chairwoman chairperson president secretary treasurer director manager mayor minister captain
-    editor governor chancellor coroner principal headteacher bishop vicar clerk""".split()  # noqa: SIM905
+    editor governor chancellor coroner principal headteacher bishop vicar clerk engineer librarian conductor curator
+    inspector superintendent commissioner commander""".split()  # noqa: SIM905
 )
 """Offices that questions write with a capital, too: "Who is the Chair of the society?"."""
+_PRESENT = frozenset(("new", "current", "present"))
+"""Words before an office that say only that it is held now."""
 _GROUP_STEMS = frozenset(map(stem, GROUPS))
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
 
@@ -86,4 +89,6 @@ def read_asked_role(clause: str) -> AskedRole | None:
     head = _ROLE_OF_VERB.get(head, head)
     role = find_role(stem(head))
     is_now = not (role and role.inverses) and bool(groups.get("now"))
-    return AskedRole(role.word if role else head, frozenset(modifiers), owner, is_now, not groups.get("named"))
+    kept = frozenset(word.lower() for word in modifiers) - _PRESENT
+    is_now = is_now or len(kept) < len(modifiers)
+    return AskedRole(role.word if role else head, kept, owner, is_now, not groups.get("named"))

@@ -22,6 +22,7 @@ _PREPOSITIONS = frozenset(
     into near off on onto out outside over through to towards under until up upon with within without""".split()  # noqa: SIM905
 )
 _PARTICLES = frozenset(("up", "out", "down", "off"))
+_GOING_TO = re.compile(r"\b(?:is|are|was|were)(?P<subject>\b.*?)\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
 _HELPERS = _AUXILIARY | _BE | _ADVERBS
 _DETERMINERS = frozenset("the a an his her its their my your our this that these those all".split())  # noqa: SIM905
 _OPENING = re.compile(
@@ -63,7 +64,7 @@ class AskedVerb:
 
 def read_asked_verb(clause: str) -> AskedVerb | None:
     """Return the verb of a question's first clause; None if it has none besides "be", or is not in English."""
-    opening = _OPENING.match(clause)
+    opening = _OPENING.match(_GOING_TO.sub(r"will\g<subject>", clause))
     if opening is None or not is_english(clause):
         return None
     asking, written = opening["word"].lower(), _WORD.findall(_TIME.sub("", opening["rest"]))

@@ -181,6 +181,7 @@ def _measure_part(
     idle |= {stem(word) for found in _CEREMONY.finditer(question) for word in found.groups() if word}
     sought = frozenset(word for word in sought - asking - idle if not says_little(word))
     role = read_asked_role(question)
+    sought -= {"new", "current", "present"} if role and role.is_now else set()
     about = _about(question, role, texts)
     said = [one for text in about for one in sentences_of[text] if not repeats_question(question, one[0])]
     if role and role.head in ("wife", "husband", "spouse") and any(_is_couple(role, one) for one, _ in said):
@@ -221,7 +222,10 @@ def _about(question: str, role: AskedRole | None, texts: Sequence[str]) -> Seque
     if role is None or not role.owner:
         return texts
     names = role.owner & _capital_stems(question) or role.owner
-    return [text for text in texts if names <= content_words(text)] or texts
+    about = [text for text in texts if names <= content_words(text)]
+    if about and role.known:  # a document names a person in full only once, and chapters go on about the person
+        about = [text for text in texts if names & content_words(text)]
+    return about or texts
 
 
 def _find_lost(index: IndexReader, question: str, texts: Sequence[str]) -> str:
