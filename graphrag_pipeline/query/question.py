@@ -62,12 +62,13 @@ beaten/beat fallen/fall fed/feed feet/foot fell/fall fled/flee flew/fly flown/fl
 forgot/forget forgotten/forget fought/fight found/find froze/freeze frozen/freeze gave/give given/give goes/go gone/go
 got/get grew/grow grown/grow heard/hear held/hold hid/hide hidden/hide hung/hang kept/keep knew/know known/know
 learnt/learn led/lead left/leave lent/lend lit/light lost/lose made/make meant/mean men/man met/meet paid/pay ran/run
-rang/ring rebuilt/rebuild rewritten/rewrite rewrote/rewrite ridden/ride rode/ride said/say sang/sing sank/sink sunk/sink sat/sit saw/see seen/see sent/send shaken/shake
-shone/shine shook/shake shot/shoot shown/show slept/sleep slid/slide sold/sell sought/seek spent/spend spoke/speak
-spoken/speak stole/steal stolen/steal stood/stand struck/strike stuck/stick stung/sting sung/sing swam/swim
-swept/sweep swum/swim swore/swear sworn/swear taken/take taught/teach teeth/tooth thought/think threw/throw thrown/throw
-took/take torn/tear understood/understand went/go wept/weep withdrawn/withdraw withdrew/withdraw wives/wife
-woke/wake women/woman won/win wore/wear worn/wear woven/weave written/write wrote/write
+rang/ring rebuilt/rebuild rewritten/rewrite rewrote/rewrite ridden/ride rode/ride said/say sang/sing sank/sink
+sunk/sink sat/sit saw/see seen/see sent/send shaken/shake shone/shine shook/shake shot/shoot shown/show slept/sleep
+slid/slide sold/sell sought/seek spent/spend spoke/speak spoken/speak stole/steal stolen/steal stood/stand
+struck/strike stuck/stick stung/sting sung/sing swam/swim swept/sweep swum/swim swore/swear sworn/swear taken/take
+taught/teach teeth/tooth thought/think threw/throw thrown/throw took/take torn/tear understood/understand went/go
+wept/weep withdrawn/withdraw withdrew/withdraw wives/wife woke/wake women/woman won/win wore/wear worn/wear
+woven/weave written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
 """English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""

@@ -17,6 +17,7 @@ from graphrag_pipeline.query.understanding.asked_verb import AskedVerb
 from graphrag_pipeline.query.understanding.role_statements import NAME
 from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
 from graphrag_pipeline.query.understanding.verb_statements import belongs_to, find_verbs
+from graphrag_pipeline.query.word_families import means_same
 
 _NOUNS = frozenset(
     """abbey academy airport annex apartment arena attic bakery ball-room bank bar barn barracks basement beach bed
@@ -84,7 +85,7 @@ def read_places(text: str, events: frozenset[str], verb: AskedVerb | None = None
     if verb is None:
         words = [found for found in re.finditer(r"[^\W_]+", text) if stem(found[0].lower()) in events]
     else:
-        words = find_verbs(text, LIGHT if verb.stem in LIGHT else frozenset({verb.stem}))
+        words = find_verbs(text, LIGHT if verb.stem in LIGHT else means_same(verb.word))
         moved = [one for word in words for one in _read_moved(text, word, verb)]
         if moved or verb.preposition == "from":
             yield from moved

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from graphrag_pipeline.query.answers.naming.short_names import is_short_for
 from graphrag_pipeline.query.answers.naming.subject_statements import (
     read_asked_subject,
     read_head,
@@ -25,6 +26,7 @@ from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.asked_verb import AskedVerb
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
+from graphrag_pipeline.query.understanding.role_statements import leading_name
 from graphrag_pipeline.query.understanding.spoken_roles import without_speakers
 from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
 from graphrag_pipeline.query.understanding.verb_statements import (
@@ -47,6 +49,9 @@ _ROOM = re.compile(
     r"(?P<name>[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*)"
 )
 """A place with a name: "in Great Yarmouth"."""
+_PRONOUN = re.compile(r"\b(?:he|she|him|it|they|them)\b", re.IGNORECASE)
+_FIRST_THING = re.compile(r"\W*The ([A-Z\u00c0-\u00de][\w-]*(?: [A-Z\u00c0-\u00de][\w-]*)*) (?=[a-z])")
+"""The thing that a sentence begins with: "The Gilded Pike belongs to"."""
 _OWNER = re.compile(r"\b[\w.-]+['\u2019]s?\s+(?=[a-z])")
 _OF_A_LIFE = frozenset(map(stem, "die perish born marry wed retire resign drown".split()))  # noqa: SIM905
 """Verbs of which "the miners" goes on about no person that the sentence before names."""
@@ -109,7 +114,26 @@ class AskedThings:
         if not self._needed <= around and not self._needed <= around | self._words_of(self._units, sentence.unit.text):
             return False
         parts = read_object_parts(sentence.folded, self._verb.word) if self._object else []
-        return not self._object or any(self._object <= self._words_in_part(one, beside, around) for one in parts)
+        unit = sentence.unit.text
+        return not self._object or any(
+            self._object <= self._words_in_part(one, self._antecedent(before, one.text), around, unit) for one in parts
+        )
+
+    def _antecedent(self, before: Sentence | None, said: str) -> frozenset[str]:
+        """Return the words of the sentence before that a pronoun in a part of a sentence may stand for.
+
+        "He" is the person whom that sentence begins with, and "it" the thing, but not a speaker.
+        """
+        text = without_speakers(before.text) if before else ""
+        words = self._words_of(self._units, text) if text else frozenset()
+        pronoun = _PRONOUN.search(said)
+        is_person = pronoun is not None and pronoun[0].lower() not in ("it", "they", "them")
+        first = leading_name(text) if is_person else (found[1] if (found := _FIRST_THING.match(text)) else "")
+        if not first:
+            return words
+        is_owner = re.match(r"['\u2019]s?\b", text[text.index(first) + len(first) :]) is not None
+        named = self._analysis.words_in(first)
+        return words - named if is_owner else words - (self._anchors - named)
 
     def are_said_of(self, sentence: Sentence, verb: re.Match[str], before: Sentence | None) -> bool:
         """Return whether the subject of a verb in a sentence is that of the question, or may stand for it.
@@ -121,19 +145,18 @@ class AskedThings:
             before: the sentence before it, if any.
         """
         text, title = sentence.text, self._words_of(self._titles, sentence.unit.document_title)
-        said = without_speakers(before.text) if before else ""
         if self._subject:
             parts = read_subject_parts(text, verb, self._verb) if self._verb else []
-            known = self._analysis.words_in(f"{said}\n{text[: verb.start()]}") | title
-            if any(self._subject <= self._words_in_part(one, known, known) for one in parts):
-                return True
+            own = self._analysis.words_in(text[: verb.start()]) | title
+            for one in parts:
+                known = self._antecedent(before, one.text) | own
+                if self._subject <= self._words_in_part(one, known, known, sentence.unit.text):
+                    return True
         elif not self._anchors or self._anchors & self._analysis.words_in(text):
             return True
         is_named = bool(self._anchors) and not self._anchors & self._analysis.words_in(text)
-        return is_named and goes_on_about(text, verb, is_life=self._is_life) and self._is_before(said, title)
-
-    def _is_before(self, said: str, title: frozenset[str]) -> bool:
-        return self._subject <= self._analysis.words_in(said) | title
+        goes_on = is_named and goes_on_about(text, verb, is_life=self._is_life)
+        return goes_on and self._subject <= self._antecedent(before, text[: verb.start()]) | title
 
     def _is_measured(
         self, sentence: Sentence, own_words: frozenset[str], before: Sentence | None, title: frozenset[str]
@@ -145,8 +168,9 @@ class AskedThings:
         own = own_words if spoken == sentence.text else self._analysis.words_in(spoken)
         if self._subject <= own:
             return True
-        near = title | (self._analysis.words_in(without_speakers(before.text)) if before else frozenset())
-        return self._subject <= self._words_in_part(ObjectPart(spoken, goes_on=goes_on(spoken)), near, near | own)
+        near = title | self._antecedent(before, spoken)
+        part = ObjectPart(spoken, goes_on=goes_on(spoken))
+        return self._subject <= self._words_in_part(part, near, near | own, sentence.unit.text)
 
     def _is_there_and_then(self, sentence: Sentence, own_words: frozenset[str], near: frozenset[str]) -> bool:
         """Return whether a sentence says nothing of another place or year than the question.
@@ -161,22 +185,35 @@ class AskedThings:
             verbs = find_verbs(text, means_same(self._verb.word)) if found and self._verb else []
             if found and verbs and not any(belongs_to(text, one, found.start(), found.end()) for one in verbs):
                 return False
-        return all(words <= own_words or not _ROOM.search(text) for words in self._rooms)
+        return all(self._is_in(text, words, own_words) for words in self._rooms)
+
+    def _is_in(self, text: str, room: frozenset[str], own_words: frozenset[str]) -> bool:
+        """Return whether a sentence says of a place what is asked, or of none."""
+        if not room <= own_words:
+            return not _ROOM.search(text)
+        verbs = find_verbs(text, means_same(self._verb.word)) if self._verb else []
+        places = [one for one in _ROOM.finditer(text) if any(belongs_to(text, v, *one.span("name")) for v in verbs)]
+        is_stated = any(room <= content_words(one["name"]) for one in _ROOM.finditer(text))
+        return not places or not is_stated or any(room <= content_words(one["name"]) for one in places)
 
     def _words_of(self, known: dict[str, frozenset[str]], text: str) -> frozenset[str]:
         if text not in known:
             known[text] = self._analysis.words_in(text)
         return known[text]
 
-    def _words_in_part(self, part: ObjectPart, beside: frozenset[str], around: frozenset[str]) -> frozenset[str]:
+    def _words_in_part(
+        self, part: ObjectPart, beside: frozenset[str], around: frozenset[str], text: str
+    ) -> frozenset[str]:
         """Return the words of a part, of the sentence before if a pronoun stands for it, and of names it has in short.
 
-        "Frame will be replaced" is about Duncan Frame, if a sentence before has that name.
+        "Frame will be replaced" is about Duncan Frame, if a sentence before has that name, and "the mill" about the
+        Crane Paper Mill, if the text names no other mill.
         """
         own = self._analysis.words_in(part.text) | (beside if part.goes_on else frozenset())
         said = [content_words(found[0]) for found in _NAME.finditer(part.text)]
         alone = frozenset().union(*(words for words in said if len(words) == 1))
-        return own.union(*(name for name in self._names if name & alone and name <= around))
+        short = (name for name in self._names if name & alone and name <= around)
+        return own.union(*short, *(name for name in self._names if is_short_for(part.text, name, text)))
 
 
 def _read_needed(analysis: QuestionAnalysis, asked: AskedName) -> frozenset[str]:

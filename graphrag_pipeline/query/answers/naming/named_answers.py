@@ -293,7 +293,7 @@ def _nearness(asked: AskedName, text: str, mention: Mention) -> float:
     if asked.verb and asked.kind == "person":
         return 2.0
     is_owner = bool(_POSSESSIVE.match(text, mention.end))
-    best = 0.0 if asked.is_role else 0.4
+    best = 0.0 if asked.is_role else 1.0 if asked.verb and asked.kind == "date" else 0.4
     for found in _WORD.finditer(text):
         word = re.sub(r"['\u2019]s?$", "", found[0])
         if stem(word.lower()) not in asked.focus:

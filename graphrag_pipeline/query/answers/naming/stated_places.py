@@ -20,6 +20,7 @@ from graphrag_pipeline.query.understanding.place_statements import LIGHT, read_m
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.role_statements import leading_name
 from graphrag_pipeline.query.understanding.time_forms import ENGLISH_MONTHS
+from graphrag_pipeline.query.word_families import means_same
 from graphrag_pipeline.text.sentence_forms import has_pronoun
 
 _MONTHS = frozenset(map(stem, ENGLISH_MONTHS))
@@ -28,6 +29,7 @@ _OF_ANOTHER = r"\bof [A-Z][\w-]+ [Ii]n (?:the )?"
 """What makes a place that of a name: "the seed swap of Kirkby in Bloom"."""
 MAX_TO_PRONOUN = 40
 """Characters before a verb in which its pronoun stands; farther off, the verb often has another subject."""
+_GOES_ON = re.compile(r"\W*(?:It|They)\b")
 N_NEAR = 3
 """Sentences on each side in which a name is near."""
 
@@ -65,7 +67,9 @@ def _is_person(index: IndexReader, name: str) -> bool:
 
 def _read_unit(analysis: QuestionAnalysis, asked: AskedName, unit: TextUnitRecord) -> list[StatedPlace]:
     anchors, events = asked.anchors, (asked.focus - LIGHT) or asked.focus
-    if not events & content_words(unit.text):
+    verbs = means_same(asked.verb.word) if asked.verb else frozenset()
+    things = events - verbs
+    if not (events | verbs) & content_words(unit.text):
         return []
     sentences = sentences_of(unit)
     words = [content_words(sentence.text) for sentence in sentences]
@@ -73,8 +77,10 @@ def _read_unit(analysis: QuestionAnalysis, asked: AskedName, unit: TextUnitRecor
     found = []
     for i, sentence in enumerate(sentences):
         around, own = slice(max(i - N_NEAR, 0), i + N_NEAR + 1), analysis.words_in(sentence.text)
-        is_about = anchors - _MONTHS <= own or _stands_for_another(sentence.folded, events)
-        stated = list(read_places(sentence.text, events, asked.verb)) if is_about and events <= words[i] else []
+        goes_on = i > 0 and bool(_GOES_ON.match(sentence.text)) and things | anchors <= words[i - 1] | words[i]
+        is_about = goes_on or anchors - _MONTHS <= own or _stands_for_another(sentence.folded, events)
+        is_said = goes_on or (things <= words[i] and (events <= words[i] or bool(verbs & words[i])))
+        stated = list(read_places(sentence.text, events, asked.verb)) if is_about and is_said else []
         if events & frozenset().union(*words[around]):
             stated += read_made_places(sentence.text, events)
         stated = [one for one in stated if not re.search(rf"{_OF_ANOTHER}{re.escape(one.place)}", sentence.text)]
