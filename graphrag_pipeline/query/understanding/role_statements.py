@@ -150,11 +150,16 @@ class RoleReader:
         self._title = re.sub(r" \(.*\)$", "", title)
         self._is_person = is_person
 
-    def read(self, i: int, role: str) -> Iterator[RoleStatement]:
-        """Yield the statements of the role in sentence i."""
+    def read(self, i: int, role: str, modifiers: frozenset[str] = frozenset()) -> Iterator[RoleStatement]:
+        """Yield the statements of the role in sentence i.
+
+        Args:
+            modifiers: words before the role, which a title may write with capitals: "the Harbour Engineer".
+        """
         text = self._texts[i]
-        for found in re.finditer(rf"\b{re.escape(role)}\b(?!['\u2019-])", text, re.IGNORECASE):
-            marked = f"{text[: found.start()]}{_NOUN}{text[found.end() :]}"
+        before = "".join(rf"{re.escape(word)}\s+|" for word in sorted(modifiers))
+        for found in re.finditer(rf"\b((?:{before}(?!))*){re.escape(role)}\b(?!['\u2019-])", text, re.IGNORECASE):
+            marked = f"{text[: found.start()]}{found[1].lower()}{_NOUN}{text[found.end() :]}"
             yield from (
                 list(self._read_bracketed(marked)) or list(self._read_before(i, marked)) or self._read_behind(i, marked)
             )

@@ -194,7 +194,11 @@ class AskedThings:
         verbs = find_verbs(text, means_same(self._verb.word)) if self._verb else []
         places = [one for one in _ROOM.finditer(text) if any(belongs_to(text, v, *one.span("name")) for v in verbs)]
         is_stated = any(room <= content_words(one["name"]) for one in _ROOM.finditer(text))
-        return not places or not is_stated or any(room <= content_words(one["name"]) for one in places)
+        asked = next((one for one in places if room <= content_words(one["name"])), None)
+        if not places or not is_stated or asked is None:
+            return not places or not is_stated
+        between = text[places[0].end() : asked.start()]
+        return not re.search(r",\s+[a-z]", between)  # "who won a prize at Moss, is to leave for a school in Bonn"
 
     def _words_of(self, known: dict[str, frozenset[str]], text: str) -> frozenset[str]:
         if text not in known:

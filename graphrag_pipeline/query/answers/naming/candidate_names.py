@@ -40,7 +40,8 @@ _UNIT = r"(?:years?|months?|weeks?|days?|hours?|minutes?|centur(?:y|ies)|decades
 _MONEY = r"(?:shillings?|pounds?|pence|pennies|dollars?|cents?|euros?|crowns?|guineas?|francs?|per\s?cent|%)"
 _NUMBERS = {
     "date": re.compile(
-        rf"(?:\d{{1,2}}\s+)?{_MONTH}\s+(?:\d{{1,2}},?\s+)?\d{{4}}|{_MONTH}\s+\d{{1,2}}\b|\b1\d{{3}}\b|\b20\d\d\b"
+        rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH},?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}"
+        rf"|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b1\d{{3}}\b|\b20\d\d\b"
         rf"|{_NUMBER}\s+{_UNIT}\s+ago|\b[A-Z]\w+\s+(?:Eve|Day)\b"
     ),
     "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b(?!['\u2019]?-)", re.IGNORECASE),

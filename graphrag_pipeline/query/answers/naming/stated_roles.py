@@ -134,7 +134,7 @@ def _read_unit(
     reader = RoleReader([sentence.folded for sentence in sentences], title, is_person)
     for i, sentence in enumerate(sentences):
         for word in words:
-            for said in reader.read(i, word):
+            for said in reader.read(i, word, asked.modifiers):
                 names = _answers(analysis, asked, said, title, (word in direct, word in inverse))
                 for name in names:
                     if _is_holder(asked, name, said.is_plain, types):
