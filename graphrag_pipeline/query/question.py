@@ -143,6 +143,11 @@ def _is_doubled(cut: str) -> bool:
     return cut[-1] in _DOUBLED or (cut[-1] == "l" and len(cut) >= 6)
 
 
+def irregular_forms(stems: frozenset[str]) -> frozenset[str]:
+    """Return the irregular English forms of words with one of some stems: "built" of "build"."""
+    return frozenset(form for form, base in _BASES.items() if stem(base) in stems)
+
+
 def is_past_form(word: str) -> bool:
     """Return whether a folded word is an English past form by its spelling: "stopped", "wrote", "stolen"."""
     if word in _BASES:

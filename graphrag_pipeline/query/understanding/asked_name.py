@@ -75,7 +75,7 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
     words = topic_words(clause)
     capitals = {stem(word) for found in _CAPITAL.findall(clause) for word in words_of(found)}
     is_office = role is not None and not role.owner  # an entity may be named HARBOUR MASTER
-    anchors = frozenset(words & capitals) or (frozenset() if is_office else words & name_words)
+    anchors = frozenset() if is_office else frozenset(words & capitals) or words & name_words
     focus = words - anchors - _MEASURE_WORDS
     verb = None if role or _WHOSE.match(clause) else read_asked_verb(clause)
     return AskedName(kind, anchors, focus, verb, role, clause) if focus else None

@@ -37,7 +37,7 @@ from graphrag_pipeline.query.answers.naming.stated_places import find_stated_pla
 from graphrag_pipeline.query.answers.naming.stated_roles import find_stated_role
 from graphrag_pipeline.query.answers.naming.who_is import find_definition
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, repeats_question, stem
+from graphrag_pipeline.query.question import content_words, irregular_forms, repeats_question, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
@@ -161,7 +161,8 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
             return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
     if asked.kind == "place" and (stated_place := find_stated_place(index, analysis, asked, units)):
         return NamedAnswer(stated_place.place, (stated_place.sentence,))
-    says_some = re.compile("|".join(map(re.escape, sorted(asked.focus))), re.IGNORECASE)
+    sought = asked.focus | (means_same(asked.verb.word) if asked.verb else frozenset())
+    says_some = re.compile("|".join(map(re.escape, sorted(sought | irregular_forms(sought)))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
     places = [place for place in places if not repeats_question(question, place.sentence.text)]
     weights = _weigh_words(asked, places)
