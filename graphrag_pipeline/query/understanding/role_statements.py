@@ -210,7 +210,7 @@ class RoleReader:
             is_back = is_back or from_before
             if not owner:
                 return
-        if holder.split()[0].lower() not in NOT_NAMES:
+        if holder.split()[0].lower() not in NOT_NAMES or holder.startswith(("Mr ", "Mrs ")):
             modifiers = frozenset(found["modifiers"].lower().split())
             owner = re.sub(r"['\u2019]s?$", "", owner)
             is_past = _PAST.search(found[0]) is not None

@@ -17,6 +17,8 @@ from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
         ("When should the pump be stopped?", "stopped", True, False, ""),
         ("Who brought the charge against the mill?", "brought", False, False, ""),
         ("Who will chair the board?", "chair", False, False, ""),
+        ("Who is going to open the fair?", "open", False, False, ""),
+        ("Where is Ida going to play in June?", "play", False, False, ""),
         ("Who was hurt when the wall fell?", "hurt", True, False, ""),
         ("Whom did Ida Kern beat?", "beat", False, True, ""),
         ("Who did Ida Kern meet?", "meet", False, True, ""),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from graphrag_pipeline.query.answers.naming.short_names import is_short_for
+from graphrag_pipeline.query.answers.naming.short_names import is_short_for, is_short_for_another
 from graphrag_pipeline.query.answers.naming.subject_statements import (
     read_asked_subject,
     read_head,
@@ -156,6 +156,7 @@ class AskedThings:
             return True
         is_named = bool(self._anchors) and not self._anchors & self._analysis.words_in(text)
         goes_on = is_named and goes_on_about(text, verb, is_life=self._is_life)
+        goes_on = goes_on and not is_short_for_another(text[: verb.start()], self._subject, sentence.unit.text)
         return goes_on and self._subject <= self._antecedent(before, text[: verb.start()]) | title
 
     def _is_measured(

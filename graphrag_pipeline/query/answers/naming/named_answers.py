@@ -195,16 +195,19 @@ def _fits_verb(asked: AskedName, things: AskedThings, place: _Place, mention: Me
     Of a number of things, the sentence must have the verb: "led 22 passengers to safety" says nothing
     of how many died.
     """
-    if asked.verb is None or asked.kind in ("duration", "amount"):
+    if asked.verb is None:
         return True
     if asked.kind == "count":
         return asked.verb.stem in LIGHT or bool(means_same(asked.verb.word) & place.words)
-    text = place.sentence.text
+    text, verbs = place.sentence.text, find_verbs(place.sentence.text, means_same(asked.verb.word))
+    if asked.kind in ("duration", "amount"):
+        verbs = [verb for verb in verbs if belongs_to(text, verb, mention.start, mention.end)]
+        return not verbs or any(things.are_said_of(place.sentence, verb, place.before) for verb in verbs)
     fits = belongs_to if asked.kind != "person" else is_patient if asked.verb.asks_patient else is_subject
     return any(
         fits(text, verb, mention.start, mention.end)
         and (asked.kind == "person" or things.are_said_of(place.sentence, verb, place.before))
-        for verb in find_verbs(text, means_same(asked.verb.word))
+        for verb in verbs
     )
 
 

@@ -9,7 +9,10 @@ import functools
 import re
 
 from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.understanding.roles import GROUPS
 
+_KINDS = frozenset(map(stem, GROUPS))
+_DEFINITE = re.compile(r"\b[Tt]he\s+(?P<noun>[a-z][a-z-]+),?\s+(?:(?:was|is|were|are|had|has|been)\s+)*\Z")
 _CAPITALS = re.compile(r"(?:[A-Z\u00c0-\u00de][\w-]*(?:['\u2019]s?)?\s+)+[A-Z\u00c0-\u00de][\w-]*")
 
 
@@ -26,6 +29,20 @@ def is_short_for(phrase: str, name: frozenset[str], text: str) -> bool:
         return False
     named = [words for last, words in _read_names(text) if last == stem(found["noun"])]
     return any(name <= words for words in named) and all(words <= name or name <= words for words in named)
+
+
+def is_short_for_another(before: str, name: frozenset[str], text: str) -> bool:
+    """Return whether "the mill" before a verb is another thing than a name: a hospital, or what the text names a mill.
+
+    Args:
+        before: the part of a sentence before the verb.
+        name: stems of the words of the name.
+    """
+    found = _DEFINITE.search(before)
+    noun = stem(found["noun"]) if found else ""
+    if not noun or noun in name:
+        return False
+    return bool(name & _KINDS) or any(last == noun and not name <= words for last, words in _read_names(text))
 
 
 @functools.lru_cache(maxsize=64)

@@ -40,6 +40,11 @@ MAX_CHARS_NEAR = 1_500
 """Characters on each side of a conversation in which the speaker without a name is named."""
 MIN_NAMED = 2
 _TAGGED = re.compile(rf"(?:(?P<owner>{NAME})['\u2019]s? |[Tt]he )(?P<role>[a-z -]+)")
+_LEAVES = (
+    r",?\s+(?:who\s+)?(?:(?:has|had|is|was|will|also|then)\s+)*(?:(?:stepped|stood|step|stand|stepping|standing)\s+down"
+    r"|resign|retir|died\b)"
+)
+"""What is behind the name of one who holds an office no longer: "The Secretary, Mr Holt, stepped down"."""
 _MEETING = content_words("meeting")
 """The owner of an office in the minutes of a meeting, which seldom say of what it is."""
 _OF_A_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|ean|ch)")
@@ -137,7 +142,8 @@ def _read_unit(
             for said in reader.read(i, word, asked.modifiers):
                 names = _answers(analysis, asked, said, title, (word in direct, word in inverse))
                 for name in names:
-                    if _is_holder(asked, name, said.is_plain, types):
+                    has_left = asked.is_now and re.search(rf"{re.escape(name)}{_LEAVES}", sentence.folded)
+                    if not has_left and _is_holder(asked, name, said.is_plain, types):
                         before = (sentences[i - 1],) if said.is_back and i else ()
                         yield StatedRole(name, (*before, sentence), said.is_past)
 

@@ -352,3 +352,51 @@ def depot(tmp_path_factory):
 def test_a_name_or_number_is_that_of_the_asked_subject_place_and_year(depot, question, name):
     first = first_line(depot.search(question))
     assert first == f"Extractive answer (no model): {name}, by the first passage [1]." if name else "[1]" not in first
+
+
+TOWN = {
+    "mill.txt": "Fire at a mill\n\nFire gutted the Crane Paper Mill at Hallerby on Tuesday. A watchman was treated at "
+    "Hallerby General Hospital. The mill, built in 1871 by Silas Crane, employed 130 people. Fire chief Marta "
+    "Rees said the fire had started in a drying room.",
+    "chef.txt": "Hortense Villiers, who won two prizes at the Gilded Pike in Wexcombe, is to leave it for a school "
+    "in Bruges.\n\nThe Gilded Pike belongs to Larkin Houses. Lady Amory, who died last winter, had founded it in her "
+    "stables in 1988.",
+    "harbour.txt": "The Chairman, Captain Magnus Rendall, welcomed the new Harbour Engineer, Mr Iain Sclater. The "
+    "yacht Fulmar had sunk at her moorings on 2 September. The sea wall was rebuilt by Pascoe Marine, a firm of Moss. "
+    "The concert of the choir was a success. It was given in Ardle Abbey.",
+    "choir.txt": "The Secretary, Mr Fabian Holt, stepped down; Mrs Priscilla Dunn was elected in his place.",
+    "policy.txt": "Insurers paid the owner 15,000 pounds at the time; Caledonian General, which took over the policy, "
+    "says that it will not ask for it back.",
+}
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    with open_built(tmp_path_factory.mktemp("town") / "root", TOWN) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Who built the Crane Paper Mill?", "Silas Crane"),  # "the mill"
+        ("When was Hallerby General Hospital built?", ""),  # that was the mill
+        ("How many people worked at the mill?", "130"),
+        ("Where did the fire begin?", "a drying room"),
+        ("When was the Gilded Pike founded?", "1988"),
+        ("Who founded the Gilded Pike?", "Lady Amory"),
+        ("Who founded Larkin Houses?", ""),  # "it" is what the sentence before begins with
+        ("Who won two prizes in Wexcombe?", "Hortense Villiers"),
+        ("Who won two prizes in Bruges?", ""),
+        ("Who is the Harbour Engineer?", "Mr Iain Sclater"),
+        ("Who is the new secretary?", ""),  # the text names who stepped down
+        ("Who was the secretary?", "Mr Fabian Holt"),
+        ("When did the Fulmar sink?", "2 September"),
+        ("Who rebuilt the sea wall?", "Pascoe Marine"),
+        ("Where was the concert of the choir held?", "Ardle Abbey"),
+        ("How much did Caledonian General pay?", ""),
+    ],
+)
+def test_what_a_short_name_or_pronoun_stands_for_is_the_asked_thing(town, question, name):
+    first = first_line(town.search(question))
+    assert first == f"Extractive answer (no model): {name}, by the first passage [1]." if name else "[1]" not in first
