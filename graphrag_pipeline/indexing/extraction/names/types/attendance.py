@@ -38,10 +38,13 @@ _ROLL = (
     r"|on (?:leave|holiday|the call|call)|off sick|away|out|regrets|members|governors|trustees|directors|councillors"
     r"|delegates|officers|staff|team|speakers?|proposer|seconder|signed)"
 )
-_LABEL = regex.compile(
-    rf"(?:^[\s*_#>|\d./-]*|(?<=\p{{L}}[.;)]) ){_ROLL}[*_]*\s*:[*_ \t]*|^[*_# \t]*{_ROLL}[*_ \t]*$"
-    r"|\bapologies\s(?:for absence\s)?(?:(?:were|had been)\s)?(?:received\s)?from\s",
-    regex.IGNORECASE | regex.MULTILINE,
+_LABELS = (  # three patterns take a quarter of the time of one with alternatives
+    regex.compile(
+        rf"^[ \t*_#>|\d./-]*+{_ROLL}(?:[*_]*+\s*+:[*_ \t]*|(?<=^[*_# \t]*{_ROLL})[*_ \t]*$)",
+        regex.IGNORECASE | regex.MULTILINE,
+    ),
+    regex.compile(rf"(?<=\p{{L}}[.;)]) {_ROLL}[*_]*\s*:[*_ \t]*", regex.IGNORECASE),
+    regex.compile(r"\bapologies\s(?:for absence\s)?(?:(?:were|had been)\s)?(?:received\s)?from\s", regex.IGNORECASE),
 )
 _NEXT_LABEL = regex.compile(rf"[.;)]\s+{_ROLL}\s*:", regex.IGNORECASE)
 _ASIDE = regex.compile(r"\(([^()\n]*)\)")
@@ -140,8 +143,8 @@ def _is_everyday(word: str) -> bool:
 
 def _find_lists(text: str) -> Iterator[str]:
     """Yield what stands behind a label, or on the lines below it."""
-    for label in _LABEL.finditer(text):
-        start = label.end()
+    ends = sorted(label.end() for labels in _LABELS for label in labels.finditer(text))
+    for start in ends:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         following = _NEXT_LABEL.search(text, start, end)
