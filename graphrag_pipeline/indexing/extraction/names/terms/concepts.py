@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, KIN
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank, expected_count
@@ -147,8 +148,8 @@ def choose_concepts(
     """Choose the terms of a document with their written variants.
 
     At most sqrt(n words) / 3 terms of one word are chosen, as many of several, and twice as many further ones of each
-    kind with words that are rare in English, and of words with endings of science (`coined_words.py`), which one use
-    shows; in a story, only sqrt(n words) / 11 terms of one word and of several.
+    kind with words that are rare in English, and of words with endings of science (`coined_words.py`) or in a list of
+    rare words, which one use shows; in a story, only sqrt(n words) / 11 terms of one word and of several.
     Phrases that a word always belongs to take its place (`nesting.py`).
 
     Args:
@@ -186,10 +187,21 @@ def choose_concepts(
         coined = {words: n for words, n in coined.items() if words not in phrases}
         single += _best({words: n for words, n in coined.items() if len(words) == 1}, _RARE_QUOTAS * quota, taken)
         phrases += _best({words: n for words, n in coined.items() if len(words) > 1}, _RARE_QUOTAS * quota, taken)
+        listed = {(w,): float(n) for w, n in uses.listed.items() if _is_listed_term(w, uses)}
+        listed = {words: n for words, n in listed.items() if words not in single and words not in coined}
+        single += _best(listed, _RARE_QUOTAS * quota, taken)
     own, longer = replace_nested([words[0] for words in single], {p: c_values[p] for p in weights}, uses)
     phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
     chosen = [*phrases, *((word,) for word in own)]
     return fold_forms({" ".join(words): sorted(_spell(words, uses)) for words in chosen}, uses)
+
+
+def _is_listed_term(word: str, uses: WordUses) -> bool:
+    """Whether a rare word of a list is a noun: "bupropion", not "juxtarenal" and "unquoted"."""
+    if word not in uses.last or uses.verbs[word] or not may_be_noun(word) or may_be_adjective(word):
+        return False
+    is_person = PERSON_NOUN in (kind_of(word), kind_of_plural(word))
+    return not is_person and not word.endswith(("ory", "ation"))
 
 
 def _is_in_sentence(words: tuple[str, ...], uses: WordUses) -> bool:

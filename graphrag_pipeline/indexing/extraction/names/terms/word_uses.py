@@ -72,6 +72,8 @@ _AFTER_VERB = frozenset(
     for word in words("the a an his her their its my your our this these those any each every all it them him us me")
 )
 _LISTING = frozenset((",", "and", "or", "but", "than"))
+_LISTED = frozenset((",", "and", "or"))
+_DOSES = (["mg"], ["micrograms"], ["mcg"], ["g"], ["ml"], ["units"])
 _GOVERNED = frozenset({"on", "to", "upon"})
 _MIN_GOVERNED = 0.5  # of the occurrences of a word with and without "s"
 _FINITE = frozenset(
@@ -111,6 +113,7 @@ class WordUses:
         governed: uses of a word of two or more, in front of "on" and "to": "the result depends on".
         articled: uses of a word alone behind an article or a word like it: "the failure".
         headed: uses of a word behind another word that describes it: "long QT syndrome", "SGLT2 inhibitors".
+        listed: words that English prose does not know, listed with one ("varenicline or bupropion") or dosed ("80 mg").
         last: words that end a sequence of content words somewhere, where an adjective does not stand.
         in_sentences: words, and pairs of neighbours, outside of headings; empty if there are no headings.
     """
@@ -126,6 +129,7 @@ class WordUses:
     governed: Counter[str] = field(default_factory=Counter)
     articled: Counter[str] = field(default_factory=Counter)
     headed: Counter[str] = field(default_factory=Counter)
+    listed: Counter[str] = field(default_factory=Counter)
     last: set[str] = field(default_factory=set)
     runs: Counter[tuple[str, ...]] = field(default_factory=Counter)
     plurals: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -196,14 +200,21 @@ def _is_adjective(word: str) -> bool:
 
 def _count_sentence(tokens: list[str], uses: WordUses) -> None:
     run: list[str] = []
-    before = ""
-    for token in tokens:
+    before = listed = ""
+    for number, token in enumerate(tokens):
         if _is_content(token):
             run.append(token)
             continue
         if run:
             _count_run(run, before, token, uses)
+            if listed and len(run) == 1 and is_technical(run[0]):
+                uses.listed.update((listed, run[0]))
+            listed = run[-1] if token in _LISTED and is_technical(run[-1]) else ""
+            if token.isdecimal() and is_technical(run[-1]) and tokens[number + 1 : number + 2] in _DOSES:
+                uses.listed[run[-1]] += 1
             run = []
+        else:
+            listed = ""
         before = token.lower() if token.lower() in _SMALL else token
     if run:
         _count_run(run, before, ".", uses)

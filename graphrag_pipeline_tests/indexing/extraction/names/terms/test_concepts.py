@@ -143,3 +143,12 @@ def test_a_term_that_is_also_a_name_is_found_in_lower_case() -> None:
     assert [text[name.start : name.end] for name in found if name.form == "mud flat"] == ["mud flat"] * 2 + [
         "mud flats"
     ]
+
+
+def test_rare_words_of_a_list_and_with_a_dose_are_terms() -> None:
+    chosen = choose_concepts(f"Offer varenicline or bupropion. It begins with clopidogrel 75 mg a day. {FILLER}", set())
+    assert {"varenicline", "bupropion", "clopidogrel"} <= set(chosen)
+    others = choose_concepts(
+        f"It is juxtarenal or suprarenal. See varenicline. Ask radiologists, optometrists. {FILLER}", set()
+    )
+    assert not {"juxtarenal", "suprarenal", "varenicline", "radiologists", "optometrists"} & set(others)
