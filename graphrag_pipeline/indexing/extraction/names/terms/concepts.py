@@ -187,8 +187,11 @@ def choose_concepts(
         coined = {words: n for words, n in coined.items() if words not in phrases}
         single += _best({words: n for words, n in coined.items() if len(words) == 1}, _RARE_QUOTAS * quota, taken)
         phrases += _best({words: n for words, n in coined.items() if len(words) > 1}, _RARE_QUOTAS * quota, taken)
-        listed = {(w,): float(n) for w, n in uses.listed.items() if _is_listed_term(w, uses)}
-        listed = {words: n for words, n in listed.items() if words not in single and words not in coined}
+        listed: dict[tuple[str, ...], float] = {
+            (w,): float(n)
+            for w, n in uses.listed.items()
+            if (w,) not in single and (w,) not in coined and _is_listed_term(w, uses)
+        }
         single += _best(listed, _RARE_QUOTAS * quota, taken)
     own, longer = replace_nested([words[0] for words in single], {p: c_values[p] for p in weights}, uses)
     phrases += [phrase for phrase in longer if phrase not in phrases and " ".join(phrase).upper() not in taken]
