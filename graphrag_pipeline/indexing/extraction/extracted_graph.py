@@ -46,6 +46,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.numbered import join_numbers
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import find_subject_surname
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
+from graphrag_pipeline.indexing.extraction.names.forms.quoted_titles import join_quoted_titles
 from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.japanese import find_japanese_names
@@ -207,6 +208,8 @@ def _name_things(
             names, firms = join_firm_pairs(names, text)
             names, numbered = join_numbers(names, text)
             names, composites = join_composites(names, text, starts)
+            names, works = join_quoted_titles(names, text, starts)
+            composites |= dict.fromkeys(works, CONCEPT)
         acts = find_acts(text, starts) if is_english else []
         names = prefer_acts(acts, sorted(names + find_dates(text, spans), key=lambda name: (name.start, name.end)))
         types = (

@@ -18,6 +18,7 @@ def test_words_of_every_day_and_for_persons_go() -> None:
         ("The valve is open. It is safe and it can close.", 0, False),
         ("The valve is open. " + "It is safe and it can be shut by hand. " * 4, 2, False),
         ("The valve was open. " + "It was safe and it was shut by hand there. " * 4, 2, True),
+        ("The minister says the valve was open, and she can see it. She says so. " + "It is safe. " * 8, 1, True),
         ("", 0, False),
     ],
 )
