@@ -16,7 +16,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRON
 _MIN_PROPER = 0.06  # of the words of a text are names of persons, bodies, places and events, if it is about these
 _MIN_PROPER_IN_PAST = 0.035  # the same of a text that tells what happened, and is no story
 _MIN_PROPER_IN_NEWS = 0.02  # the same of a text that quotes in the present, as news do: "Mr Kemp says"
-_SAYS = (" says ", " says,", " say ", " told reporters", " has told ", " said yesterday", " said on ")
+_SAYS = (" says ", " says,", " say ", " spoke to reporters", " said yesterday", " said on ")
 _MIN_SAYS, _MIN_SAYS_SHARE = 2, 0.008
 _MIN_PAST = 0.5  # words of the past for one of the present
 _PRESENT = (" is ", " are ", " can ", " may ", " must ", " should ")
