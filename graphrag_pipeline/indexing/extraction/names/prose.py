@@ -89,6 +89,8 @@ _FOOT_START = regex.compile(r"(?:.*(?:[ \t]{3}|\[)|[ \t]*)[Pp]")
 _HEAD = regex.compile(r"\s*^([^\n]*)$", regex.MULTILINE)
 _DIGITS = regex.compile(r"\d+")
 _MIN_PAGES = 3
+_MIN_KEPT = 1_000  # characters of a listing that may be a text with kept lines
+_MIN_PROSE_LINES = 0.6
 _MAX_SMALL_SHARE = 0.2  # of the words of a line that is not prose; prose has a third
 _MIN_SIGN_SHARE = 0.08  # of the characters of a line of code
 _MIN_SIGN_LINES = 0.4  # of the lines of a listing
@@ -96,7 +98,8 @@ _MIN_SIGN_LINES = 0.4  # of the lines of a listing
 
 def mask_code(text: str) -> str:
     """Return the text with code, addresses and markup replaced by `GAP` and spaces; same length, same line breaks."""
-    spans = [match.span() for fence in (_FENCE, _RULED) for match in fence.finditer(text)] + list(_find_listings(text))
+    fenced = (match for fence in (_FENCE, _RULED) for match in fence.finditer(text))
+    spans = [match.span() for match in fenced if not _holds_prose(match.group())] + list(_find_listings(text))
     spans += _find_page_lines(text)
     if _MARK.search(text):
         for signs, pattern in _MARKUP:
@@ -110,6 +113,14 @@ def mask_code(text: str) -> str:
             parts += [text[place:start], GAP, _blank(text[start + 1 : end])]
             place = end
     return "".join(parts) + text[place:] if parts else text
+
+
+def _holds_prose(listing: str) -> bool:
+    """Whether a long listing is a text whose lines are kept as they are, as in `<pre>` of a page: most are prose."""
+    if len(listing) < _MIN_KEPT:
+        return False
+    lines = [line for line in listing.split("\n")[1:-1] if line.strip()]
+    return sum(is_prose(_bare(line)) for line in lines) >= _MIN_PROSE_LINES * len(lines)
 
 
 def _blank(text: str) -> str:

@@ -92,3 +92,10 @@ def test_feet_and_heads_of_pages_are_no_prose() -> None:
     assert "Standards Track" not in masked and "RFC" not in masked
     assert masked.count("The server sends a reply.") == 4 and "Hill wrote it." in masked
     assert mask_code(page.format(1)) == page.format(1)
+
+
+def test_a_long_text_with_kept_lines_is_prose_and_a_long_listing_is_not() -> None:
+    text = "```\n" + "Haproxy is a proxy that the administrator of a site runs for it.\n" * 30 + "```\n"
+    assert mask_code(text) == text
+    listing = "```\n" + "const port = read(proxy); // the port of the proxy\nreturn {port: port};\n" * 30 + "```\n"
+    assert "proxy" not in mask_code(listing)
