@@ -2,8 +2,8 @@
 
 Each report is rated 0 to 5 against the question, `num_repeats` times. The most frequent rating counts, and of several
 the lowest. A rating that cannot be read counts `UNREADABLE`, so that the report is kept. Both are Microsoft GraphRAG's
-rules. If none of the first `N_FIRST` replies to a question can be read, the model cannot rate: the question ends with
-an error, instead of keeping and mapping every report. These requests are sent before the others.
+rules. If none of the first `N_FIRST` requests of a question gets a rating that can be read, the model cannot rate: the
+question ends with an error, instead of keeping and mapping every report. These requests are sent before the others.
 
 A token budget pays for the map and the answer first (`map_reserve.py`). A report whose rating it does not pay for is
 not sent, and keeps the embedded engine's rating; if its map is not paid for either, it is not read. `options_used`
@@ -186,9 +186,10 @@ class ModelRater:
     def _send(self, asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, ChatReply[Ratings] | Failure]]:
         requests = [request for request, _ in asked]
         replies: list[ChatReply[Ratings] | Failure] = []
-        if not self._is_proven:
-            replies += self._request(requests[: N_FIRST - len(self._useless)])
-            self._check_first(replies)
+        while not self._is_proven and len(replies) < len(requests):
+            first = self._request(requests[len(replies) :][: N_FIRST - len(self._useless)])
+            self._check_first(first)
+            replies += first
         replies += self._request(requests[len(replies) :])
         return zip(asked, replies, strict=True)
 
@@ -196,21 +197,28 @@ class ModelRater:
         return request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
 
     def _check_first(self, replies: Sequence[ChatReply[Ratings] | Failure]) -> None:
-        """Note whether the model can rate: `N_FIRST` useless replies and no other one mean that it cannot.
+        """Note whether the model can rate: `N_FIRST` useless replies before any other mean that it cannot.
 
         Raises:
             PipelineError: it cannot.
         """
-        useless = [reply for reply in replies if isinstance(reply, Failure) and is_useless(reply)]
-        self._useless += useless
-        self._is_proven = len(useless) < len(replies)
+        self._is_proven = any(isinstance(reply, ChatReply) for reply in replies)
+        self._useless += [reply for reply in replies if isinstance(reply, Failure) and is_useless(reply)]
         if self._is_proven or len(self._useless) < N_FIRST:
             return
         model = self._index.settings.chat_model_for("rating").model
+        answered = [failure for failure in self._useless if not failure.is_unanswered]
+        said = (
+            f"none of the first {N_FIRST} replies of `{model}` has a rating of a community report that can be read"
+            if answered
+            else f"`{model}` answered none of the first {N_FIRST} requests"
+        )
+        reason = (answered or self._useless)[-1].reason.rstrip(".")
+        retry = "" if answered else "Ask again when the server answers, name"
         raise PipelineError(
-            f"rating: none of the first {N_FIRST} replies of `{model}` has a rating of a community report that can be "
-            f"read ({self._useless[-1].reason.rstrip('.')}). No further report was rated, and no answer was asked for. "
-            "Name another model in `rating.model`, or let the embedded engine rate: `rating.engine: embedded`."
+            f"rating: {said} ({reason}). No further report was rated, and no answer was asked for. "
+            f"{retry or 'Name'} another model in `rating.model`, or let the embedded engine rate: "
+            "`rating.engine: embedded`."
         )
 
     def _count(
@@ -359,8 +367,11 @@ def _read_number(value: Any) -> int:
 
 
 def is_useless(failure: Failure) -> bool:
-    """Return whether the model replied, and no rating can be read in what it wrote."""
-    return bool(failure.reply) and not failure.is_unanswered and not failure.n_excess
+    """Return whether a request was sent and got no rating: its reply is prose or empty, refused, or did not come.
+
+    A prompt that is too long for the window of the model tells nothing of the model: it is sent again with less text.
+    """
+    return bool(failure.request_key) and not failure.n_excess
 
 
 def count_votes(votes: Sequence[int | None]) -> int:

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import Selection, rate_reports
-from graphrag_pipeline.query.search.model_rating import N_FIRST, count_votes
+from graphrag_pipeline.query.search.model_rating import N_FIRST, count_votes, is_useless
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
-from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.models.scripted_ratings import ScriptedRatings
 
@@ -219,6 +220,33 @@ def test_a_model_that_cannot_rate_is_asked_for_a_few_reports_only(carol: GraphIn
     assert "`rating.model`" in str(error.value) and "`rating.engine: embedded`" in str(error.value)
     assert len(script.rated) == N_FIRST and server.count() == 2 * N_FIRST  # each is asked again once
     assert kinds == {"rating"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("empty", r"none of the first 8 replies of `test-chat` .*the reply is empty"),
+        ("refused", r"none of the first 8 replies of `test-chat` .*the model refused"),
+        ("400", r"none of the first 8 replies of `test-chat` .*400"),
+        ("500", r"`test-chat` answered none of the first 8 requests \(no answer in 2 attempts.*500"),
+    ],
+)
+def test_a_rating_model_that_writes_nothing_ends_the_question(
+    carol: GraphIndex, tmp_path: Path, fault: str, said: str
+) -> None:
+    with running_model_server([("rating", Fault(fault))]) as server:
+        index = open_rated(carol, tmp_path, server)
+        with pytest.raises(PipelineError, match=said):
+            index.search(QUESTION, method="global")
+        assert {call.kind for call in server.calls} <= {"rating"}
+        assert server.count() <= 2 * N_FIRST  # each is sent twice at most
+
+
+def test_a_prompt_that_is_too_long_says_nothing_of_the_model() -> None:
+    usual = {"stage": "rating", "record": "report 1", "reason": "", "reply": ""}
+    assert is_useless(Failure(**usual, request_key="k"))
+    assert not is_useless(Failure(**usual, request_key="k", n_excess=5))
+    assert not is_useless(Failure(**usual, request_key="")), "the budget did not let it be sent"
 
 
 def test_the_first_replies_are_counted_over_the_levels(carol: GraphIndex, tmp_path: Path) -> None:
