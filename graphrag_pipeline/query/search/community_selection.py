@@ -87,12 +87,13 @@ class Selection:
         return f"{rated}, {n_kept or 'none'} of them relevant to the question"
 
     def account(self) -> dict[str, Any]:
-        """Return the counts of reports that were rated, kept and pruned; replaced parents count as pruned.
+        """Return the counts of reports that were rated, kept and pruned.
 
         With a model, `pruned` counts reports that it rated; `pruned_by_embedded` counts those that the embedded engine
-        rated in its place. Both and `kept` add up to `rated`.
+        rated in its place. Both, `kept`, and the parents that `options_used.keep_parent` counts add up to `rated`.
         """
-        pruned = [report for report in self.rated if not report.is_kept and self.method == "dynamic"]
+        left_out = [report for report in self.rated if not report.is_kept and self.method == "dynamic"]
+        pruned = [report for report in left_out if not report.is_replaced]
         by_embedded = {"pruned_by_embedded": sum(report.is_unasked for report in pruned)} if self.rating else {}
         return {
             "method": self.method,
@@ -164,7 +165,10 @@ def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: 
     if settings.best_roots and not descent.kept:
         best = _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")
         return replace(best, options_used={**options, **best.options_used})
-    rated = tuple(replace(report, is_kept=report.community in descent.kept) for report in descent.rated)
+    rated = tuple(
+        replace(report, is_kept=report.community in descent.kept, is_replaced=report.community in descent.replaced)
+        for report in descent.rated
+    )
     is_separated = bool(descent.kept)
     return Selection(
         "dynamic", rated, settings.threshold, rater.is_overview, is_separated, dict(rater.account), options
@@ -193,18 +197,19 @@ class _Descent:
     Attributes:
         rated: the reports on the way, by level.
         kept: communities whose reports are kept.
+        replaced: communities whose relevant reports give way to relevant ones below them (`keep_parent: false`).
     """
 
     def __init__(self, index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: _Opened) -> None:
         self.rated: list[RatedReport] = []
         self.kept: set[int] = set()
+        self.replaced: set[int] = set()
         self._rater, self._settings, self._opened = rater, settings, opened
         self._index = index
         self._numbers, self._levels, self._parents = (
             index.column("communities", name) for name in ("community", "level", "parent")
         )
         self._is_large = find_large(index, settings)
-        self._replaced: set[int] = set()
         self._added: dict[str, set[int]] = {"nearest_reports": set(), "fallback_level": set()}
 
     def run(self, roots: list[RatedReport]) -> None:
@@ -224,7 +229,7 @@ class _Descent:
         if not self._settings.keep_parent:
             rows = self._index.rows_of_numbers("communities", "community", sorted(numbers))
             replaced = self.kept.intersection(self._parents[rows].tolist())
-            self._replaced |= replaced
+            self.replaced |= replaced
             self.kept -= replaced
 
     def _find_next(self, generation: list[RatedReport], passed: list[RatedReport], level: int) -> np.ndarray:
@@ -265,8 +270,8 @@ class _Descent:
             n_found = looked_up if name == "nearest_reports" else {}
             n_added = {"rated": sum(r.community in added for r in self.rated), "kept": len(self.kept & added)}
             used |= {name: n_found | n_added} if n_found or added else {}
-        if self._replaced:
-            used["keep_parent"] = {"dropped": len(self._replaced - self.kept)}
+        if self.replaced:
+            used["keep_parent"] = {"dropped": len(self.replaced)}
         return used
 
 

@@ -37,6 +37,7 @@ class RatedReport:
 
     Attributes:
         newest_day: of the documents behind it, as `date.toordinal` counts; 0 if unknown or not looked up.
+        is_replaced: whether it is left out because a relevant report below it replaces it (`keep_parent: false`).
         is_unasked: whether the embedded engine rated it in place of the model, which was not asked about it.
     """
 
@@ -50,6 +51,7 @@ class RatedReport:
     is_kept: bool = False
     newest_day: int = 0
     is_unasked: bool = False
+    is_replaced: bool = False
 
 
 def worth(is_overview: bool, is_by_model: bool) -> Callable[[RatedReport], tuple[float, ...]]:

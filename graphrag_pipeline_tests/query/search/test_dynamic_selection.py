@@ -133,6 +133,8 @@ def test_parents_give_way_to_their_children_by_option(carol: GraphIndex, tmp_pat
     assert {report.community for report in selection.kept} == kept - {parents[number] for number in kept}
     n_dropped = len(kept & {parents[number] for number in kept})
     assert selection.account()["options_used"] == {"keep_parent": {"dropped": n_dropped}} and n_dropped > 0
+    below = sum(report.rating < selection.threshold for report in selection.rated)
+    assert selection.account()["pruned"] == below > 0, "replaced parents were rated relevant"
 
 
 def test_all_of_the_next_level_are_rated_by_option_if_no_report_is_relevant(carol: GraphIndex, tmp_path: Path) -> None:
