@@ -39,6 +39,7 @@ _SEPARATOR = "|"
 _LISTS = ("evidence", "answers")
 _COLUMNS = ("question", "answer", "kind", *_LISTS)
 _DOCUMENT_NAMES = ("id", "path", "title")
+KINDS = ("local", "global")
 UNANSWERABLE = "unanswerable"
 """The reference answer of a question that the documents do not answer."""
 
@@ -172,13 +173,24 @@ def _question_of(place: str, row: Any) -> Question:
     evidence = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
         raise PipelineError(f"{place}: `evidence` is not a list of names")
-    return Question(text, tuple(dict.fromkeys(evidence)), _answers_of(place, row), str(row.get("kind") or ""), place)
+    return Question(text, tuple(dict.fromkeys(evidence)), _answers_of(place, row), _kind_of(place, row), place)
+
+
+def _kind_of(place: str, row: dict[str, Any]) -> str:
+    kind = row.get("kind") or ""
+    if isinstance(kind, str) and (named := kind.strip()) in ("", *KINDS):
+        return named
+    raise PipelineError(f"{place}: `kind` is {kind!r}; write {' or '.join(KINDS)}, or leave it out")
 
 
 def _answers_of(place: str, row: dict[str, Any]) -> tuple[str, ...]:
     listed = row.get("answers") or []
     listed = listed if isinstance(listed, list) else [listed]
     answers = [value for value in (row.get("answer"), *listed) if value not in (None, "")]
+    if listed and row.get("answer") not in (None, ""):
+        raise PipelineError(
+            f"{place}: has both `answer` and `answers`; write all accepted answers into `answers`, the fullest first"
+        )
     if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in answers):
         raise PipelineError(f"{place}: `answer` is not a text, or `answers` not a list of texts")
     texts = tuple(dict.fromkeys(text for value in answers if (text := str(value).strip())))

@@ -44,6 +44,14 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
         ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence and no answer"),
         ("a.jsonl", '{"question": "Who?", "answers": [{"a": 1}]}', "line 1: `answer` is not a text, or `answers`"),
         ("a.jsonl", '{"question": "Who?", "answers": ["Bob", "Unanswerable"]}', "line 1: a question is either"),
+        (
+            "a.jsonl",
+            '{"question": "Who?", "answer": "a"}\n{"question": "B?", "kind": "odd"}',
+            "line 2: `kind` is 'odd'",
+        ),
+        ("a.jsonl", '{"question": "Who?", "kind": ["local"]}', "line 1: `kind` is .*; write local or global"),
+        ("a.jsonl", '{"question": "Who?", "answer": "a", "answers": ["b"]}', "line 1: has both `answer` and `answers`"),
+        ("a.csv", "question,answer,answers\nWho?,a,b\n", "line 2: has both `answer` and `answers`"),
         ("a.jsonl", json.dumps({"question": "w" * 9000, "evidence": ["a"]}), "line 1: the question has 9,000"),
         ("a.jsonl", "\n", "has no question"),
         ("a.csv", "text,evidence\nWho?,a\n", "line 1: the heading has no column `question`"),
@@ -80,12 +88,12 @@ def test_written_questions_are_read_back(tmp_path: Path) -> None:
 
 def test_answers_are_read_from_both_columns_and_file_forms(tmp_path: Path) -> None:
     rows = [
-        {"question": "How many?", "answer": 3, "answers": ["three", "three "]},
+        {"question": "How many?", "answer": "", "answers": [3, "three", "three "]},
         {"question": "Who?", "answers": "Bob"},
         {"question": "Where?", "answer": " Unanswerable"},
     ]
     jsonl = put(tmp_path, "gold.jsonl", "\n".join(json.dumps(row) for row in rows))
-    csv = put(tmp_path, "gold.csv", "question,answer,answers\nHow many?,3,three\nWho?,,Bob\nWhere?,unanswerable,\n")
+    csv = put(tmp_path, "gold.csv", "question,answer,answers\nHow many?,,3|three\nWho?,,Bob\nWhere?,unanswerable,\n")
     for path in (jsonl, csv):
         questions = read_gold(path)
         assert [q.answers for q in questions] == [("3", "three"), ("Bob",), ("unanswerable",)]
