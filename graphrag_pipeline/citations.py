@@ -10,8 +10,10 @@ text behind them stays. Keep out: records.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
 
@@ -28,7 +30,8 @@ _MORE = "+more"
 OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
 """Brackets that a model may open a citation with."""
 _ANY = re.escape(OPENERS + _CLOSERS)
-_OPEN_PART = r"\s*+[A-Za-z][A-Za-z ]{0,30}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
+_NAME = "[A-Za-z][A-Za-z ]{0,30}"
+_OPEN_PART = rf"\s*+{_NAME}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
 _PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*+[,;\uff0c\uff1b])?"
 NUMBERED = rf"{_OPEN_PART}{_PART_END}(?:{_BETWEEN}{_OPEN_PART}{_PART_END})*+"
 """Kinds with numbers, as inside a citation: the text of one without its closing bracket."""
@@ -36,14 +39,14 @@ _END = (
     rf"(?=[ \t]*+(?:\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*+\s*+[{re.escape(OPENERS)}]))"
     rf"(?![\s.!?]*+[{re.escape(_CLOSERS)}])"
 )
-_WRITTEN = re.compile(
+_WRITTEN_TEXT = (
     rf"({_BLANKS})[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]"
     rf"(?:((?:{NUMBERED}(?:{_BETWEEN}{_OPEN_PART})?+|{_OPEN_PART})){_END}"  # not closed, before an end
     rf"|([^{_ANY}]*)[{re.escape(_CLOSERS)}]"
-    rf"|({NUMBERED}))",  # not closed, before other text
-    re.IGNORECASE,
+    rf"|({NUMBERED}))"  # not closed, before other text
 )
-_WRITTEN_PART = re.compile(r"(?<![A-Za-z])([A-Za-z][A-Za-z ]{0,30})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)")
+_WRITTEN = re.compile(_WRITTEN_TEXT, re.IGNORECASE)
+_PART_TEXT = rf"(?<![A-Za-z])({_NAME})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)"
 _ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
 _LONGEST_RANGE = 50
 _WRITTEN_KINDS = {
@@ -131,17 +134,38 @@ Cited = list[tuple[str, list[str]]]
 the place of a number."""
 
 
-def split_written(text: str) -> Iterator[tuple[str, str, Cited | None]]:
-    """Split a model's text at its citations: (text before, blanks, cited records), with None after the last one."""
+def split_written(
+    text: str, kinds_of_names: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, str, Cited | None]]:
+    """Split a model's text at its citations: (text before, blanks, cited records), with None after the last one.
+
+    Args:
+        kinds_of_names: further names of kinds, in lower case -> kind; they go before the usual ones.
+    """
     start = 0
-    for match in _WRITTEN.finditer(text) if _has_opener(text) else ():
-        parts = _WRITTEN_PART.findall(match.group(2) or match.group(3) or match.group(4) or "")
-        cited = [
-            (_WRITTEN_KINDS.get(name.split()[-1].casefold(), name), [*_read_items(items)]) for name, items in parts
-        ]
+    written, part = _compile_written(tuple(sorted(kinds_of_names, key=len, reverse=True)))
+    for match in written.finditer(text) if _has_opener(text) else ():
+        parts = part.findall(match.group(2) or match.group(3) or match.group(4) or "")
+        cited = [(_kind_of_written(name.strip(), kinds_of_names), [*_read_items(items)]) for name, items in parts]
         yield text[start : match.start()], match.group(1), cited
         start = match.end()
     yield text[start:], "", None
+
+
+@functools.lru_cache(64)
+def _compile_written(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a citation and of its parts, with further names of kinds, the longest first."""
+    any_name = rf"(?:{'|'.join([rf'{re.escape(name)}[ ]*' for name in names] + [_NAME])})"
+    written, part = (pattern.replace(_NAME, any_name) for pattern in (_WRITTEN_TEXT, _PART_TEXT))
+    return re.compile(written, re.IGNORECASE), re.compile(part, re.IGNORECASE)
+
+
+def _kind_of_written(name: str, kinds_of_names: Mapping[str, str]) -> str:
+    folded = name.casefold()
+    for known in sorted(kinds_of_names, key=len, reverse=True):
+        if folded == known or folded.endswith(f" {known}"):
+            return kinds_of_names[known]
+    return _WRITTEN_KINDS.get(folded.split()[-1], name)
 
 
 def _has_opener(text: str) -> bool:

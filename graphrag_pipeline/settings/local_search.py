@@ -34,8 +34,31 @@ ConversationTurns = Annotated[
 """(role, content) of each turn, oldest first."""
 
 
-ColumnName = Annotated[str, StringConstraints(pattern=r"^\S(?:[^\r\n]{0,58}\S)?$")]
-"""A heading or the name of a column: 1 to 60 characters on one line."""
+NOT_IN_HEADINGS = "()[]\uff08\uff09\uff3b\uff3d\u3010\u3011,;\uff0c\uff1b"
+"""Marks that end the name in a citation such as `[Data: Entities (5); Sources (7)]`, also in their full-width forms."""
+
+
+def _read_name(name: Any) -> Any:
+    """Return the name of a column or a heading; nothing (`--option name=`) is an empty name."""
+    if name is None or (isinstance(name, str) and not name.strip()):
+        raise ValueError("is empty; write a name of 1 to 60 characters, or leave the setting out for the default")
+    return name
+
+
+def _read_heading(name: str) -> str:
+    """Return a heading that a citation can name."""
+    if found := [mark for mark in name if mark in NOT_IN_HEADINGS or len(f"a{mark}a".splitlines()) > 1]:
+        raise ValueError(
+            f"holds {found[0]!r}, so that a citation of the model cannot name it; write a name without brackets, "
+            "commas, semicolons and line breaks"
+        )
+    return name
+
+
+ColumnName = Annotated[str, StringConstraints(pattern=r"^\S(?:[^\r\n]{0,58}\S)?$"), BeforeValidator(_read_name)]
+"""The name of a column: 1 to 60 characters on one line."""
+Heading = Annotated[ColumnName, AfterValidator(_read_heading)]
+"""A heading of a part of the context, by which a model cites its records: 1 to 60 characters."""
 
 
 def _read_delimiter(text: str) -> str:
@@ -143,13 +166,13 @@ class LocalSearchSettings(SearchSection):
         description="Character between the columns that a model gets, such as `,`, `;` or `tab`. Texts that contain it "
         "stay as they are, as in Microsoft GraphRAG; strict packing quotes the cells of reports, as in CSV.",
     )
-    community_context_name: ColumnName = Field("Reports", description="Heading of the reports that a model gets.")
-    entity_context_name: ColumnName = Field("Entities", description="Heading of the entities that a model gets.")
-    relationship_context_name: ColumnName = Field(
+    community_context_name: Heading = Field("Reports", description="Heading of the reports that a model gets.")
+    entity_context_name: Heading = Field("Entities", description="Heading of the entities that a model gets.")
+    relationship_context_name: Heading = Field(
         "Relationships", description="Heading of the relationships that a model gets."
     )
-    claim_context_name: ColumnName = Field("Claims", description="Heading of the claims that a model gets.")
-    text_unit_context_name: ColumnName = Field("Sources", description="Heading of the text units that a model gets.")
+    claim_context_name: Heading = Field("Claims", description="Heading of the claims that a model gets.")
+    text_unit_context_name: Heading = Field("Sources", description="Heading of the text units that a model gets.")
     budget: int | None = token_budget()
     now: date | None = now()
 

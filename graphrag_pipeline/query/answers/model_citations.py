@@ -127,7 +127,7 @@ class CitedText:
         return marked + joint
 
     def _mark(self, text: str) -> str:
-        return "".join(self._write(*part) for part in _split(text))
+        return "".join(self._write(*part) for part in _split(text, self._kinds_of_names))
 
     def _write(self, written: str, blanks: str, cited: Cited | None) -> str:
         text = self._hand_on(written)
@@ -167,8 +167,7 @@ class CitedText:
 
     def _cite(self, cited: Cited) -> str:
         self._is_cited = self._is_cited or any(kind for kind, _ in cited)
-        known = [(self._kinds_of_names.get(kind.strip().casefold(), kind), numbers) for kind, numbers in cited]
-        named, n_invented = keep_shown(known, self._shown)
+        named, n_invented = keep_shown(cited, self._shown)
         self.n_invented += n_invented
         statement = self._statement
         numbers = [self._number(kind, number, statement) for kind, number in named[:MAX_CITED]]
@@ -190,9 +189,9 @@ class CitedText:
         return known
 
 
-def _split(text: str) -> Iterator[tuple[str, str, Cited | None]]:
+def _split(text: str, kinds_of_names: Mapping[str, str]) -> Iterator[tuple[str, str, Cited | None]]:
     """Split like `citations.split_written`, and at markers of the model's own, which cite numbers of no kind."""
-    for written, blanks, cited in split_written(text):
+    for written, blanks, cited in split_written(text, kinds_of_names):
         start = 0
         for bare in _BARE.finditer(written):
             yield written[start : bare.start()], "", [("", re.findall(r"\d+", bare.group(1)))]

@@ -161,6 +161,19 @@ def test_a_name_that_breaks_the_tables_is_rejected(carol: GraphIndex, option: st
         carol.search("Who is Scrooge?", context_only=True, **{option: value})
 
 
+@pytest.mark.parametrize("mark", ["(", ")", "[", "]", ",", ";", "\uff08", "\u3010", "\uff0c", "\n", "\u2028"])
+def test_a_heading_that_a_citation_cannot_name_is_rejected(mark: str) -> None:
+    with pytest.raises(ValidationError, match=r"without brackets, commas|should match pattern"):
+        LocalSearchSettings(entity_context_name=f"Ent{mark}ities")
+
+
+@pytest.mark.parametrize("value", ["", " ", None])
+def test_an_empty_name_is_called_empty(value: str | None) -> None:
+    for name in ("rank_description", "entity_context_name"):
+        with pytest.raises(ValidationError, match="is empty; write a name"):
+            LocalSearchSettings(**{name: value})
+
+
 def test_the_name_of_a_column_does_not_hold_the_delimiter() -> None:
     for options in ({"rank_description": "a|b"}, {"rank_description": "a, b", "column_delimiter": ","}):
         with pytest.raises(ValidationError, match="holds the column_delimiter"):
@@ -168,10 +181,13 @@ def test_the_name_of_a_column_does_not_hold_the_delimiter() -> None:
     assert LocalSearchSettings(rank_description="a|b", column_delimiter=";").rank_description == "a|b"
 
 
-def test_a_citation_by_a_changed_heading_resolves(carol: GraphIndex, tmp_path: Path) -> None:
-    options = {"strategy": "depth_first", "text_unit_context_name": "Chunks"}
+@pytest.mark.parametrize(
+    "name", ["Chunks", "\u8282\u70b9", "Text-units 2", "Entit\u00e9s d'ici", "My Reports", "Report"]
+)
+def test_a_citation_by_a_changed_heading_resolves(carol: GraphIndex, tmp_path: Path, name: str) -> None:
+    options = {"strategy": "depth_first", "text_unit_context_name": name}
     number = carol.search("Who is Scrooge?", context_only=True, **options).context.text_units[0].human_readable_id
-    with running_model_server(lambda request: f"Scrooge is a miser [Data: Chunks ({number})].") as server:
+    with running_model_server(lambda request: f"Scrooge is a miser [Data: {name} ({number})].") as server:
         result = open_with_model(carol, tmp_path, server).search("Who is Scrooge?", **options)
     assert [citation.human_readable_id for citation in result.citations] == [number]
     assert result.answer == "Scrooge is a miser [1]." and result.answering["invented_citations"] == 0
