@@ -109,7 +109,7 @@ class LocalSearchSettings(SearchSection):
         description="Whether a matched entity is heard by an excerpt, the sentences around its mention, where its text "
         "units do not fit; not with strict packing. null: true with all strategies but depth_first.",
     )
-    excerpt_tokens: int = Field(100, ge=20, description="Maximum tokens of an excerpt.")
+    excerpt_tokens: int = Field(100, ge=20, description="Maximum tokens of an excerpt, unless a mention has more.")
     include_entity_names: tuple[str, ...] = Field((), description="Entities matched to every question, before others.")
     exclude_entity_names: tuple[str, ...] = Field((), description="Entities never matched.")
     min_community_rank: float = Field(0, ge=0, le=10, description="Reports with a lower rank (0 to 10) are not read.")

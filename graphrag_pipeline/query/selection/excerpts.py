@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,12 +64,17 @@ class _Mention:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A span of a text unit, cut for entities that it mentions."""
+    """A span of a text unit, cut for entities that it mentions.
+
+    Attributes:
+        held: from the first to the last of the mentions for which entities need this cut.
+    """
 
     entities: tuple[int, ...]
     mention: _Mention
     start: int
     end: int
+    held: Span
 
     @property
     def text(self) -> str:
@@ -97,22 +102,32 @@ class ExcerptFinder:
     def find(self, entities: Sequence[int], max_tokens: int) -> list[Pick]:
         """Return excerpts that mention some entities, in the order of the entities.
 
-        An excerpt may mention several of them. Excerpts of one text unit do not overlap. Entities that no text mentions
-        have no excerpt.
+        An excerpt may mention several of them. Excerpts of one text unit do not overlap: they are joined if the whole
+        fits, else they are cut at their border. Entities that no text mentions have no excerpt.
 
         Args:
-            max_tokens: of an excerpt for one entity.
+            max_tokens: of an excerpt, unless a mention itself has more, or mentions that overlap.
         """
         self._search(entities)
         cuts: list[_Cut] = []
         for entity in entities:
-            if any(self._is_named(entity, cut.text) for cut in cuts):
+            if self._hold(entity, cuts):
                 continue
             if mentions := self._mentions[entity]:
                 taken = {cut.mention.text_unit for cut in cuts}
                 mention = next((m for m in mentions if m.text_unit not in taken), mentions[0])
-                cuts.append(_Cut((entity,), mention, *self._cut(mention, max_tokens)))
-        return [self._pick(cut) for cut in _join(cuts)]
+                cuts.append(_Cut((entity,), mention, *self._cut(mention, max_tokens), mention.span))
+        return [self._pick(cut) for cut in _part(cuts, max_tokens)]
+
+    def _hold(self, entity: int, cuts: list[_Cut]) -> bool:
+        """Return whether a cut mentions an entity by name; that cut then holds the mention, too."""
+        for place, cut in enumerate(cuts):
+            if self._is_named(entity, cut.text):
+                for start, end in find_mentions(cut.text, self._names_of(entity))[:1]:
+                    found = (cut.start + start, cut.start + end)
+                    cuts[place] = replace(cut, held=_span_of(cut.held, found))
+                return True
+        return False
 
     def _pick(self, cut: _Cut) -> Pick:
         text = cut.mention.text
@@ -194,17 +209,45 @@ class ExcerptFinder:
         return self._spans[mention, max_tokens]
 
 
-def _join(cuts: Sequence[_Cut]) -> list[_Cut]:
-    """Return cuts of which overlapping ones are joined, in the order of their first entities."""
-    joined: list[_Cut] = []
+def _part(cuts: Sequence[_Cut], max_tokens: int) -> list[_Cut]:
+    """Return cuts that do not overlap, in the order of their first entities; each mention is still in one."""
+    parted: list[_Cut] = []
     for cut in sorted(cuts, key=lambda cut: (cut.mention.text_unit, cut.start, cut.entities)):
-        last = joined[-1] if joined else None
+        last = parted[-1] if parted else None
         if last and last.mention.text_unit == cut.mention.text_unit and cut.start <= last.end:
-            entities = tuple(sorted(last.entities + cut.entities))
-            joined[-1] = _Cut(entities, last.mention, last.start, max(last.end, cut.end))
+            parted[-1:] = _join(last, cut, max_tokens) or _separate(last, cut)
         else:
-            joined.append(cut)
-    return sorted(joined, key=lambda cut: cut.entities)
+            parted.append(cut)
+    return sorted(parted, key=lambda cut: cut.entities)
+
+
+def _join(first: _Cut, second: _Cut, max_tokens: int) -> list[_Cut]:
+    """Return one cut for two that overlap: of both if it fits, else around the mentions; none if these do not fit."""
+    text, held = first.mention.text, _span_of(first.held, second.held)
+    entities = tuple(sorted(first.entities + second.entities))
+    whole = first.start, max(first.end, second.end)
+    if count_tokens(text[slice(*whole)]) <= max_tokens:
+        return [_Cut(entities, first.mention, *whole, held)]
+    start, end = cut_excerpt(text, held, max_tokens)
+    span = strip_span(text, max(start, whole[0]), min(end, whole[1]))  # an excerpt before the first stays its own
+    must_join = second.held[0] < first.held[1]
+    if must_join or count_tokens(text[slice(*span)]) <= max_tokens:
+        return [_Cut(entities, first.mention, *span, held)]
+    return []
+
+
+def _separate(first: _Cut, second: _Cut) -> list[_Cut]:
+    """Return two cuts that overlap without what both have: it stays with the first, as far as the second allows."""
+    border, text = min(first.end, second.held[0]), first.mention.text
+    start, end = strip_span(text, first.start, border)
+    before = replace(first, start=start, end=end)
+    start, end = strip_span(text, border, max(first.end, second.end))
+    return [before, replace(second, start=start, end=end)]
+
+
+def _span_of(one: Span, other: Span) -> Span:
+    """Return the span from the start of the first to the end of the last of two spans."""
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def cut_excerpt(text: str, mention: Span, max_tokens: int) -> Span:

@@ -2,7 +2,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.query.selection.candidates import Candidates
@@ -73,6 +73,58 @@ def test_a_name_in_a_later_text_unit_is_before_words_of_it_and_all_words_before_
     assert Reader(["DEAD MAN"], pages).find() == ["The dead man lay."]
     assert Reader(["DEAD MAN"], pages[:2]).find() == ["He was a man. He is dead."]
     assert Reader(["DEAD MAN"], pages[:1]).find() == ["A dead goose."]
+
+
+NAMES = ["Ali Baba", "Bob", "Carol", "Dick", "Eve"]
+
+
+def find_of_all(text: str, max_tokens: int) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Return (start, end, entities) of the excerpts of `NAMES` in one text unit."""
+
+    class OneText:
+        def __init__(self) -> None:
+            self.snapshot = self
+
+        def take(self, table: str, rows: Sequence[int], _columns: object) -> list[dict[str, object]]:
+            return [{"title": NAMES[r], "names": [NAMES[r]]} if table == "entities" else {"text": text} for r in rows]
+
+    n = len(NAMES)
+    unit, counts = (np.zeros(1, int),) * n, (np.zeros(1, int),) * n
+    candidates = Candidates(unit, counts, np.ones(n), np.full(1, 500))
+    matches = [Match(row, 1 - row / 10, False) for row in range(n)]
+    finder = ExcerptFinder(OneText(), "Who?", matches, TextUnitPool(np.zeros(1, int), candidates, np.zeros(0, int)))
+    picks = finder.find(range(n), max_tokens)
+    assert all(pick.text_unit == 0 for pick in picks)
+    whole = (len(text) - len(text.lstrip()), len(text.rstrip()), tuple(range(n)))
+    return [(p.excerpt.start, p.excerpt.end, p.excerpt.entities) if p.excerpt else whole for p in picks]
+
+
+PIECES = st.sampled_from([*NAMES, "and", "the rain fell,", "danced.", "So it was!", "\n\n", "However long it is,"])
+
+
+@given(pieces=st.lists(PIECES, min_size=1, max_size=80), limit=st.integers(20, 45))
+@settings(max_examples=150, deadline=None)
+def test_excerpts_of_a_text_unit_do_not_overlap_and_keep_the_limit_and_every_entity(pieces, limit):
+    text = " ".join(pieces)
+    found = sorted(find_of_all(text, limit))
+    for (start, end, entities), (later, _, _) in itertools.zip_longest(found, found[1:], fillvalue=(len(text), 0, ())):
+        assert 0 <= start < end <= min(later, len(text))
+        assert text[start:end] == text[start:end].strip()
+        assert count_tokens(text[start:end]) <= limit
+        named = {e for e, name in enumerate(NAMES) if find_mentions(text[start:end], [name])}
+        assert named <= set(entities) or (start, end) == (0, len(text.strip()))
+    heard = {entity for *_, entities in found for entity in entities}
+    assert {e for e, name in enumerate(NAMES) if find_mentions(text, [name])} <= heard
+
+
+def test_excerpts_are_joined_as_long_as_the_whole_fits():
+    text = "Bob danced in the hall. Then came Carol with a long song of the sea and the wind. At last Dick laughed."
+    assert find_of_all(text, 60) == [(0, len(text), tuple(range(5)))]
+    parts = find_of_all(text, 20)
+    assert [text[start:end] for start, end, _ in parts] == [
+        "Bob danced in the hall. Then came Carol with a long song of the sea and the wind.",
+        "At last Dick laughed.",
+    ]
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=60), place=st.integers(0, 59), limit=st.integers(1, 60))
