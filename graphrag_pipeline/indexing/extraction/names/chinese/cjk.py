@@ -16,7 +16,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
@@ -49,9 +49,11 @@ from graphrag_pipeline.indexing.extraction.names.chinese.settlements import (
     find_settlements,
     is_common_place,
 )
+from graphrag_pipeline.indexing.extraction.names.chinese.subjects import find_subjects, is_thing
 from graphrag_pipeline.indexing.extraction.names.chinese.titled_people import (
     find_families,
     find_foreign_people,
+    find_ranked_people,
     find_titled_people,
 )
 from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
@@ -83,12 +85,14 @@ _HAN = re.compile(f"{_H}+(?:[·・]{_H}+)*")
 _TITLE = re.compile("《([^《》\n]{2,16})》")
 _KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
 _MARRIED = 2  # characters of 周氏
+_EMPEROR = re.compile("[汉唐宋元明清金辽][太高世中神仁真英徽钦孝光宁理德宪武文昭宣景元成玄肃顺穆敬哲度]{1,2}[宗祖帝]")
 _SHORT = 2  # characters of the name of a house
 _PERSON_WORDS = frozenset(ROLES.split("|")) | TITLES
 _ENDS_AS_PERSON = tuple(sorted(_PERSON_WORDS - {"代表", "千金"}))
 _GOING = words("上山 下山 进山 出山 登山 进城 出城 回城 上岗 上岸 下海 下河 下乡 进村 出村")
 """Acts that the segmenter takes for places: 一个人上山采药."""
 _WELL_KNOWN = 1_000  # count of a place in jieba's dictionary
+_MAX_SINGLE = 3  # characters of a name with a surname of one character
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
 
 
@@ -141,6 +145,8 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(find_people(text, known), "PERSON")
     kinds |= dict.fromkeys(find_titled_people(text, known, tokenizer.word_tag_tab, tokenizer.tokenizer.lcut), "PERSON")
+    words_only = partial(tokenizer.tokenizer.lcut, HMM=False)
+    kinds |= dict.fromkeys(find_subjects(text, known, tokenizer.word_tag_tab, words_only), "PERSON")
     kinds |= dict.fromkeys(find_foreign_people(text, tokenizer.tokenizer.lcut), "PERSON")
     sects = find_sects([word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES], text)
     kinds = {sects.get(word, word): "ORGANIZATION" if word in sects else kind for word, kind in kinds.items()}
@@ -150,7 +156,8 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     settlements = find_places(text) | (find_settlements(words_of_text, known) - NO_NAMES)
     kinds |= dict.fromkeys((place for place in settlements if not _is_shown(place, kinds.get(place, ""), text)), "GEO")
     kinds |= {clan_of(word): "ORGANIZATION" for word, kind, _ in tagged if kind in KINDS and is_of_clan(word)}
-    kinds |= dict.fromkeys(find_sects_with_members(text), "ORGANIZATION")
+    kinds |= dict.fromkeys(find_ranked_people(text), "PERSON")
+    kinds |= dict.fromkeys(find_sects_with_members(text, known), "ORGANIZATION")
     kinds |= dict.fromkeys(
         find_families(text, [word for word, kind in kinds.items() if kind == "PERSON"]), "ORGANIZATION"
     )
@@ -158,8 +165,30 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     return {
         word: _type_by_ending(word, kind, text)
         for word, kind in kinds.items()
-        if not _is_extended(word, kinds, text) and not (kind == "PERSON" and is_ship(word, SURNAMES, text))
+        if not _is_extended(word, kinds, text)
+        and not (kind == "PERSON" and (is_ship(word, SURNAMES, text) or _is_thing(word, text, known)))
+        and not (kind == "GEO" and _is_person_with_word(word, kinds, known))
+        and not (kind == "PERSON" and _is_verb_with_person(word, kinds, text))
     }
+
+
+def _is_thing(word: str, text: str, known: dict[str, int]) -> bool:
+    """Whether a guess of the tagger is counted as a thing and never acts: 一枚石符."""
+    return not known.get(word) and is_thing(word, text) and not has_sign(word, text)
+
+
+def _is_person_with_word(word: str, kinds: dict[str, str], known: dict[str, int]) -> bool:
+    """Whether a guess of the tagger is a person with a verb behind or a role before: 韩立拜, 干部牛卫国."""
+    if known.get(word):
+        return False
+    is_person_first = any(kinds.get(word[:cut]) == "PERSON" for cut in range(2, len(word)))
+    return (is_person_first and word[-1] not in PLACE_ENDINGS | SITE_ENDINGS) or kinds.get(word[2:]) == "PERSON"
+
+
+def _is_verb_with_person(word: str, kinds: dict[str, str], text: str) -> bool:
+    """Whether a person's name is a more frequent one with the verb before it: 谢洪四海."""
+    is_long = len(word) > _MAX_SINGLE and word[:2] not in DOUBLE_SURNAMES
+    return is_long and kinds.get(word[1:]) == "PERSON" and text.count(word) < text.count(word[1:])
 
 
 def _is_named(word: str, kind: str, text: str, known: dict[str, int]) -> bool:
@@ -204,15 +233,17 @@ def _count_alone(name: str, kinds: dict[str, str], text: str) -> int:
 
 
 def _type_by_ending(word: str, kind: str, text: str) -> str:
-    if kind != "CONCEPT" and len(word) >= 2 and (word[:-1] in SURNAMES | DOUBLE_SURNAMES) and word[-1] in "家氏":
+    if kind != "CONCEPT" and len(word) >= 2 and (word[:-1] in SURNAMES | DOUBLE_SURNAMES) and word[-1] in "家氏府":
         return _type_clan(word, text)
+    if _EMPEROR.fullmatch(word):
+        return "PERSON"
     if kind == "PERSON" and word.endswith(HOUSE_ENDINGS):
         return "ORGANIZATION"
     if kind == "PERSON" and re.search(f"{word}的?(?:弟子|道士|和尚|道长|住持|方丈)", text) and word[-1] in TEMPLES:
         return "ORGANIZATION"
     if kind == "PERSON" and word.endswith(ORGANIZATION_ENDINGS):
         is_short = len(word) == 2 or has_sign(word, text)
-        has_members = re.search(rf"{word}的?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
+        has_members = re.search(rf"{word}的?{_H}{{0,2}}?(?:宗主|长老|弟子|掌门|掌教|门下|成员|总裁)", text) is not None
         return "PERSON" if is_short and not has_members else "ORGANIZATION"
     is_strange = word[0] not in SURNAMES and word[-1] in PLACE_ENDINGS | SITE_ENDINGS
     if kind == "PERSON" and len(word) > 2 and is_strange and not _is_shown(word, kind, text):
@@ -232,7 +263,9 @@ def _type_clan(word: str, text: str) -> str:
 def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) -> bool:
     if kind not in KINDS or not 2 <= len(word) <= 20 or not _HAN.fullmatch(word):
         return False
-    if word in NO_NAMES | COMMON_WORDS | HOUSES or (word[-1] in INSIDE and (KINDS[kind] == "GEO" or len(word) > 2)):
+    if word in NO_NAMES | COMMON_WORDS | HOUSES:
+        return False
+    if word[-1] in INSIDE and (KINDS[kind] == "GEO" or len(word) > 2) and not word.endswith("高中"):
         return False
     if KINDS[kind] == "GEO" and is_common_place(word) and known.get(word, 0) < _WELL_KNOWN:
         return False
@@ -292,8 +325,8 @@ def _join_endings(tagged: list[tuple[str, str, int]], known: dict[str, int]) -> 
             joined[-1] = (before[0] + word, "nt", before[2])
         elif before and (is_single or (word in JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
             while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
-                if is_single and joined[-2][0] in _PERSON_WORDS:
-                    break  # 儿子马长江
+                if joined[-2][0] in _PERSON_WORDS or joined[-2][0].endswith("方"):
+                    break  # 儿子马长江, 投资方远山资本
                 last = joined.pop()
                 joined[-1] = (joined[-1][0] + last[0], last[1], joined[-1][2])
             joined[-1] = (joined[-1][0] + word, JOINED_ENDINGS.get(word, "ns"), joined[-1][2])

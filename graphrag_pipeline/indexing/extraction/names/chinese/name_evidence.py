@@ -27,14 +27,15 @@ _COUNTED = "[声把柄道座条只头股阵片种层次件场所]"
 _MORE_ACTS = "希望|建议|介绍|要求|回应|展示|指出|赞成|强调|宣布|提出|批准|推荐|邀请|擅长|承认|发现|决定"
 _MORE_ROLES = "代表|局长|主席|主任|书记|县长|市长|院长|经理|总裁|秘书|医生|护士|律师|法官|警官|教练|同学|先生|女士"
 _SECTS = "[宗派帮盟教殿阁]"
-_WORD_SURNAMES = frozenset(
-    "封古应高安常严温成时方万白黄金石关向易任全席强包花路管解计水平明文毛云双单屈柔连祝冷江洪伍马牛龙熊"
+WORD_SURNAMES = frozenset(
+    "封古应高安常严温成时方万白黄金石关向易任全席强包花路管解计水平明文毛云双单屈柔连祝冷江洪伍马牛龙熊毕卫纪齐康宁晋辛游左华柏喻储鲁"
 )
 """Surnames that begin many common words: a name of two characters with one needs a sign of a person."""
 _ANIMAL_SURNAMES = frozenset("马牛龙熊")
 _MOTIONS, _GOALS = frozenset("回归出进入返赴离"), frozenset("国城村京乡家海宫府校")
-_OF_THINGS = "[匹头只条把张件本辆艘朵棵支]"
+_OF_THINGS = "[匹头只条把张件本辆艘朵棵支面块枚颗幅]"
 _VERBS = frozenset("劝问叫让请骂打救告教带求送陪")
+_SIDES = frozenset("东西南北")
 _SHOPS = frozenset("店铺馆行厂")
 _MIN_KNOWN_PLACE = 20
 _COMMON_COUNT = 500  # of a word in the segmenter's dictionary
@@ -119,10 +120,10 @@ def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool,
         return False  # 严格管理: a phrase of the dictionary
     if len(re.findall(f"{_NUMBER}{_COUNTED}?{word}", text)) == text.count(word):
         return False
-    is_described = len(word) == _MAX_SINGLE and word[0] in _WORD_SURNAMES and known.get(word[1:], 0) >= _COMMON_COUNT
+    is_described = len(word) == _MAX_SINGLE and word[0] in WORD_SURNAMES and known.get(word[1:], 0) >= _COMMON_COUNT
     if is_described and word[-1] not in "路山河江湖城镇村桥" and not _count_signs(word, text, acts, roles):
         return False  # 白胡子
-    if len(word) > 2 or (has_surname and word[0] not in _WORD_SURNAMES):
+    if len(word) > 2 or (has_surname and word[0] not in WORD_SURNAMES):
         return True
     n_signs, n_others = _count_signs(word, text, acts, roles), _count_other_uses(word, text)
     if re.search(f"把{word}在", text) or (not n_signs and text.count(word) == 1 and word[0] in _ANIMAL_SURNAMES):
@@ -157,11 +158,17 @@ def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
         return False
     if word[-1] in _SHOPS and len(word) == len("古董店"):
         return False
+    if re.match(f"{_NUMBER}+[年月]", word) or (word[1] in _SIDES and _is_after_span(word, text)):
+        return False  # 三十年河东
     if len(re.findall(f"{word}(?:元|[一二三四五六七八九十]{{1,3}})?年", text)) == text.count(word):
         return False  # 永乐年间: an era
     if len(word) > len("门口") and word[-1] == "口" and known.get(word, 0) < _MIN_KNOWN_PLACE:
         return False
     return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None
+
+
+def _is_after_span(word: str, text: str) -> bool:
+    return all(re.search("[十百千几数]年$", text[: place.start()][-4:]) for place in re.finditer(word, text))
 
 
 def find_person_in_place(word: str, surnames: Collection[str], text: str, signs: str, titles: tuple[str, ...]) -> str:

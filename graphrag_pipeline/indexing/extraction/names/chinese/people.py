@@ -50,11 +50,17 @@ _CLAN = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[和与是]))({_H}{{2}})家
 _DEFINED = re.compile(
     rf"(?:^|(?<=[。！？]))({_H}{{2,4}}?)(?:曾经?)?是[^，。！？\n]{{0,16}}(?:{ROLES})(?=[，。！？；])", re.MULTILINE
 )
+_MEMBERS = "宗主|长老|弟子|掌门|掌教|门主|帮主|阁主|教主|堂主|香主|师兄|师姐|师弟|师妹|护法|圣女|传人|门徒|教众|帮众"
 _SECT = re.compile(
-    rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[是入自到]))({_H}{{2}}[宗派帮盟殿阁门])的?(?:{_H}{{2}})?(?:宗主|长老|弟子|掌门|掌教|门主|帮主|阁主)",
+    rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[是入自到被和与]))({_H}{{1,2}}[宗派帮盟殿阁门教堂])的?{_H}{{0,2}}?(?:{_MEMBERS})",
     re.MULTILINE,
 )
-_NO_SECT = frozenset("这那此本该两各的是")
+_JOINED_SECT = re.compile(
+    rf"(?:加入|拜入|投靠|投奔|离开|攻打|来到|回到|返回|逃出|带回|创立|消灭|剿灭|围攻)了?({_H}{{2}}[宗派帮盟教])(?![{HAN}]?[派学育])"
+)
+_NO_SECT = frozenset("这那此本该两各的是内外大小正邪名贵敝师同掌入出几每众某他她我你天朝满全")
+_COMMON_GROUP = 100
+"""Least count of a common word that ends like a sect in the segmenter's dictionary: 宗教, 专门."""
 _NOT_INSIDE = frozenset("他她它我你的了着把被")
 _NO_OLD = frozenset("长元古月衰苍养父敬年家大很最太不变偏岳孤")
 _IS = re.compile(
@@ -136,6 +142,13 @@ def has_sign(word: str, text: str) -> bool:
     return is_defined or re.search(f"{word}(?:{follows})", text) is not None
 
 
-def find_sects_with_members(text: str) -> set[str]:
-    """Return the sects whose heads or members the text names: 云岚宗 of 云岚宗弟子."""
-    return {match.group(1) for match in _SECT.finditer(text) if not _NO_SECT & set(match.group(1))}
+def find_sects_with_members(text: str, known: Mapping[str, int]) -> set[str]:
+    """Return the sects that the text shows by heads, members, or a person who joins or leaves: 云岚宗弟子."""
+    found = {match.group(1) for match in _SECT.finditer(text)}
+    found |= {match.group(1) for match in _JOINED_SECT.finditer(text) if not known.get(match.group(1))}
+    return {word for word in found if not _is_common_group(word, known)}
+
+
+def _is_common_group(word: str, known: Mapping[str, int]) -> bool:
+    is_general = len(word) == 2 and word[0] in _NO_SECT
+    return is_general or bool(_NO_SECT - set("天") & set(word[:-1])) or known.get(word, 0) >= _COMMON_GROUP

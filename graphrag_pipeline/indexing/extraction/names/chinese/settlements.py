@@ -49,8 +49,8 @@ def add_ending(word: str, kind: str, text: str) -> str:
     """Return a place or body with the ending that always follows it: 青河村, where a dictionary has 青河, or 科技局."""
     if kind == "PERSON" or word[-1] in _VILLAGES:
         return word
-    after = set(re.findall(f"{word}(?!山区|山脉|山地|河流|江水|湖水)(.?)", text))
-    endings = _VILLAGES | _SITES if len(word) == _SHORT_PLACE else _VILLAGES
+    after = set(re.findall(f"{word}(?!市场|山区|山脉|山地|河流|江水|湖水)(.?)", text))
+    endings = _VILLAGES | _SITES | {"市"} if len(word) == _SHORT_PLACE else _VILLAGES
     endings = _OFFICES if kind == "ORGANIZATION" else endings
     return word + min(after) if len(after) == 1 and after <= endings else word
 

@@ -56,6 +56,14 @@ _NAMED_MONK = re.compile(f"(?:法号|法名|道号)(?:叫做?|为|是)?({_H}{{2}
 _LITTLE = re.compile(rf"[阿小老]{_H}")
 _FOREIGN = re.compile(rf"{_H}+(?:·{_H}+)+")
 _TAILS = tuple(sorted(ADDRESSES, key=len, reverse=True))
+_RANKS = "大夫|郎中|长老|师兄|师姐|师弟|师妹|师叔|师伯|掌门|护法|执事|道长|真人|嬷嬷|公公|掌柜|捕头|镖头|教头|员外"
+_BEFORE_RANKED = "的和与跟向对被把给找请叫问见是由让到、拜求"
+_NOT_RANKED = frozenset("于向任和方全位成时从大左")
+"""Surnames that are mostly other words before a rank: 任长老, 向师兄."""
+_RANKED = re.compile(
+    rf"(?:^|(?<=[^{HAN}])|(?<=[{_BEFORE_RANKED}]))([{''.join(sorted(SURNAMES - _NOT_RANKED))}](?:{_RANKS}))",
+    re.MULTILINE,
+)
 _NO_FAMILY = "村庄庙湾口镇沟堡具庭长屯集坡冲桥港宅界"
 """What follows 家 in the name of a place: 张家口."""
 
@@ -102,7 +110,7 @@ def _read_name(rest: str, known: Mapping[str, int], cut: Cut, tags: Mapping[str,
         return ""  # 老师高兴地说
     if len(first) == len(surname) + 2 and not known.get(first) and not set(first) & _NOT_GIVEN:
         return first
-    given = _read_given(rest[len(surname) :], cut)
+    given = _read_given(rest[len(surname) :], known, cut)
     return cut_adverb(surname + given, DOUBLE_SURNAMES) if given else ""
 
 
@@ -121,11 +129,14 @@ def _read_unknown(title: str, rest: str, known: Mapping[str, int], cut: Cut) -> 
     )
 
 
-def _read_given(rest: str, cut: Cut) -> str:
+def _read_given(rest: str, known: Mapping[str, int], cut: Cut) -> str:
     first, second = (*_words_ahead(rest, cut), "")[:2]
     if not first or first[0] in _NOT_GIVEN or re.match(ACTS, first):
         return ""
     if len(first) == 1:
+        is_cut = len(second) == 2 and known.get(first + second[0], 0) > known.get(second, 0)
+        if is_cut and second[0] not in _NOT_GIVEN:
+            return first + second[0]  # 长风 of 长风习剑, although 风习 is a word too
         goes_on = len(second) == 1 and second not in _NOT_GIVEN and not re.match(ACTS, rest[1:])
         return first + second if goes_on else first
     return first if len(first) == 2 and first[1] not in _PARTICLES else ""
@@ -176,6 +187,11 @@ def _read_foreign_end(last: str, cut: Cut) -> str:
             break
         end += word
     return end
+
+
+def find_ranked_people(text: str) -> set[str]:
+    """Return the persons that a text names by a surname and a rank: 墨大夫, 厉长老."""
+    return {match.group(1) for match in _RANKED.finditer(text)}
 
 
 def find_families(text: str, people: Collection[str]) -> set[str]:
