@@ -86,6 +86,7 @@ _TITLE = re.compile("《([^《》\n]{2,16})》")
 _KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
 _MARRIED = 2  # characters of 周氏
 _EMPEROR = re.compile("[汉唐宋元明清金辽][太高世中神仁真英徽钦孝光宁理德宪武文昭宣景元成玄肃顺穆敬哲度]{1,2}[宗祖帝]")
+_BEFORE_PERSON = frozenset("和与跟同对向被把给让")
 _SHORT = 2  # characters of the name of a house
 _PERSON_WORDS = frozenset(ROLES.split("|")) | TITLES
 _ENDS_AS_PERSON = tuple(sorted(_PERSON_WORDS - {"代表", "千金"}))
@@ -148,7 +149,8 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     words_only = partial(tokenizer.tokenizer.lcut, HMM=False)
     kinds |= dict.fromkeys(find_subjects(text, known, tokenizer.word_tag_tab, words_only), "PERSON")
     kinds |= dict.fromkeys(find_foreign_people(text, tokenizer.tokenizer.lcut), "PERSON")
-    sects = find_sects([word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES], text)
+    strange = [word for word, kind in kinds.items() if kind == "PERSON" and word[0] not in SURNAMES]
+    sects = find_sects([*strange, *(word for word in places if text.count(word) > 1)], text)
     kinds = {sects.get(word, word): "ORGANIZATION" if word in sects else kind for word, kind in kinds.items()}
     surnames = SURNAMES | DOUBLE_SURNAMES
     repeated = find_repeated_names(text, surnames, known, ACTS, ROLES) - kinds.keys() - COMMON_WORDS - NO_NAMES
@@ -168,6 +170,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
         if not _is_extended(word, kinds, text)
         and not (kind == "PERSON" and (is_ship(word, SURNAMES, text) or _is_thing(word, text, known)))
         and not (kind == "GEO" and _is_person_with_word(word, kinds, known))
+        and not (kind == "PERSON" and word in _PERSON_WORDS)
         and not (kind == "PERSON" and _is_verb_with_person(word, kinds, text))
     }
 
@@ -186,8 +189,8 @@ def _is_person_with_word(word: str, kinds: dict[str, str], known: dict[str, int]
 
 
 def _is_verb_with_person(word: str, kinds: dict[str, str], text: str) -> bool:
-    """Whether a person's name is a more frequent one with the verb before it: 谢洪四海."""
-    is_long = len(word) > _MAX_SINGLE and word[:2] not in DOUBLE_SURNAMES
+    """Whether a person's name is a more frequent one with the word before it: 谢洪四海, 和钟灵."""
+    is_long = (len(word) > _MAX_SINGLE and word[:2] not in DOUBLE_SURNAMES) or word[0] in _BEFORE_PERSON
     return is_long and kinds.get(word[1:]) == "PERSON" and text.count(word) < text.count(word[1:])
 
 

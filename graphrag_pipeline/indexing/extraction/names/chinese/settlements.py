@@ -24,7 +24,7 @@ _SITES = frozenset("山寺涧路桥江河湖岛峰谷庙街亭塔楼港湾渡关
 _OFFICES = frozenset("局部厅社")
 _SHORT_PLACE = 2  # characters of a place that may be the start of a longer one
 _MIN_EXTENDED = 3  # occurrences of a place after always the same character
-_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡崖关峡滩坪坡沟谷")
+_SETTLED = frozenset("镇村城县乡岛洲港寨堡岭峰江河湖亭塔寺庙州湾渡崖关峡滩坪坡沟谷庵")
 _BEHIND = frozenset("上里中外内边下水")
 """What follows the word for a place: 青石镇上."""
 _STEM_KINDS = frozenset(["n", "nr", "nrt", "nrfg", "ns", "nz", "nt", "ng", "x", "j", "b", "nrj"])

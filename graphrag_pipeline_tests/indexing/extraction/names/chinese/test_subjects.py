@@ -29,6 +29,8 @@ def people(text: str) -> set[str]:
         ("民警常远山和徒弟晋朝阳赶到现场。", {"常远山", "晋朝阳"}),
         ("傅云生拜谢洪四海。洪四海笑道：“走吧。”", {"傅云生", "洪四海"}),
         ("镇政府的干部牛卫国送来了煤。牛卫国说，明年再来。", {"牛卫国"}),
+        ("贺小舟回到家，和钟灵一起办厂。钟灵说，好。贺小舟娶了钟灵。", {"贺小舟", "钟灵"}),
+        ("他是前任宰相裴松的孙子。", {"裴松"}),
         ("宋神宗读了那首诗，下令放人。", {"宋神宗"}),
     ],
 )
@@ -52,11 +54,15 @@ def test_things_sayings_and_common_words_are_no_names(text: str) -> None:
 
 
 def test_sects_schools_and_authorities_are_organizations() -> None:
-    types = find("唐三是唐门的外门弟子。丹堂长老来到天剑宗。北城分局在江州市，宜兰高中很远。投资方远山资本来了。")
+    types = find(
+        "唐三是唐门的外门弟子。丹堂长老来到天剑宗。慶雲班进了城，慶雲班很有名。\n"
+        "北城分局在江州市，宜兰高中很远。投资方远山资本来了。"
+    )
     assert {name for name, kind in types.items() if kind == "ORGANIZATION"} == {
-        "唐门", "丹堂", "天剑宗", "北城分局", "宜兰高中", "远山资本",
+        "唐门", "丹堂", "天剑宗", "北城分局", "宜兰高中", "远山资本", "慶雲班",
     }  # fmt: skip
     assert types["江州市"] == "GEO"
+    assert find("他去了静心庵，也走过朱雀大街。") == {"静心庵": "GEO", "朱雀大街": "GEO"}
 
 
 def test_the_predicate_shows_where_a_name_ends() -> None:
