@@ -28,6 +28,7 @@ class ContextStyle:
         shown_columns: optional columns: `entity_rank`, `community_rank`, `relationship_weight`.
         context_names: heading of each part.
         is_strict: whether the tables are those of Microsoft GraphRAG.
+        use_community_summary: whether reports are summaries, which strict tables name in the heading.
     """
 
     shown_columns: tuple[str, ...] = SHOWN_COLUMNS
@@ -35,6 +36,7 @@ class ContextStyle:
     rank_description: str = _DEFAULTS.rank_description
     context_names: Mapping[str, str] = field(default_factory=lambda: CONTEXT_NAMES)
     is_strict: bool = False
+    use_community_summary: bool = False
 
     @classmethod
     def of_settings(cls, settings: LocalSearchSettings) -> Self:
@@ -45,6 +47,7 @@ class ContextStyle:
             settings.rank_description,
             settings.context_names,
             settings.is_strict,
+            settings.use_community_summary,
         )
 
     @classmethod
@@ -66,6 +69,8 @@ class ContextStyle:
             found["rank_description"] = self.rank_description
         if self.context_names != CONTEXT_NAMES:
             found["context_names"] = dict(self.context_names)
+        if self.is_strict and self.use_community_summary:
+            found["use_community_summary"] = True
         return found | ({"packing": "strict"} if self.is_strict else {})
 
     def shows(self, column: str) -> bool:

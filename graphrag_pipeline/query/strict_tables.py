@@ -16,6 +16,7 @@ from graphrag_pipeline.query.results import Context
 
 PARTS = ("reports", "entities", "relationships", "claims", "text_units")
 """Parts in the order of the text."""
+TEXT_UNIT_DELIMITER = "|"
 
 
 def render_strict(context: Context, style: ContextStyle) -> str:
@@ -44,8 +45,9 @@ def shows_links(records: Sequence[Any]) -> bool:
 
 def heading_of(part: str, style: ContextStyle, has_links: bool = False) -> str:
     """Return the heading of a part and the names of its columns, two lines."""
+    text = "summary" if style.use_community_summary else "content"
     columns = {
-        "reports": ("id", "title", "content", *(["rank"] if style.shows("community_rank") else [])),
+        "reports": ("id", "title", text, *(["rank"] if style.shows("community_rank") else [])),
         "entities": ("id", "entity", "description", *([style.rank_description] if style.shows("entity_rank") else [])),
         "relationships": (
             *("id", "source", "target", "description"),
@@ -55,13 +57,18 @@ def heading_of(part: str, style: ContextStyle, has_links: bool = False) -> str:
         "claims": ("id", "entity", "object_id", "status", "start_date", "end_date", "description"),
         "text_units": ("id", "text"),
     }[part]
-    return f"-----{style.context_names[part]}-----\n{style.column_delimiter.join(columns)}\n"
+    return f"-----{style.context_names[part]}-----\n{_delimiter_of(part, style).join(columns)}\n"
 
 
 def row_of(part: str, record: Any, style: ContextStyle, has_links: bool = False) -> str:
     """Return the row of a record as it is counted; reports are quoted only when they are written."""
     cells = _cells(part, record, style, has_links)
-    return style.column_delimiter.join(cells) + "\n"
+    return _delimiter_of(part, style).join(cells) + "\n"
+
+
+def _delimiter_of(part: str, style: ContextStyle) -> str:
+    """Return the delimiter of a part; Microsoft GraphRAG does not hand the one that is set to the text units."""
+    return TEXT_UNIT_DELIMITER if part == "text_units" else style.column_delimiter
 
 
 def _cells(part: str, record: Any, style: ContextStyle, has_links: bool) -> list[str]:

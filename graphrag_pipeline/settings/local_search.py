@@ -164,7 +164,8 @@ class LocalSearchSettings(SearchSection):
     column_delimiter: Delimiter = Field(
         "|",
         description="Character between the columns that a model gets, such as `,`, `;` or `tab`. Texts that contain it "
-        "stay as they are, as in Microsoft GraphRAG; strict packing quotes the cells of reports, as in CSV.",
+        "stay as they are, as in Microsoft GraphRAG; strict packing quotes the cells of reports, as in CSV, "
+        "and keeps `|` for text units.",
     )
     community_context_name: Heading = Field("Reports", description="Heading of the reports that a model gets.")
     entity_context_name: Heading = Field("Entities", description="Heading of the entities that a model gets.")

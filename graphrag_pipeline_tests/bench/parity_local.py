@@ -45,6 +45,11 @@ PARTS = {
     "sources": "text units",
     "text": "text of the tables",
 }
+STYLES: dict[str, dict[str, Any]] = {
+    "commas": {"column_delimiter": ",", "include_community_rank": True},
+    "summaries": {"column_delimiter": "\t", "use_community_summary": True},
+}
+"""Options of both programs that change how the tables are written, by name of the run."""
 RECORDING = "local"
 REASONS = {
     "placed": "the import places endpoints and entities without a community, which Microsoft GraphRAG leaves out",
@@ -82,10 +87,10 @@ def match_ids(index: GraphIndex, questions: Sequence[str]) -> list[list[str]]:
 # ----------------------------------------------------------------------------------------------------------------- ours
 
 
-def reference_settings(max_context_tokens: int) -> LocalSearchSettings:
+def reference_settings(max_context_tokens: int, **options: Any) -> LocalSearchSettings:
     """Return the settings of the reference strategy; the command line of the peer calls claims `claims`."""
     return LocalSearchSettings(
-        strategy="depth_first", max_context_tokens=max_context_tokens, claim_context_name="claims"
+        strategy="depth_first", max_context_tokens=max_context_tokens, claim_context_name="claims", **options
     )
 
 
@@ -119,6 +124,12 @@ def run_talks(index: GraphIndex, matched: Sequence[Sequence[str]], limit: str) -
         settings = reference_settings(LIMITS[limit]).model_copy(update={"conversation_history": tuple(talk)})
         found.append(describe_context(select_ours(index, ids, settings), settings))
     return found
+
+
+def run_styled(index: GraphIndex, matched: Sequence[Sequence[str]], style: str) -> list[dict[str, Any]]:
+    """Return the description of our context for each list of ids, with the options of one of `STYLES`."""
+    settings = reference_settings(LIMITS["usual"], **STYLES[style])
+    return [describe_context(select_ours(index, ids, settings), settings) for ids in matched]
 
 
 def describe_context(context: Context, settings: LocalSearchSettings) -> dict[str, Any]:
@@ -184,30 +195,33 @@ def ask_peer(
     matched: Sequence[Sequence[str]],
     talks: Mapping[str, Sequence[Sequence[tuple[str, str]]]],
 ) -> Any:
-    """Return the peer's contexts by name of the tables and of the limit.
+    """Return the peer's contexts by name of the tables and of the limit; on the export, also with each of `STYLES`.
 
     Args:
         tables: name -> folder, and the names of the limits.
         talks: name -> the conversation before each question, if there is one.
     """
     usual = LocalSearchSettings()
-    runs = {
-        f"{name} {limit}": {
+
+    def describe_run(folder: Path, limit: str, name: str = "", **options: Any) -> dict[str, Any]:
+        shares = {"text_unit_prop": usual.text_unit_share, "community_prop": usual.community_share}
+        shown = {"include_entity_rank": True, "include_relationship_weight": True}
+        most = {"max_context_tokens": LIMITS[limit], "top_k_relationships": usual.top_k_relationships}
+        return {
             "tables": str(folder),
             "level": usual.community_level,
             "talks": talks.get(name),
-            "options": {
-                "max_context_tokens": LIMITS[limit],
-                "text_unit_prop": usual.text_unit_share,
-                "community_prop": usual.community_share,
-                "top_k_relationships": usual.top_k_relationships,
-                "include_entity_rank": True,
-                "include_relationship_weight": True,
-            },
+            "options": {**most, **shares, **shown, **options},
         }
+
+    runs = {
+        f"{name} {limit}": describe_run(folder, limit, name)
         for name, (folder, limits) in tables.items()
         for limit in limits
     }
+    if "exported" in tables:
+        folder, _ = tables["exported"]
+        runs |= {f"{style} usual": describe_run(folder, "usual", **options) for style, options in STYLES.items()}
     request = {"ranks": str(tokens._RANKS), "matched": matched, "runs": runs}
     return peer.run("peer_local.py", request)
 
@@ -233,6 +247,9 @@ def compare_with_peer(peer: Peer, folder: Path, n_questions: int) -> list[Compar
         for limit in TALK_LIMITS:
             described = run_talks(index, matched, limit)
             found += compare_descriptions(PARTS, questions, described, theirs[f"talk {limit}"], f"talk {limit}")
+        for style in STYLES:
+            described = run_styled(index, matched, style)
+            found += compare_descriptions(PARTS, questions, described, theirs[f"{style} usual"], f"{style} usual")
         return found
 
 

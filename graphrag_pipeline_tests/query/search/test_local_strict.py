@@ -54,6 +54,14 @@ def test_contexts_after_a_conversation_are_those_of_microsoft_graphrag(
     assert {c.n_equal for c in compared} == {parity.N_QUESTIONS}, parity.describe_unexplained(compared)
 
 
+@pytest.mark.parametrize("style", parity_local.STYLES)
+def test_tables_in_another_style_are_those_of_microsoft_graphrag(carol: GraphIndex, recorded: Any, style: str) -> None:
+    described = parity_local.run_styled(carol, recorded["matched"], style)
+    theirs = recorded["runs"][f"{style} usual"]
+    compared = parity_local.compare_descriptions(parity_local.PARTS, recorded["questions"], described, theirs, style)
+    assert {c.n_equal for c in compared} == {parity.N_QUESTIONS}, parity.describe_unexplained(compared)
+
+
 def test_the_recorded_questions_are_those_of_the_bench(carol: GraphIndex, recorded: Any) -> None:
     assert parity_local.make_questions(carol, parity.N_QUESTIONS) == recorded["questions"], RECORD_AGAIN
     assert {len(ids) for ids in recorded["matched"]} == {10}
