@@ -2,7 +2,8 @@
 
 "Who is Scrooge's clerk and what does he do?" asks for a person. Its first clause starts from Scrooge, and the person
 must be near the word "clerk". A question with names alone ("Who is Tiny Tim?") asks for no other name, and one for an
-office ("Who is the harbour master?") starts from none.
+office ("Who is the harbour master?") starts from none. "Which company owns the cable?" is read as "Who owns the cable?"
+for the name of an organization.
 
 Rules are for questions in Latin script, with question words of `question_analysis.py`. Keep out: finding the name.
 """
@@ -15,12 +16,14 @@ from dataclasses import dataclass
 from graphrag_pipeline.query.question import is_latin, stem, topic_words
 from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_asked_role
 from graphrag_pipeline.query.understanding.asked_verb import AskedVerb, read_asked_verb
-from graphrag_pipeline.query.understanding.question_analysis import kind_of
+from graphrag_pipeline.query.understanding.question_analysis import BODY, kind_of
 from graphrag_pipeline.text.extractive import words_of
 
 _NEXT_CLAUSE = re.compile(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
 _OWNER = re.compile(r"['\u2019]s?\s+(?=[a-z])")
 _CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
+_WHICH_BODY = re.compile(rf"(?P<before>\W*)(?:which|what)\s+{BODY}\s+(?!do\b|does\b|did\b)(?=[a-z])", re.IGNORECASE)
+"""What asks for the organization that does something, or to which something is done."""
 _WHOSE = re.compile(r"\W*whose\b", re.IGNORECASE)
 _MEASURE_WORDS = frozenset(stem(word) for word in ("many", "much", "long", "old", "year", "date", "day"))
 _MEASURES = {
@@ -41,7 +44,8 @@ class AskedName:
         focus: stems of its other content words, at least one.
         verb: whose subject, object, place or time is sought; None without one, and of a question for a role.
         role: the role whose holder it asks for: "Scrooge's clerk", "the author of Faust"; None for other questions.
-        clause: the first clause of the question.
+        clause: the first clause of the question, with "who" for "which company".
+        is_body: whether only an organization is asked for.
     """
 
     kind: str
@@ -50,6 +54,7 @@ class AskedName:
     verb: AskedVerb | None
     role: AskedRole | None
     clause: str
+    is_body: bool = False
 
     @property
     def is_role(self) -> bool:
@@ -68,7 +73,8 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
         name_words: stems of the words that name entities of the index. They count if no word has a capital.
     """
     clause = _NEXT_CLAUSE.split(question.strip(), maxsplit=1)[0]
-    role = read_asked_role(clause)
+    clause, n_bodies = _WHICH_BODY.subn(r"\g<before>Who ", clause, count=1) if is_latin(clause) else (clause, 0)
+    role = None if n_bodies else read_asked_role(clause)
     kind = "person" if role else _kind(clause) if is_latin(question) else ""
     if not kind:
         return None
@@ -78,7 +84,8 @@ def read_asked_name(question: str, name_words: frozenset[str]) -> AskedName | No
     anchors = frozenset() if is_office else frozenset(words & capitals) or words & name_words
     focus = words - anchors - _MEASURE_WORDS
     verb = None if role or _WHOSE.match(clause) else read_asked_verb(clause)
-    return AskedName(kind, anchors, focus, verb, role, clause) if focus else None
+    is_readable = bool(focus) and (verb is not None or not n_bodies)
+    return AskedName(kind, anchors, focus, verb, role, clause, bool(n_bodies)) if is_readable else None
 
 
 def _kind(clause: str) -> str:

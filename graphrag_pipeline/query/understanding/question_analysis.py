@@ -3,7 +3,8 @@
 The answer to "Who is Ebenezer Scrooge's clerk?" is a passage with "Scrooge", "clerk" and the name of someone else. So:
 - Each written form of an entity that the question names counts as the question's words for it. The index has the forms.
 - An answer to "who" names a person or an organization, to "where" a place or an organization, to "when" or "how many" a
-  number or a month. The question itself does not name it.
+  number or a month. The question itself does not name it. "Which company" asks for an organization and "in which part"
+  for a place. An answer has their name, and seldom the words "company" and "part".
 - A question such as "Who is Jacob Marley?" has no other content words than names. The answer is in the sentences of the
   entity's description.
 Question words are English and Chinese, and the basic ones of German, French, Spanish and Italian. Keep out: scores.
@@ -28,7 +29,7 @@ _NONE: frozenset[str] = frozenset()
 _CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]*")
 
 _COLUMNS = ["title", "type", "names", "description"]
-_TYPES_OF = {"person": ("PERSON", "ORGANIZATION"), "place": ("GEO", "ORGANIZATION")}
+_TYPES_OF = {"person": ("PERSON", "ORGANIZATION"), "place": ("GEO", "ORGANIZATION"), "body": ("ORGANIZATION",)}
 _KINDS = {
     "person": r"who(?:m|se)?|wer|we[nm]|wessen|qui|qui[eé]n|chi",
     "place": r"where|wo(?:hin|her)?|où|d[oó]nde|dove",
@@ -41,6 +42,17 @@ _CHINESE = {
     "place": re.compile("哪[里裡裏儿兒]|何[处處]"),
     "number": re.compile("多少|[几幾]|何[时時]|[什甚][么麼][时時]候"),
 }
+BODY = (
+    r"(?:company|firm|business|corporation|manufacturer|contractor|supplier|retailer|airline|insurer|publisher|bank|agency"
+    r"|charity|organi[sz]ation)"
+)
+"""Nouns that ask for the name of an organization: "Which company owns the cable?"."""
+_WHICH = re.compile(
+    rf"\W*(?:(?:by|for|from|in|at|to|with)\s+)?(?:which|what)\s+(?P<body>{BODY})\s"
+    r"|\W*(?:in|at|to|from|near)\s+(?:which|what)\s+"
+    r"(?P<place>parts?|town|city|village|country|county|district|region|street)\s",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
     r"|nine)ty|hundreds?|thousands?|millions?|dozen|half|double|twice|once|first|second|third|january|february|march"
@@ -125,12 +137,13 @@ class QuestionAnalysis:
 
 def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> QuestionAnalysis:
     """Return the analysis of a question; candidates for its answer are the entities in the text units."""
+    kind, noun = _read_kind(question)
     words = _read_words(question, units)
+    words = words - content_words(noun) or words
     named = index.names.find(question)
     entities = _read_names(index, named)
     forms = _read_forms(words, entities)
     name_words = frozenset().union(*(stood_for for _, stood_for in forms))
-    kind = kind_of(question)
     asks_about_names = kind != "number" and not words - name_words
     kind = "" if asks_about_names else kind
     answer = _CAUSE if _WHY.match(question) else None
@@ -204,6 +217,15 @@ def _read_forms(
         if stood_for:
             forms.append((_pattern_of(written), stood_for))
     return forms
+
+
+def _read_kind(question: str) -> tuple[str, str]:
+    """Return the kind of an answer, and the noun of "which company" or "in which part"; "" for what is unknown."""
+    found = _WHICH.match(question) if is_english(question) else None
+    if found is None:
+        return kind_of(question), ""
+    kind = found.lastgroup or ""
+    return kind, found[kind]
 
 
 def kind_of(question: str) -> str:

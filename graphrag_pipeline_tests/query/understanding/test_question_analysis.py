@@ -41,6 +41,7 @@ def test_other_forms_of_a_named_entity_count_as_the_words_of_the_question(office
         ("How often did the parson come?", "He came twice a week.", "He came with nine men."),
         ("How many letters did the clerk copy?", "Twenty long letters.", "Letters for two men who came."),
         ("Why did the clerk stop?", "He was cold because of the cell.", "He was cold."),
+        ("In which city did the parson live?", "He lived in London.", "He lived in a big city."),
     ],
 )
 def test_an_answer_names_a_person_a_place_or_a_number_that_the_question_does_not(office, question, answers, does_not):
@@ -75,6 +76,12 @@ def test_a_measure_and_used_to_are_no_words_of_the_answer(office):
     assert ask(office, "Who used to own the office?").words == {"own", "offic"}
     assert "find" in ask(office, "Who found the goose?").words
     assert "los" in ask(office, "Who lost the goose?").words
+
+
+def test_the_noun_of_which_company_or_in_which_part_is_no_word_of_the_answer(office):
+    assert ask(office, "In which part of London did Scrooge live?").words == {"london", "scroog", "liv"}
+    assert ask(office, "Which company owned the office?").words == {"own", "offic"}
+    assert "part" in ask(office, "Which part of the office was cold?").words
 
 
 def test_a_text_says_the_words_of_a_question_in_other_words(office):

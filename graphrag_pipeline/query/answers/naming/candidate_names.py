@@ -153,8 +153,11 @@ class CandidateNames:
         if not kind and ((is_opening and " " not in name) or _CALENDAR.fullmatch(name)):
             return
         is_agent = kind == "ORGANIZATION" and self._asked.kind == "person" and self._asked.verb is not None
-        if is_agent or kind in _TYPES[self._asked.kind]:
+        is_of_type = kind in _TYPES[self._asked.kind] and not self._asked.is_body
+        if is_agent or is_of_type:
             yield Mention(title, found.start(), found.end(), 1.0)
+        elif self._asked.is_body:
+            return
         elif kind in ("", "UNKNOWN"):
             locates = bool(_LOCATES.search(text[: found.start()]))
             if (self._asked.kind == "place") == locates or self._asked.kind == "person":

@@ -393,6 +393,8 @@ def town(tmp_path_factory):
         ("Who was the secretary?", "Mr Fabian Holt"),
         ("When did the Fulmar sink?", "2 September"),
         ("Who rebuilt the sea wall?", "Pascoe Marine"),
+        ("Which company rebuilt the sea wall?", "Pascoe Marine"),
+        ("Which company built the Crane Paper Mill?", ""),  # Silas Crane is none
         ("Where was the concert of the choir held?", "Ardle Abbey"),
         ("How much did Caledonian General pay?", ""),
     ],
