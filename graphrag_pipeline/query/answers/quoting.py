@@ -85,6 +85,9 @@ SUBJECT_WORDS = 4
 _PRONOUN_FIRST = re.compile(r"\W*(?:It|They|He|She)\b(?! is \w+ (?:that|to)\b)")
 N_BEFORE = 6
 """Sentences before a passage that may name what it goes on about: "Owner Jakob Mendel said ..."."""
+N_BEHIND = 3
+"""Sentences behind a question in a text that may answer it."""
+_ASKS = re.compile(r"\?[\W_]*\Z")
 MAX_PASSAGE_WORDS = 90
 """A run of more words is divided into several quotations."""
 
@@ -134,7 +137,7 @@ def quote_passages(
             if not any(sentence.folded in known for sentence in passage):
                 passages.append(passage)
                 words.append(_Words.join([*read[i : i + len(passage)], subjects[i]], before))
-                behind.append(run[i + len(passage) :][:1])
+                behind.append(run[i + len(passage) :][:N_BEHIND])
     picked = _pick_texts(index, analysis, [text_of(passage) for passage in passages], words, n, floor)
     trimmed = [_trim(analysis, _go_on(analysis, passages[i], behind[i])) for i in picked]
     runs = _runs(trimmed)
@@ -145,16 +148,23 @@ def quote_passages(
 
 
 def _go_on(analysis: QuestionAnalysis, passage: Sequence[Sentence], behind: Sequence[Sentence]) -> list[Sentence]:
-    """Return a passage with the next sentence of its paragraph if only that names an answer, and if it fits.
+    """Return a passage that names no answer with the sentences behind it up to the first one that does, if they fit.
 
-    "The captain of a ferry was sentenced to six years on Thursday. Rashid Omari had let too many people board."
+    "The captain of a ferry was sentenced to six years on Thursday. Rashid Omari had let too many people board." That is
+    the next sentence of the paragraph. What answers a question in the text ("'Was I apprenticed here?'") may be
+    `N_BEHIND` sentences behind it, in the next paragraphs, too.
     """
-    whole = [*passage, *behind]
-    if analysis.answer is None or not behind or analysis.is_answered_by(text_of(passage)):
-        return list(passage)
-    gap = behind[0].unit.text[passage[-1].end : behind[0].start]
-    fits = gap.count("\n") < 2 and sum(count_words(sentence.folded) for sentence in whole) <= MAX_PASSAGE_WORDS
-    return whole if fits and analysis.is_answered_by(behind[0].folded) else list(passage)
+    whole, asks = list(passage), bool(_ASKS.search(passage[-1].folded))
+    if analysis.answer is None or analysis.is_answered_by(text_of(passage)):
+        return whole
+    for sentence in behind if asks else behind[:1]:
+        gap = sentence.unit.text[whole[-1].end : sentence.start]
+        whole.append(sentence)
+        if (gap.count("\n") > 1 and not asks) or sum(count_words(one.folded) for one in whole) > MAX_PASSAGE_WORDS:
+            break
+        if analysis.is_answered_by(sentence.folded):
+            return whole
+    return list(passage)
 
 
 def _words_before(

@@ -89,6 +89,8 @@ CARRIED = {
     "open. A high dose causes burns.",
     "mill.txt": "The paper mill at Arn was closed in May. The old mill was known for its smoke. Its last batch weighed "
     "forty tonnes. The water board wants the land.",
+    "school.txt": "'Know it!' said Harker. 'Was I apprenticed here?'\n\nThey went in.\n\nAt the desk by the stove sat "
+    "Silas Dorn. Silas Dorn drank tea.",
 }
 
 
@@ -103,6 +105,7 @@ def carried(tmp_path_factory):
         ("Who owns the Mendel bakery?", "Owner Jakob Roth said"),  # the bakery is three sentences before
         ("Who was sentenced to six years in prison?", "Rashid Omari had let"),  # the next sentence names him
         ("How many tonnes did the last batch of the mill weigh?", "forty tonnes"),
+        ("To whom was Harker apprenticed?", "sat Silas Dorn."),  # two paragraphs behind the question in the text
         ("What causes rust?", "It is caused by a fungus"),  # "it" goes on about the rust
     ],
 )
