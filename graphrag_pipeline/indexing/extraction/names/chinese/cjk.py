@@ -25,6 +25,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     cut_verb,
     find_person_in_place,
     find_sects,
+    is_given_end,
     is_person,
     is_place_word,
     is_ship,
@@ -209,7 +210,9 @@ def _is_shown(word: str, kind: str, text: str) -> bool:
 def _whole(word: str, kind: str, text: str) -> str:
     if kind == "PERSON" and len(word) == _MARRIED + 1 and word[1] == "氏":
         return word[:_MARRIED]  # 周氏早逝
-    return cut_verb(cut_adverb(word, DOUBLE_SURNAMES), text) if kind == "PERSON" else word
+    if kind == "PERSON" and not is_given_end(word, text):
+        word = cut_adverb(word, DOUBLE_SURNAMES)
+    return cut_verb(word, text) if kind == "PERSON" else word
 
 
 def _type_double(word: str, kind: str) -> str:
@@ -276,6 +279,8 @@ def _is_chinese_name(word: str, kind: str, count: int, known: dict[str, int]) ->
         return False  # a guess of the tagger
     if KINDS[kind] == "ORGANIZATION" and word.endswith(_ENDS_AS_PERSON):
         return False  # 中学教师
+    if KINDS[kind] == "ORGANIZATION" and word in JOINED_ENDINGS:
+        return False  # 卫生院, without a name before it
     if KINDS[kind] != "PERSON" or "·" in word:
         return True
     if is_of_clan(word):

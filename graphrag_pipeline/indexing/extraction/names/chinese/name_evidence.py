@@ -42,6 +42,7 @@ _COMMON_COUNT = 500  # of a word in the segmenter's dictionary
 DETERMINERS = ("整个", "全部", "各个", "这个", "那个", "某个", "另一", "所有")
 """Beginnings of a phrase for any place: 整个大陆."""
 _ADVERBS = frozenset("曾便也却已又就都只才乃竟仍未即正刚将")
+_GIVEN_ADVERBS = frozenset("刚正")
 _JOINED_KINDS = frozenset(["q", "n", "a", "g", "ng", "vg", "ag", "tg", "nr", "j", "b", "zg", "z"])
 _SPLIT_KINDS = frozenset(["v", "n", "a", "ad", "q", "b", "t", "f", "nr", "m"])
 _UNITS = "市县省区镇乡村州国"
@@ -102,6 +103,11 @@ def cut_adverb(word: str, double_surnames: Collection[str]) -> str:
     """Return a name without the adverb behind it: 欧阳烈曾 is 欧阳烈."""
     n_least = 3 if word[:2] in double_surnames else 2
     return word[:-1] if len(word) > n_least and word[-1] in _ADVERBS else word
+
+
+def is_given_end(word: str, text: str) -> bool:
+    """Return whether the adverb at the end of a name belongs to it: it always follows, twice or more, as in 涂志刚."""
+    return word[-1] in _GIVEN_ADVERBS and 1 < text.count(word) == text.count(word[:-1])
 
 
 def cut_verb(word: str, text: str) -> str:

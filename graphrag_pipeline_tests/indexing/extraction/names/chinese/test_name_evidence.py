@@ -48,6 +48,11 @@ def test_a_sect_is_whole_and_any_place_is_no_place() -> None:
     assert find_sects(["血月"], "血月教散了，血月出来了") == {}
 
 
+def test_an_adverb_that_always_follows_belongs_to_the_name() -> None:
+    assert people("药店老板涂志刚不高兴。涂志刚只好敲门，涂志刚的母亲在卫生院。") == {"涂志刚"}
+    assert people("林啸正看着他。林啸说，好。林啸正要走。") == {"林啸"}
+
+
 def test_an_adverb_is_cut_only_from_a_name_that_stays_whole() -> None:
     doubles = {"欧阳"}
     assert [cut_adverb(word, doubles) for word in ("欧阳烈曾", "欧阳正", "林啸便", "林正")] == [
