@@ -1,7 +1,8 @@
 """The role whose holder a question asks for: "Who is Anna's sister?", "Who is the chief executive of Harrow and Pike?".
 
 Forms: "Who is O's R?", "Who is the R of O?", "Who is the R?", "What is the name of O's R?", and by a verb "Whom did O
-marry?", with the role R and its owner O. English alone. Keep out: finding the holder.
+marry?", with the role R and its owner O. "Who owns O?" asks for the holder of a role, too: texts say it by "O's owner,
+N". English alone. Keep out: finding the holder.
 """
 
 from __future__ import annotations
@@ -39,6 +40,22 @@ _PRESENT = frozenset(("new", "current", "present"))
 """Words before an office that say only that it is held now."""
 _GROUP_STEMS = frozenset(map(stem, GROUPS))
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
+_HOLDERS = {
+    "owns": "owner",
+    "owned": "owner",
+    "chairs": "chair",
+    "chaired": "chair",
+    "manages": "manager",
+    "managed": "manager",
+    "directs": "director",
+    "edits": "editor",
+    "edited": "editor",
+    "conducts": "conductor",
+    "coaches": "coach",
+    "captains": "captain",
+}
+"""Verbs of a question and the role of who does it."""
+_BY_VERB = re.compile(rf"\W*who\s+(?P<verb>{'|'.join(_HOLDERS)})\s+(?P<owner>[^,;]+?)\s*[?.!]*\s*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,7 @@ class AskedRole:
         owner: stems of the words of its owner; empty if the question names none.
         is_now: whether it asks for the present holder of an office.
         is_person: whether the holder must be a person; the holder of "the name of" may be anything.
+        may_be_body: whether the holder may also be an organization: "Who owns the mill?".
     """
 
     head: str
@@ -58,6 +76,7 @@ class AskedRole:
     owner: frozenset[str]
     is_now: bool
     is_person: bool
+    may_be_body: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -92,3 +111,13 @@ def read_asked_role(clause: str) -> AskedRole | None:
     kept = frozenset(word.lower() for word in modifiers) - _PRESENT
     is_now = is_now or len(kept) < len(modifiers)
     return AskedRole(role.word if role else head, kept, owner, is_now, not groups.get("named"))
+
+
+def read_role_of_verb(clause: str) -> AskedRole | None:
+    """Return the role that the subject of a clause's verb has: the owner for "Who owns the mill?"; None for others."""
+    found = _BY_VERB.match(clause) if is_english(clause) else None
+    owner = content_words(found["owner"]) if found else frozenset()
+    if found is None or not owner:
+        return None
+    verb = found["verb"].lower()
+    return AskedRole(_HOLDERS[verb], frozenset(), owner, verb.endswith("s"), True, verb.startswith("own"))

@@ -7,7 +7,8 @@ By a verb: "Karl married Ida", "Karl was followed by Ida", "Ida taught him".
 
 The owner is a possessive, a phrase behind "of", or a pronoun. "His" is the only person named before it in the sentence,
 or the one beside it ("Quill and his daughter"). Without one it is the person that a sentence before begins with or
-names alone, and at the beginning of a document its title. "My" is the speaker, "your" a person called by name in the
+names alone, and at the beginning of a document its title. "Its" is the thing that the sentence before begins with, else
+the title. "My" is the speaker, "your" a person called by name in the
 same speech. Two candidates give none. Keep out: which statement answers a question.
 """
 
@@ -17,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.question import content_words, is_past_form
 
 MAX_BACK = 3
 """Sentences that are read backwards for the name that a pronoun stands for."""
@@ -105,6 +106,15 @@ _PRONOUN_FIRST = re.compile(rf"\W*(?:{_WHEN})?(?P<word>he|she|his|her|they|their
 _MALE = ("his", "he", "him", "mr", "sir", "lord", "king", "prince", "duke", "count", "emperor", "uncle", "grandfather")
 _FEMALE = ("her", "she", "mrs", "miss", "ms", "lady", "dame", "queen", "princess", "duchess", "aunt", "grandmother")
 _GENDERS = dict.fromkeys(_MALE, "male") | dict.fromkeys(_FEMALE, "female")
+_THING = re.compile(
+    rf"\W*(?P<thing>(?:The|An?) (?=(?P<words>[a-z][a-z -]*))|(?:The |An? )?(?P<name>{NAME}(?:['\u2019] {NAME})?))"
+)
+_NEXT_THING = re.compile(rf"\b(?P<word>\w+) (?:(?:the|an?|another) [\w]|{_UPPER})")
+_LINKS = frozenset(
+    "about after at before behind between by during for from in into near of on since to under until with".split()  # noqa: SIM905
+)
+_THING_ENDS = frozenset("is was has had will would can could may must in at on of near and".split())  # noqa: SIM905
+MAX_THING_WORDS = 3
 _PRONOUNS = ("he", "him", "his", "she", "her", "their")
 
 
@@ -229,7 +239,9 @@ class RoleReader:
         if whose == "your":
             return self._addressed(i, position, holder), False
         if whose == "its":
-            return self._title, False
+            text, is_first = self._texts[i][:position], not self._texts[i][:position].strip()
+            thing = leading_thing(self._texts[i - 1] if is_first and i else text)
+            return (thing, is_first) if thing else (self._title, False)
         return self._resolve(i, whose, position, holder)
 
     def _resolve(self, i: int, word: str, position: int, other: str = "") -> tuple[str, bool]:
@@ -310,3 +322,20 @@ def leading_name(text: str) -> str:
     """Return the name at the beginning of a sentence, "" without one."""
     found = re.match(rf"\W*(?:In \d{{4}},? |Old |Young |Little )?(?P<name>{NAME})", text)
     return found["name"] if found and found["name"].split()[0].lower() not in NOT_NAMES else ""
+
+
+def leading_thing(text: str) -> str:
+    """Return the thing at the beginning of a sentence: a name, or the words before a verb ("The paper mill has").
+
+    "" if "its" may stand for another one behind the verb: "The museum bought the mill."
+    """
+    found = _THING.match(text)
+    if found is None or any(
+        one["word"].lower() not in _LINKS for one in _NEXT_THING.finditer(text, found.end("thing"))
+    ):
+        return ""
+    if found["name"]:
+        return found["name"] if found["name"].split()[0].lower() not in NOT_NAMES else ""
+    words = found["words"].split()
+    end = next((i for i, word in enumerate(words) if word in _THING_ENDS or is_past_form(word)), len(words))
+    return " ".join(words[:end]) if end <= MAX_THING_WORDS else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.query.understanding.asked_role import read_asked_role
-from graphrag_pipeline.query.understanding.role_statements import RoleReader
+from graphrag_pipeline.query.understanding.asked_role import read_asked_role, read_role_of_verb
+from graphrag_pipeline.query.understanding.role_statements import RoleReader, leading_thing
 
 PLACES = {"Lindau", "Petrel", "Red Lion"}
 
@@ -90,3 +90,25 @@ def test_the_role_of_a_question_is_read(question, head, modifiers, owner):
 @pytest.mark.parametrize("question", ["Who is Tiny Tim?", "Who founded the mill?", "What are the main themes?"])
 def test_other_questions_ask_for_no_role(question):
     assert read_asked_role(question) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "thing"),
+    [
+        ("The Tamar Rail Users' Group said it had lost patience.", "Tamar Rail Users' Group"),
+        ("The paper mill has closed.", "paper mill"),
+        ("Orran Museum opened in May.", "Orran Museum"),
+        ("The museum bought the mill.", ""),  # "its" may be either
+        ("The museum bought Crane Mill.", ""),
+        ("He closed it.", ""),
+    ],
+)
+def test_its_is_the_only_thing_that_a_sentence_begins_with(text, thing):
+    assert leading_thing(text) == thing
+
+
+def test_the_subject_of_a_verb_may_be_the_holder_of_a_role():
+    asked = read_role_of_verb("Who owns the paper mill?")
+    assert asked is not None
+    assert (asked.head, asked.owner, asked.is_now, asked.may_be_body) == ("owner", {"paper", "mill"}, True, True)
+    assert read_role_of_verb("Who sold the paper mill?") is None

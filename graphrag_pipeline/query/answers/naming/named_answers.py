@@ -10,7 +10,8 @@ behind the name. The scores of one candidate are added, each further one with ha
 named only if its score is `LEAST_SCORE` or more and `CLEAR` times that of the second.
 
 Of a question for a role ("Scrooge's clerk"), sentences that state it come first (`stated_roles.py`). If they disagree,
-nothing is named. Without them, only sentences count that say whose role it is. Of a question for a place, sentences
+nothing is named. Without them, only sentences count that say whose role it is. If no name belongs to the verb of "Who
+owns O?", sentences count that state the role ("O's owner"). Of a question for a place, sentences
 that state it come first (`stated_places.py`). Of a question with a verb ("Who designed ...?", "Where was ... found?"),
 only names count that are its subject or object, or belong to it (`understanding/verb_statements.py`). A sentence
 must have what the question names, and not only its verb (`asked_things.py`). "Who is NAME?"
@@ -42,6 +43,7 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
+from graphrag_pipeline.query.understanding.asked_role import read_role_of_verb
 from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
 from graphrag_pipeline.query.understanding.definitions import read_short_form, read_what_is, read_who_is
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
@@ -161,6 +163,17 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
             return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
     if asked.kind == "place" and (stated_place := find_stated_place(index, analysis, asked, units)):
         return NamedAnswer(stated_place.place, (stated_place.sentence,))
+    named = _find_near(index, question, analysis, asked, units)
+    if named is None and not asked.is_body and (role := read_role_of_verb(asked.clause)):
+        stated = find_stated_role(index, analysis, role, units)
+        return NamedAnswer(stated.name, stated.sentences) if stated and stated.name else None
+    return named
+
+
+def _find_near(
+    index: IndexReader, question: str, analysis: QuestionAnalysis, asked: AskedName, units: Sequence[TextUnitRecord]
+) -> NamedAnswer | None:
+    """Return the clear candidate in the sentences that have the words of the question; None without one."""
     sought = asked.focus | (means_same(asked.verb.word) if asked.verb else frozenset())
     says_some = re.compile("|".join(map(re.escape, sorted(sought | irregular_forms(sought)))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from graphrag_pipeline.query.answers.naming.short_names import is_short_for
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
@@ -140,7 +141,7 @@ def _read_unit(
     for i, sentence in enumerate(sentences):
         for word in words:
             for said in reader.read(i, word, asked.modifiers):
-                names = _answers(analysis, asked, said, title, (word in direct, word in inverse))
+                names = _answers(analysis, asked, said, (title, unit.text), (word in direct, word in inverse))
                 for name in names:
                     has_left = asked.is_now and re.search(rf"{re.escape(name)}{_LEAVES}", sentence.folded)
                     if not has_left and _is_holder(asked, name, said.is_plain, types):
@@ -149,11 +150,16 @@ def _read_unit(
 
 
 def _answers(
-    analysis: QuestionAnalysis, asked: AskedRole, said: RoleStatement, title: str, ways: tuple[bool, bool]
+    analysis: QuestionAnalysis, asked: AskedRole, said: RoleStatement, near: tuple[str, str], ways: tuple[bool, bool]
 ) -> Iterator[str]:
-    """Yield the names that a statement gives as the holder: directly, or from the other person's role."""
+    """Yield the names that a statement gives as the holder: directly, or from the other person's role.
+
+    Args:
+        near: title of the document, and text around the statement.
+        ways: whether the word of the statement is the role that is asked for, and whether it is that of the other.
+    """
     is_direct, is_inverse = ways
-    if is_direct and _has_modifiers(asked, said) and _is_owner(analysis, asked, said.owner, title):
+    if is_direct and _has_modifiers(asked, said) and _is_owner(analysis, asked, said.owner, *near):
         yield said.holder
     if is_inverse and asked.owner and _is_named(analysis, asked, said.holder):
         yield from _owners(asked, said)
@@ -177,17 +183,22 @@ def _has_modifiers(asked: AskedRole, said: RoleStatement) -> bool:
     return asked.known is not None or said.modifiers - asked.modifiers <= _PLAIN_WORDS
 
 
-def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: str) -> bool:
+def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: str, text: str) -> bool:
     """Return whether an owner is that of the question; an office without one is that of the document's title."""
     if owner:
-        return asked.known is None if not asked.owner else _is_named(analysis, asked, owner)
+        if not asked.owner:
+            return asked.known is None
+        noun = owner.split()[-1]
+        return _is_named(analysis, asked, owner) or (
+            asked.known is None and noun == noun.lower() and is_short_for(f"the {noun}", asked.owner, text)
+        )
     return asked.known is None and asked.owner <= content_words(title) | _MEETING
 
 
 def _is_named(analysis: QuestionAnalysis, asked: AskedRole, name: str) -> bool:
     """Return whether a name or phrase is the owner of the question: it has its words, or is a form of its entity."""
     if asked.owner <= content_words(name):
-        first = next((word for word in name.split() if word[:1].isupper()), "")
+        first = next((word for word in name.split() if word[:1].isupper() and word not in ("The", "A", "An")), "")
         return asked.known is not None or not first or stem(first.lower()) in asked.owner
     return any(asked.owner <= words and pattern.fullmatch(name) for pattern, words in analysis.forms)
 
@@ -198,7 +209,7 @@ def _is_holder(asked: AskedRole, name: str, is_plain: bool, types: Callable[[str
     if not words or words <= asked.owner or (len(words) == 1 and words & asked.owner):
         return False
     known = types(name)
-    if not asked.is_person or "PERSON" in known:
+    if not asked.is_person or "PERSON" in known or (asked.may_be_body and "ORGANIZATION" in known):
         return True
     return _may_be_person(known) and bool(is_plain or known) and not _OF_A_PEOPLE.fullmatch(name)
 
