@@ -56,7 +56,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
-from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_words, reports
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_terms, reports
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
@@ -164,7 +164,7 @@ def read_document(title: str, text: str) -> tuple[list[_TaggedSentence], _About 
     spans = split_lines(text, split_sentences(text))
     headings = [is_heading(text, start, end) for start, end in spans]
     about = read_title(title, text)
-    names, links, types = _name_things(mask_code(text), spans, headings, about)
+    names, links, types = _name_things(mask_code(text), spans, headings, about, title)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in sorted(include_articles(names, text), key=lambda name: (name.start, name.end)):
         form = links[name.form]
@@ -186,7 +186,7 @@ def _fold(text: str, span: tuple[int, int]) -> str:
 
 
 def _name_things(
-    text: str, spans: list[tuple[int, int]], headings: list[bool], about: DocumentTitle | None
+    text: str, spans: list[tuple[int, int]], headings: list[bool], about: DocumentTitle | None, title: str
 ) -> tuple[list[Name], dict[str, str], dict[str, str]]:
     """Return every name in the document, the canonical form of each written form, and the type of each form."""
     starts = [start for start, _ in spans]
@@ -258,7 +258,7 @@ def _name_things(
         concepts = find_concepts(text, names, starts, headings, terms.keys())
         speakers = find_speakers(text, concepts)
         if reports(text, sum(types[links[name.form]] in PROPER for name in names)):
-            concepts = drop_ordinary_words(concepts)
+            concepts = drop_ordinary_terms(concepts, title)
         names += concepts
         links |= {concept.form: terms.get(title_of(concept.form), concept.form) for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(speakers, PERSON)

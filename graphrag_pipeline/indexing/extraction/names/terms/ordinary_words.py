@@ -6,23 +6,40 @@ there, but not "border". Keep out: the choice of terms (`concepts.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Set
 
+from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE, may_be_verb
 
 _MIN_PROPER = 0.06  # of the words of a text are names of persons, bodies, places and events, if it is about these
 _MIN_PROPER_IN_PAST = 0.035  # the same of a text that tells what happened, and is no story
 _MIN_PROPER_IN_NEWS = 0.02  # the same of a text that quotes in the present, as news do: "Mr Kemp says"
 _SAYS = (" says ", " says,", " say ", " spoke to reporters", " said yesterday", " said on ")
+_SAID = (" said.", " said,", " said the ", " said it ", " said that ", " said in ")  # in stories, persons say these
 _MIN_SAYS, _MIN_SAYS_SHARE = 2, 0.008
 _MIN_PAST = 0.5  # words of the past for one of the present
 _PRESENT = (" is ", " are ", " can ", " may ", " must ", " should ")
 _PAST = (" was ", " were ", " had ", " said ", " did ")
 _PRONOUNS = (" I ", " he ", " He ", " she ", " She ", " him ", " his ", " her ", " me ", " my ")
 _MIN_RANK = 10_000  # of a word of one field in English; "border" has 1,680
+_MIN_KNOWN, _MIN_RARE = 3, 1  # mentions of a word of one field that English prose knows ("rubble"), and of another one
+_COMMON_RANK = 2_500  # of the rarest word of a phrase of common words: "company store", not "credit card"
+_MIN_COMMON, _MIN_SURE = 3, 4  # mentions of such a phrase, and of one with a participle or a weak head
+_PARTICIPLES = ("ing", "ed")
+_DERIVED = re.compile(r"(?:re|dis|un)?([a-z]{3,}?)(?:ments?|c(?:y|ies)|(?:at)?ions?|ings?|out|down|up|off|over)")
+_QUANTITIES = words("number amount total majority minority half quarter overnight")
+_WEAK_HEADS = words("""
+fall rise drop loss increase decrease decline call offer staff member official period position figure
+""")  # "hearing loss" is a term if the text is about it
+_DEGREES = words("""
+growing rising falling increasing double triple positive negative senior strong tight cent percent
+""")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def reports(text: str, n_proper: int) -> bool:
@@ -32,19 +49,74 @@ def reports(text: str, n_proper: int) -> bool:
         n_proper: occurrences of persons, organizations, places and events.
     """
     n_words = max(len(text.split()), 1)
-    n_says = sum(map(text.count, _SAYS))
+    n_past, n_present, n_pronouns = (sum(map(text.count, signs)) for signs in (_PAST, _PRESENT, _PRONOUNS))
+    is_story = n_pronouns >= MIN_PRONOUN_SHARE * n_words
+    n_says = sum(map(text.count, _SAYS if is_story else (*_SAYS, *_SAID)))
     if n_says >= max(_MIN_SAYS, _MIN_SAYS_SHARE * n_words) and n_proper >= _MIN_PROPER_IN_NEWS * n_words:
         return True
     if n_proper < _MIN_PROPER_IN_PAST * n_words:
         return False
-    n_past, n_present, n_pronouns = (sum(map(text.count, words)) for words in (_PAST, _PRESENT, _PRONOUNS))
-    is_story = n_pronouns >= MIN_PRONOUN_SHARE * n_words
     return n_proper >= _MIN_PROPER * n_words or (n_past > _MIN_PAST * n_present and not is_story)
 
 
-def drop_ordinary_words(concepts: Iterable[Name]) -> list[Name]:
-    """Return the terms without the single words of every day and those for persons ("skipper")."""
-    return [concept for concept in concepts if " " in concept.form or not _is_ordinary(concept.form)]
+def drop_ordinary_terms(concepts: Iterable[Name], title: str = "") -> list[Name]:
+    """Return the terms that a reader of such a text looks up.
+
+    A single word of every day or for persons ("skipper") goes. So does a word of one field that English prose knows
+    ("rubble"), or that is made of common words ("buyout"), unless the title has it or it is mentioned three times. A
+    phrase goes if it says how much or how ("growing number"), if its words are common and it is mentioned twice
+    ("company store"), or if it begins with a participle ("proposed route") or ends with a change ("property loss") and
+    is mentioned three times at most.
+
+    Args:
+        concepts: the occurrences of the terms of one document.
+        title: the title of the document.
+    """
+    concepts = list(concepts)
+    n_mentions = Counter(concept.form for concept in concepts)
+    titled = {word.lower() for word in _WORD.findall(title)}
+    kept = {
+        form for form, n in n_mentions.items() if (_is_sought_phrase if " " in form else _is_sought)(form, n, titled)
+    }
+    return [concept for concept in concepts if concept.form in kept]
+
+
+def _is_sought(word: str, n_mentions: int, titled: Set[str]) -> bool:
+    if _is_ordinary(word):
+        return False
+    is_rare = english_rank(word) is None and not _is_made_of_common_words(word)
+    return bool(titled & {word, f"{word}s"}) or n_mentions >= (_MIN_RARE if is_rare else _MIN_KNOWN)
+
+
+def _is_made_of_common_words(word: str) -> bool:
+    """Whether English prose has the parts of a word or what it derives from: "clean-up", "buyout", "entitlements"."""
+    if any(map(english_rank, word.split("-"))):
+        return True
+    derived = _DERIVED.fullmatch(word)
+    if derived is None:
+        return english_rank(f"{word}ed") is not None
+    stem = derived.group(1)
+    return any(map(english_rank, (stem, f"{stem}e", f"{stem}t", f"{stem}d", f"{stem}ed")))
+
+
+def _is_sought_phrase(phrase: str, n_mentions: int, titled: Set[str]) -> bool:
+    parts = phrase.split()
+    last = parts[-1].upper()
+    heads = {last, last.removesuffix("S"), last.removesuffix("ES")}
+    if parts[0].upper() in _DEGREES or heads & _QUANTITIES:
+        return False
+    if titled >= set(parts) or n_mentions >= _MIN_SURE:
+        return True
+    if heads & _WEAK_HEADS or (parts[0].endswith(_PARTICIPLES) and may_be_verb(_verb_of(parts[0]))):
+        return False
+    return n_mentions >= _MIN_COMMON or any((english_rank(word) or UNKNOWN_RANK) >= _COMMON_RANK for word in parts)
+
+
+def _verb_of(participle: str) -> str:
+    """Return the verb of a participle: "decide" of "deciding", "arm" of "armed", "plan" of "planned"."""
+    stem = participle.removesuffix("ing").removesuffix("ed")
+    doubled = stem[:-1] if stem[-1:] == stem[-2:-1] else stem
+    return next((verb for verb in (stem, f"{stem}e", doubled) if english_rank(verb)), stem)
 
 
 def _is_ordinary(word: str) -> bool:

@@ -84,6 +84,7 @@ _SINGULARS = frozenset(
     word.lower()
     for word in words("""
     news series species lens means goods alias canvas atlas bias always hers yours ours dues premises proceeds customs
+    ashes innings
     """)
 )
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))

@@ -1,13 +1,39 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
-from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_words, reports
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_terms, reports
+
+
+def _keep(mentions: dict[str, int], title: str = "") -> list[str]:
+    concepts = [Name(form, 0, len(form), 0) for form, n in mentions.items() for _ in range(n)]
+    return list(dict.fromkeys(name.form for name in drop_ordinary_terms(concepts, title)))
 
 
 def test_words_of_every_day_and_for_persons_go() -> None:
-    forms = ["border", "sandbar", "skippers", "firefighter", "border post"]
-    kept = drop_ordinary_words(Name(form, 0, len(form), 0) for form in forms)
-    assert [name.form for name in kept] == ["sandbar", "border post"]
+    mentions = {"border": 5, "sandbar": 2, "skippers": 5, "firefighter": 5, "harbour post": 3}
+    assert _keep(mentions) == ["sandbar", "harbour post"]
+
+
+def test_a_word_that_english_knows_is_mentioned_often_or_in_the_title() -> None:
+    assert _keep({"blaze": 2, "rainforest": 3, "warplanes": 1}) == ["rainforest", "warplanes"]
+    assert _keep({"blaze": 1, "rubble": 2}, "Blazes near Sydney") == ["blaze"]
+
+
+def test_a_word_made_of_common_words_is_one_that_english_knows() -> None:
+    mentions = {"clean-up": 2, "buyout": 2, "detain": 2, "exportation": 2, "seagrass": 2}
+    assert _keep(mentions) == ["seagrass"]
+
+
+def test_a_phrase_that_says_how_much_or_how_goes() -> None:
+    mentions = {"growing number": 4, "cent fall": 4, "property losses": 3, "positive sign": 4, "deciding rubber": 3}
+    assert _keep(mentions) == []
+    assert _keep({"deciding rubber": 4, "hearing loss": 4}) == ["deciding rubber", "hearing loss"]
+
+
+def test_a_phrase_of_common_words_is_mentioned_often_or_in_the_title() -> None:
+    mentions = {"company store": 2, "credit card": 2, "stem cell": 2, "lung cancer": 2, "climate change": 2}
+    assert _keep(mentions) == ["credit card", "stem cell", "lung cancer", "climate change"]
+    assert _keep({"company store": 2}, "The company store") == ["company store"]
 
 
 @pytest.mark.parametrize(
@@ -19,6 +45,8 @@ def test_words_of_every_day_and_for_persons_go() -> None:
         ("The valve is open. " + "It is safe and it can be shut by hand. " * 4, 2, False),
         ("The valve was open. " + "It was safe and it was shut by hand there. " * 4, 2, True),
         ("The minister says the valve was open, and she can see it. She says so. " + "It is safe. " * 8, 1, True),
+        ("The boat was sunk, the minister said. He said it was late. " + "It is safe. " * 10, 1, True),
+        ("I was sunk, he said. She said it was late. " + "He is safe, and she is. " * 10, 2, False),
         ("", 0, False),
     ],
 )

@@ -82,7 +82,8 @@ def test_a_word_may_be_an_adjective_or_a_verb(word: str, is_adjective: bool, is_
         ("patches", "patch"),
         ("physics", None),
         ("series", None),
+        ("innings", None),
     ],
 )
 def test_plurals_have_a_singular_that_is_known(word: str, expected: str | None) -> None:
-    assert singular_of(word, {"biopsy", "node", "patch", "physic", "serie", "respons"}) == expected
+    assert singular_of(word, {"biopsy", "node", "patch", "physic", "serie", "respons", "inning"}) == expected
