@@ -26,7 +26,7 @@ def _leave(status: list[int]) -> None:
     """End the process with its exit status, if the command came to one.
 
     Threads have ended, and all other functions registered with `atexit` have run. Otherwise, Python would search its
-    memory three times for objects that nobody needs: 2 of the 24 s of a small index run.
+    memory three times for unreachable objects: 2 of the 24 s of a small index run.
     """
     if not status:
         return

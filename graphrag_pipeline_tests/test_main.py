@@ -13,7 +13,7 @@ from graphrag_pipeline.__main__ import run
 
 class Circle:
     def __init__(self): self.itself = self
-    def __del__(self): print("searched for objects that nobody needs")
+    def __del__(self): print("searched for unreachable objects")
 
 def work():
     time.sleep(0.2)
