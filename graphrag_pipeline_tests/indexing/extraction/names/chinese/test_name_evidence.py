@@ -2,18 +2,10 @@
 
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import cut_adverb, find_sects
+from graphrag_pipeline_tests.support.chinese_names import find_people, find_types
 
 pytest.importorskip("jieba")
-
-
-def find(text: str) -> dict[str, str]:
-    return find_chinese_names(text, [0])[1]
-
-
-def people(text: str) -> set[str]:
-    return {name for name, kind in find(text).items() if kind == "PERSON"}
 
 
 @pytest.mark.parametrize(
@@ -28,29 +20,29 @@ def people(text: str) -> set[str]:
     ],
 )
 def test_a_name_is_whole_and_a_verb_or_a_thing_is_no_name(text: str, expected: set[str]) -> None:
-    assert people(text) == expected
+    assert find_people(text) == expected
 
 
 def test_a_word_that_may_be_a_surname_needs_a_sign_of_a_person() -> None:
     seals = "古老的封印在石殿深处，谁也无法打开。封印松动的消息传来。"
-    assert not people(seals)
-    assert people("家长代表黄敏也在会上发言，黄敏希望延长服务时间。") == {"黄敏"}
+    assert not find_people(seals)
+    assert find_people("家长代表黄敏也在会上发言，黄敏希望延长服务时间。") == {"黄敏"}
 
 
 def test_a_person_whose_name_ends_like_a_mountain_is_no_place() -> None:
     text = "林琅天的祖父林震山接待了他们。林震山说，封印正是出自他手。林琅天跪在林震山闭关的石门外。"
-    assert find(text)["林震山"] == "PERSON"
+    assert find_types(text)["林震山"] == "PERSON"
 
 
 def test_a_sect_is_whole_and_any_place_is_no_place() -> None:
     text = "温如玉投靠了血月教。从此以后，血月教散了，整个大陆都安静下来。温如玉说，他不后悔。"
-    assert find(text) == {"温如玉": "PERSON", "血月教": "ORGANIZATION"}
+    assert find_types(text) == {"温如玉": "PERSON", "血月教": "ORGANIZATION"}
     assert find_sects(["血月"], "血月教散了，血月出来了") == {}
 
 
 def test_an_adverb_that_always_follows_belongs_to_the_name() -> None:
-    assert people("药店老板涂志刚不高兴。涂志刚只好敲门，涂志刚的母亲在卫生院。") == {"涂志刚"}
-    assert people("林啸正看着他。林啸说，好。林啸正要走。") == {"林啸"}
+    assert find_people("药店老板涂志刚不高兴。涂志刚只好敲门，涂志刚的母亲在卫生院。") == {"涂志刚"}
+    assert find_people("林啸正看着他。林啸说，好。林啸正要走。") == {"林啸"}
 
 
 def test_an_adverb_is_cut_only_from_a_name_that_stays_whole() -> None:

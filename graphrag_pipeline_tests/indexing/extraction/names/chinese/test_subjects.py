@@ -2,18 +2,10 @@
 
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.chinese.subjects import find_subjects, is_thing
+from graphrag_pipeline_tests.support.chinese_names import find_people, find_types
 
 pytest.importorskip("jieba")
-
-
-def find(text: str) -> dict[str, str]:
-    return find_chinese_names(text, [0])[1]
-
-
-def people(text: str) -> set[str]:
-    return {name for name, kind in find(text).items() if kind == "PERSON"}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +27,7 @@ def people(text: str) -> set[str]:
     ],
 )
 def test_a_person_named_once_is_found_by_what_is_said_of_them(text: str, expected: set[str]) -> None:
-    assert people(text) == expected
+    assert find_people(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,11 +42,11 @@ def test_a_person_named_once_is_found_by_what_is_said_of_them(text: str, expecte
     ],
 )
 def test_things_sayings_and_common_words_are_no_names(text: str) -> None:
-    assert find(text) == {}
+    assert find_types(text) == {}
 
 
 def test_sects_schools_and_authorities_are_organizations() -> None:
-    types = find(
+    types = find_types(
         "唐三是唐门的外门弟子。丹堂长老来到天剑宗。慶雲班进了城，慶雲班很有名。\n"
         "北城分局在江州市，宜兰高中很远。投资方远山资本来了。"
     )
@@ -62,7 +54,7 @@ def test_sects_schools_and_authorities_are_organizations() -> None:
         "唐门", "丹堂", "天剑宗", "北城分局", "宜兰高中", "远山资本", "慶雲班",
     }  # fmt: skip
     assert types["江州市"] == "GEO"
-    assert find("他去了静心庵，也走过朱雀大街。") == {"静心庵": "GEO", "朱雀大街": "GEO"}
+    assert find_types("他去了静心庵，也走过朱雀大街。") == {"静心庵": "GEO", "朱雀大街": "GEO"}
 
 
 def test_the_predicate_shows_where_a_name_ends() -> None:

@@ -4,12 +4,9 @@ import pytest
 
 from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.chinese.titled_people import find_families, find_foreign_people
+from graphrag_pipeline_tests.support.chinese_names import find_people, find_types
 
 pytest.importorskip("jieba")
-
-
-def find(text: str) -> dict[str, str]:
-    return find_chinese_names(text, [0])[1]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +24,7 @@ def find(text: str) -> dict[str, str]:
     ],
 )
 def test_a_person_behind_a_title_is_found_though_named_once(text: str, people: set[str]) -> None:
-    assert {name for name, kind in find(text).items() if kind == "PERSON"} == people
+    assert find_people(text) == people
 
 
 def test_names_in_traditional_characters_are_found_and_stay_as_written() -> None:
@@ -40,14 +37,14 @@ def test_names_in_traditional_characters_are_found_and_stay_as_written() -> None
 
 
 def test_both_sets_of_characters_in_one_document_keep_their_forms() -> None:
-    types = find("蕭炎說，他要走了。萧炎说，他回来了。")
+    types = find_types("蕭炎說，他要走了。萧炎说，他回来了。")
     assert types == {"蕭炎": "PERSON", "萧炎": "PERSON"}
 
 
 def test_a_name_with_dots_is_one_name_without_its_address() -> None:
     cut = {"从哈利": ["从", "哈利"], "詹姆斯先生": ["詹姆斯", "先生"]}.__getitem__
     assert find_foreign_people("从哈利·詹姆斯先生", cut) == {"哈利·詹姆斯"}
-    assert find("哈利·詹姆斯先生从伦敦赶来，观看《牡丹亭》。") == {
+    assert find_types("哈利·詹姆斯先生从伦敦赶来，观看《牡丹亭》。") == {
         "哈利·詹姆斯": "PERSON", "伦敦": "GEO", "牡丹亭": "CONCEPT",
     }  # fmt: skip
 
@@ -60,7 +57,7 @@ def test_rare_words_before_a_kind_of_place_are_places_and_common_ones_are_none()
     text = (
         "白浪城在大海的北岸。他每年都在望海亭喝酒，不敢再来青石镇闹事。附近村里有一座古庙，他去过那座小城，把东西放下。"
     )
-    assert find(text) == {"白浪城": "GEO", "望海亭": "GEO", "青石镇": "GEO"}
+    assert find_types(text) == {"白浪城": "GEO", "望海亭": "GEO", "青石镇": "GEO"}
 
 
 @pytest.mark.parametrize(
@@ -77,4 +74,4 @@ def test_rare_words_before_a_kind_of_place_are_places_and_common_ones_are_none()
     ],
 )
 def test_names_are_whole_and_eras_shops_and_new_buildings_are_none(text: str, expected: dict[str, str]) -> None:
-    assert find(text) == expected
+    assert find_types(text) == expected
