@@ -48,6 +48,7 @@ from graphrag_pipeline.query.understanding.question_analysis import kind_of, rea
 from graphrag_pipeline.query.understanding.role_statements import owners_of
 from graphrag_pipeline.query.understanding.roles import GROUPS, find_role
 from graphrag_pipeline.query.word_families import family_of, is_adverb, is_said_by_itself, said_by, says_little
+from graphrag_pipeline.text.currencies import CURRENCIES
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -78,8 +79,7 @@ _AMOUNTS = tuple(
         (
             "price cost fee money sum pay worth budget reward fine penalty expensive",
             r"[$\u00a3\u20ac]\s?\d|\b\d[\d.,]*\s+(?:million|billion)\b"
-            r"|\b(?:\d[\d.,]*|\w+)\s+(?:[a-z]+\s)?(?:pounds?|dollars?|euros?|crowns?|francs?|shillings?|kroner|kronor|pence|penny|pesos?|yen|yuan|rupees?|roubles?|rubles?|zloty"
-            r"|cents?|guineas?)\b",
+            rf"|\b(?:\d[\d.,]*|\w+)\s+(?:[a-z]+\s)?{CURRENCIES}\b",
         ),
         ("temperature hot cold heat", r"\bdegrees?\b|\d\s?\u00b0"),
         (

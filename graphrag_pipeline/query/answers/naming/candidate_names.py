@@ -18,6 +18,7 @@ from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
+from graphrag_pipeline.text.currencies import CURRENCIES
 
 UNTYPED = 0.7
 """Factor of a name without a type."""
@@ -37,7 +38,7 @@ _NUMBER = (
 )
 _MONTH = rf"(?:{MONTH_NAMES})"
 _UNIT = r"(?:years?|months?|weeks?|days?|hours?|minutes?|centur(?:y|ies)|decades?)"
-_MONEY = r"(?:shillings?|pounds?|pence|pennies|dollars?|cents?|euros?|crowns?|guineas?|francs?|per\s?cent|%)"
+_MONEY = rf"(?:{CURRENCIES}|per\s?cent|%)"
 _NUMBERS = {
     "date": re.compile(
         rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH},?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}"
