@@ -1,8 +1,8 @@
 """Events that Dagster lacks, reported from the heads: the tables are there, Dagster's events are not.
 
 This happens after a crash, a rollback, or when the Dagster home was removed. An event of an earlier release that does
-not name a source is reported again with what it shows. Keep out: running anything, and Dagster
-at import: an index run that finds nothing to do does not need it.
+not name a source is reported again with what it shows. Keep out: running anything, and Dagster at import: an index run
+that finds nothing to do does not need it.
 """
 
 from __future__ import annotations

@@ -68,15 +68,7 @@ class AskedThings:
         self._is_english = is_english(analysis.question)
         self._needed = _read_needed(analysis, asked)
         self._near = self._needed & (asked.anchors | {word for word in self._needed if word.isdigit()})
-        is_of_agent = asked.kind == "person" and asked.verb is not None and not asked.verb.asks_patient
-        self._object = (
-            read_object(analysis.question, asked.verb, asked.anchors) - _TITLES if is_of_agent and asked.verb else None
-        )
-        self._subject = (
-            read_asked_subject(_OWNER.sub("", asked.clause), asked.verb, asked.anchors) - _TITLES
-            if asked.kind != "person" and asked.verb is not None
-            else frozenset()
-        )
+        self._object, self._subject = _read_parts(analysis, asked)
         self._is_measure = asked.kind in ("amount", "duration", "count")
         self._is_life = asked.verb is not None and asked.verb.stem in _OF_A_LIFE
         self._years = frozenset(_YEAR.findall(asked.clause))
@@ -227,6 +219,20 @@ def _read_needed(analysis: QuestionAnalysis, asked: AskedName) -> frozenset[str]
     verb = LIGHT | ({asked.verb.stem} if asked.verb else frozenset())
     words = (asked.anchors | asked.focus) - verb - adverbs - _TITLES
     return frozenset(word for word in words if not says_little(word))
+
+
+def _read_parts(analysis: QuestionAnalysis, asked: AskedName) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Return the stems of the verb's object, of a question for who did it, and those of its subject, of all others.
+
+    The object is None if the question is none for who did something; either part is empty if the question has none.
+    """
+    if asked.verb is None:
+        return None, frozenset()
+    if asked.kind != "person":
+        return None, read_asked_subject(_OWNER.sub("", asked.clause), asked.verb, asked.anchors) - _TITLES
+    if asked.verb.asks_patient:
+        return None, frozenset()
+    return read_object(analysis.question, asked.verb, asked.anchors) - _TITLES, frozenset()
 
 
 def read_object(clause: str, verb: AskedVerb, names: frozenset[str]) -> frozenset[str]:
