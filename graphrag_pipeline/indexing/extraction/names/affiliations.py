@@ -21,9 +21,10 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS,
     PLACE_TAILS,
     RANKS,
+    SAINTS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, strip_accents
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places, strip_accents
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 
@@ -35,6 +36,17 @@ _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _PATRONYMICS = ("VNA", "VICH", "VITCH")
 _OFFICES = (HONORIFICS - DESCRIBING_HONORIFICS) | {"SECRETARY"}
 _MAX_PERSON = 3  # words of a person's name
+_MAX_HOLDER = 4
+_PARTICLES = words("bin ibn ben van von de di da del della du al el")
+_OF_STATE = words("secretary minister attorney director commissioner chief head")
+# Of offices: "Foreign Minister", "Secretary of State".
+_DOMAINS = words("""
+foreign state defence defense finance health education transport trade home interior justice immigration environment
+agriculture industry energy labour labor employment opposition shadow federal executive managing general senior
+assistant associate national parliamentary press media science culture tourism planning housing communications
+intelligence police security operations financial operating technology technical marketing policy staff treasury
+commerce communities families women veterans resources fisheries mines development revenue welfare assembly
+""")
 # Of firms, never the first word of their names.
 _TRADES = words("""
 chipmaker carmaker automaker drugmaker planemaker shipbuilder insurer lender retailer carrier broadcaster brewer
@@ -101,6 +113,84 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     is_rare = len(run) == 2 and first.key not in _TITLES and not is_numbered and not _is_word(first.key)
     is_headed = _is_word(last.key) and last.key not in _NOT_IN_PERSONS  # "Nova Innovation of Leith"
     return last.key in _FIRM_TAILS or (is_rare and (is_headed or not _is_word(last.key)))
+
+
+def split_office(
+    pieces: list[PhrasePiece], family_names: Set[str] = frozenset()
+) -> tuple[list[PhrasePiece], list[PhrasePiece]]:
+    """Return the owner of an office and its holder: "Qantas" and "Geoff Dixon" of "Qantas Chief Executive Geoff Dixon".
+
+    The office is dropped; an honorific before the holder stays ("President Pervez Musharraf"). The owner is empty if
+    only common words stand before the office ("Victorian Opposition Leader"). Both are empty if the words are one name.
+
+    Args:
+        family_names: as in `opens_with_role`.
+    """
+    place = next((n for n in range(2, len(pieces)) if _ends_office(pieces, n) and _is_holder(pieces, n, family_names)), 0)
+    if not place:
+        return [], []
+    n_owner = place - 3 if pieces[place - 2].key == "OF" else place - 1
+    while n_owner and _describes_office(pieces[n_owner - 1]):
+        n_owner -= 1
+    owner = pieces[:n_owner]
+    while owner and owner[0].key in RANKS:
+        owner = owner[1:]
+    if (not owner and pieces[place - 1].key in HONORIFICS) or (owner and owner[0].key in GIVEN_NAMES):
+        return [], []  # "Prime Minister Tony Blair", "Norman Earl Thomson"
+    begin = place - (pieces[place - 1].key in _OFFICES - {"SECRETARY"})
+    return (owner if _is_owner(owner) else []), pieces[begin:]
+
+
+def _ends_office(pieces: list[PhrasePiece], end: int) -> bool:
+    """Whether an office ends before a place: "Commissioner", "Secretary of State"."""
+    if end > 3 and pieces[end - 2].key == "OF" and pieces[end - 3].key in _OF_STATE:
+        return pieces[end - 1].key in _DOMAINS
+    return _is_office(pieces[end - 1]) and not pieces[end - 2].is_connector
+
+
+def _is_office(piece: PhrasePiece) -> bool:
+    is_titled = piece.key in _OFFICES and piece.key not in SAINTS
+    return piece.text.istitle() and not piece.is_possessive and (is_titled or _is_person_noun(piece.key))
+
+
+def _is_holder(pieces: list[PhrasePiece], start: int, family_names: Set[str]) -> bool:
+    rest = pieces[start:]
+    words = [piece for piece in rest if not piece.is_connector]
+    first, last = rest[0], rest[-1]
+    if first.is_connector or not all(map(_may_be_of_person, words)):
+        return False
+    if len(words) == 2 and first.key in GIVEN_NAMES:  # "Mervyn King", "Ann Hill"
+        return last.key not in ORGANIZATION_TAILS | LONERS
+    if any(piece.key in _NOT_IN_PERSONS for piece in words):
+        return False
+    if len(words) == 1:
+        is_office = pieces[start - 1].key in _OFFICES and not is_common_word(last.key) and token_rank(last.key.lower()) is None
+        return last.key in family_names or is_office
+    if len(words) > _MAX_HOLDER or any(piece.key not in _PARTICLES for piece in rest if piece.is_connector):
+        return False
+    return first.key in GIVEN_NAMES or _are_rare(words)
+
+
+def _may_be_of_person(piece: PhrasePiece) -> bool:
+    is_initial = len(piece.key) == 1 or "." in piece.text
+    return piece.text[0].isupper() and (is_initial or not piece.text.isupper())
+
+
+def _describes_office(piece: PhrasePiece) -> bool:
+    """Whether a word belongs to the office behind it: "Deputy", "Foreign", "Israeli"."""
+    key = piece.key
+    if piece.is_possessive or piece.is_connector:
+        return False
+    return key in RANKS or key in HONORIFICS or key in _DOMAINS or key in NATIONALITIES or _is_person_noun(key)
+
+
+def _is_owner(pieces: list[PhrasePiece]) -> bool:
+    """Whether words before an office are a name: "Qantas", "Reserve Bank", not "Victorian Opposition"."""
+    if not pieces:
+        return False
+    is_body = len(pieces) > 1 and pieces[-1].key in ORGANIZATION_TAILS
+    named = (piece for piece in pieces if not piece.is_connector)
+    return is_body or any(p.text.isupper() or not _is_role_word(p) or p.key in load_places() for p in named)
 
 
 def opens_with_role(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:

@@ -22,6 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.affiliations import (
     ends_person,
     is_plural_opener,
     opens_with_role,
+    split_office,
 )
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
@@ -212,7 +213,10 @@ def _is_stopword(piece: PhrasePiece) -> bool:
 def _trim(
     run: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str
 ) -> Iterator[list[PhrasePiece]]:
-    pieces = run
+    owner, holder = split_office(run, evidence.sure_family_names)
+    if holder:
+        yield from _trim(owner, phrase, evidence, text)
+    pieces = holder or run
     while pieces and _drops_first(pieces, phrase, evidence, text):
         pieces = pieces[1:]
     while pieces and _drops_last(pieces):

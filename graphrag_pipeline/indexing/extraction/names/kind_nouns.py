@@ -65,6 +65,16 @@ solicitor-general director-general prosecutor-general mp mep msp skater defector
 lawmaker policymaker peacekeeper jihadist extremist terrorist bomber hijacker kidnapper looter rioter insurgent
 captive detainee inmate asylum-seeker superstar debutant rookie captain skipper vice-captain
 allrounder all-rounder spinner wicketkeeper leg-spinner
+investor billionaire millionaire devotee frontbencher backbencher pollster strategist tactician anchorman anchorwoman
+newsreader cleric mufti ayatollah seminarian prelate warlord chieftain despot monarch statesman stateswoman backpacker
+holidaymaker cabbie trucker railwayman fireman ambulanceman infantryman airman serviceman servicewoman guardsman
+commando mercenary guerrilla separatist environmentalist conservationist ornithologist cardiologist oncologist
+hotelier publican winemaker vintner grazier pastoralist farmhand jillaroo stockman shearer publicist impresario
+choreographer ballerina comedienne cartoonist caricaturist biographer lexicographer ghostwriter scriptwriter
+showrunner celebrity supermodel socialite medallist medalist olympian paralympian seamer paceman fieldsman shortstop
+cornerback flyhalf five-eighth stockbroker underwriter actuary paymaster taskmaster handyman tradesman bricklayer
+roadworker wharfie stevedore longshoreman watchman doorman bouncer jailer warder parolee probationer felon rapist
+stalker assassin vandal arsonist poacher trafficker informant informer
 """)
 _BODIES = words("""
 academy accountants advisers agency airline alliance architects assembly association auctioneers auditors authority

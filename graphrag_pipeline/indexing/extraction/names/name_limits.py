@@ -62,7 +62,8 @@ def splits_list(
         return False
     rank = token_rank(last.lower())
     is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
-    return not is_everyday or last in ORGANIZATION_TAILS or last in ORGANIZATIONS or evidence.alone[last] > 0
+    is_body = last in ORGANIZATIONS or (last in ORGANIZATION_TAILS and (len(run) > 1 or not last.endswith("S")))
+    return not is_everyday or is_body or evidence.alone[last] > 0  # not "the Securities and Exchange Commission"
 
 
 def _follows_place(number: int, phrase: Phrase) -> bool:
@@ -108,6 +109,8 @@ def keeps_possessive(
         return True
     if last in _CUPS and len(following) == 1 and len(run) == 1:  # "the America's Cup"
         return True
+    if len(run) == 1 and is_place(piece.key):  # "Australia's Commonwealth Bank"
+        return False
     is_office = following[0].key == "OFFICE" and not any(other.key in GIVEN_NAMES for other in run)
     is_saint = run[0].key in SAINTS
     is_kept = (is_saint or len(run) == 1 or run[-1].key in _GROUPS) and last in _AFTER_POSSESSIVE

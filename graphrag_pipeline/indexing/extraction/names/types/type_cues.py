@@ -29,6 +29,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_governed, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
@@ -151,6 +152,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
             yield "person role"
         elif key in ORGANIZATION_ROLES and "of" not in between:
             yield "organization role"
+    elif between == " " and word.istitle() and kind_of(word.lower()) == PERSON_NOUN:  # "Chief Executive Ann Hill"
+        yield "person role"
 
 
 def _is_team(text: str, name: Name) -> bool:
