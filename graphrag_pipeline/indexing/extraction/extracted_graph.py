@@ -56,7 +56,8 @@ from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
-from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_terms, reports
+from graphrag_pipeline.indexing.extraction.names.terms.of_terms import join_of_terms
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_held_places, drop_ordinary_terms, reports
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
@@ -258,7 +259,9 @@ def _name_things(
         concepts = find_concepts(text, names, starts, headings, terms.keys())
         speakers = find_speakers(text, concepts)
         if reports(text, sum(types[links[name.form]] in PROPER for name in names)):
-            concepts = drop_ordinary_terms(concepts, title)
+            concepts = drop_ordinary_terms(concepts, text, title)
+            names = drop_held_places(names)
+        concepts = join_of_terms(concepts, text)
         names += concepts
         links |= {concept.form: terms.get(title_of(concept.form), concept.form) for concept in concepts}
         types |= {concept.form: CONCEPT for concept in concepts} | dict.fromkeys(speakers, PERSON)

@@ -46,6 +46,8 @@ _DEGREES = frozenset({"DR", "DOCTOR", "PROF", "PROFESSOR"})
 _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
+_ARABIC = regex.compile(r"(?:AL|EL)[- ](\p{L}[\p{L}'’ʿʾ-]{3,})")
+_ARABIC_VOWELS = (("AE", "AI"), ("EI", "AI"), ("OU", "U"), ("OO", "U"), ("EE", "I"))
 _WITH_ACRONYMS = frozenset({ORGANIZATION, CONCEPT})
 _WELL_KNOWN = {
     "UNITED STATES": ("US", "U.S.", "USA", "U.S.A.", "UNITED STATES OF AMERICA"),
@@ -77,6 +79,7 @@ def propose_merges(
         ("unicode", _propose_unicode),
         ("possessive", _propose_possessives),
         ("alias", _propose_aliases),
+        ("alias", _propose_transliterated),
         ("alias", _propose_qualified),
         ("alias", _propose_persons),
         ("alias", _propose_terms),
@@ -120,6 +123,22 @@ def _propose_aliases(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         short = " ".join(words[:-1])
         if words and words[-1] in LEGAL_SUFFIXES and short in records and record.type == ORGANIZATION:
             yield Merge(title, short, "alias", f"{words[-1]} is only the legal form", 0.95)
+
+
+def _propose_transliterated(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
+    """Propose "AL-QAIDA" -> "AL QAEDA": Arabic names with the article, whose vowels have several Latin spellings."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for title in records:
+        if match := _ARABIC.fullmatch(title):
+            letters = "".join(letter for letter in match.group(1) if letter.isalpha())
+            for spelling, vowel in _ARABIC_VOWELS:
+                letters = letters.replace(spelling, vowel)
+            groups[letters].append(title)
+    for titles in groups.values():
+        into = min(titles, key=lambda title: (-records[title].n_mentions, title))
+        for title in titles:
+            if title != into:
+                yield Merge(title, into, "alias", f"other Latin spelling of {into}", 0.93)
 
 
 def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:

@@ -82,6 +82,11 @@ Sport England, Arts Council England, Environment Agency, Forestry Commission, Ae
 France, Air India, Air New Zealand, Alitalia, American Airlines, Ansett, Cathay Pacific, Delta Air Lines, easyJet,
 Emirates, Etihad, Finnair, Garuda, Iberia, Qantas, Qatar Airways, Singapore Airlines, United Airlines, Wizz Air, Arriva,
 FirstGroup, Go-Ahead, Agence France-Presse, Agence France Presse, Associated Press, Reuters, Al Jazeera, Xinhua,
+United Nations, World Bank, World Trade Organization, World Health Organization, International Monetary Fund, European
+Union, European Commission, African Union, Arab League, Amnesty International, Human Rights Watch, Doctors Without
+Borders, Transparency International, World Vision, Scotland Yard, Federal Reserve, Islamic Jihad, Muslim Brotherhood,
+Hezbollah, New York Times, Washington Post, Wall Street Journal, Financial Times, Los Angeles Times, Le Monde, Der
+Spiegel, El País, Daily Telegraph, Daily Mail, Boston Globe, Chicago Tribune, Sydney Morning Herald,
 Hetzner, OVH, OVHcloud, DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen &
 Overy, Pinsent Masons, Bevan Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre,
 RSM

@@ -59,6 +59,14 @@ ivorian senegalese malian gambian liberian namibian chilean argentine argentinia
 ecuadorian paraguayan uruguayan cuban haitian jamaican guatemalan honduran salvadoran nicaraguan panamanian scandinavian
 flemish catalan basque hindi urdu tamil telugu kannada malayalam bengali marathi gujarati punjabi sinhalese mandarin
 cantonese farsi pashto swahili yiddish tagalog
+kurdish chechen aboriginal berber tatar tajik turkmen kyrgyz uighur uyghur hazara pashtun baloch sindhi kashmiri bosniak
+kosovar montenegrin moldovan belarusian sicilian sardinian bavarian prussian breton cornish manx gaelic celtic slavic
+slavonic germanic nordic iberian anglo-saxon hispanic latino mayan aztec incan maori polynesian melanesian micronesian
+fijian samoan tongan papuan hawaiian inuit eskimo cherokee navajo zulu xhosa swazi batswana bahraini mauritian
+mauritanian chadian togolese gabonese guinean djiboutian comorian malagasy burundian barbadian bahamian trinidadian
+grenadian belizean guyanese surinamese bhutanese laotian bruneian timorese maldivian sikh shia shiite sunni zionist
+byzantine ottoman venetian florentine neapolitan parisian viennese siberian crimean caucasian circassian ossetian
+abkhazian flemish walloon frisian tyrolean galician andalusian castilian californian texan floridian alaskan tasmanian
 """)
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
 # Of quantities ("8 MiB").
@@ -272,7 +280,7 @@ kanzlei banca asociación friends universität université universidad universit
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
-agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda al-qaeda isil
+agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda qaida al-qaeda isil
 daesh
 mossad shabak luftwaffe wehrmacht gestapo tory tories likud swapo frelimo
 """)
@@ -292,8 +300,8 @@ usaf usaid usc usda usgs usmc usn usps va vw wada wbo wef wfp who wipo wmo wnba 
 """)
 # Well-known acronyms of things.
 TERMS_IN_CAPITALS = words("""
-agm api atm cctv cd ceo cfo cio cpu css csv cto cv dba dbs dns dvd ecg eeg egm ev faq gdp gdpr gp gps gpu hgv html http
-hvac iban id ip isa it kpi lan led mfa mot mri nda okr paye pcr pdf pin ppe pr qa qr ram raid rfc rpi sdk seo sla slo
+agm aids api atm cctv cd ceo cfo cio cpu css csv cto cv dba dbs dna dns dvd ecg eeg egm ev faq gdp gdpr gp gps gpu hgv hiv html http
+hvac iban id ip isa it kpi lan led mfa mot mri nda okr paye pcr pdf pin ppe pr qa qr ram raid rfc rna rpi sars sdk seo sla slo
 sms smtp sql ssd ssh ssl sso suv svg tb tls tv uat ui url usb ux vat vm voip vpn wan wifi xml yaml
 """)
 LEGAL_SUFFIXES = words(

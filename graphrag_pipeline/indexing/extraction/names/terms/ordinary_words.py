@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Set
 
-from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, words
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
@@ -39,6 +39,8 @@ fall rise drop loss increase decrease decline call offer staff member official p
 _DEGREES = words("""
 growing rising falling increasing double triple positive negative senior strong tight cent percent
 """)
+_COUNTED = re.compile(r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|[mb]illion|mln))\s$")
+_HELD = re.compile(rf"'s (?:{'|'.join(sorted(map(str.lower, HOLDINGS)))})$")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
@@ -59,26 +61,41 @@ def reports(text: str, n_proper: int) -> bool:
     return n_proper >= _MIN_PROPER * n_words or (n_past > _MIN_PAST * n_present and not is_story)
 
 
-def drop_ordinary_terms(concepts: Iterable[Name], title: str = "") -> list[Name]:
+def drop_held_places(names: Iterable[Name]) -> list[Name]:
+    """Return the names without places that are named by their owner only, as stories do: "Arafat's offices"."""
+    return [name for name in names if not (name.form[-1].islower() and _HELD.search(name.form))]
+
+
+def drop_ordinary_terms(concepts: Iterable[Name], text: str, title: str = "") -> list[Name]:
     """Return the terms that a reader of such a text looks up.
 
     A single word of every day or for persons ("skipper") goes. So does a word of one field that English prose knows
     ("rubble"), or that is made of common words ("buyout"), unless the title has it or it is mentioned three times. A
     phrase goes if it says how much or how ("growing number"), if its words are common and it is mentioned twice
     ("company store"), or if it begins with a participle ("proposed route") or ends with a change ("property loss") and
-    is mentioned three times at most.
+    is mentioned three times at most. What is mostly counted is a unit ("ounces").
 
     Args:
         concepts: the occurrences of the terms of one document.
+        text: the document.
         title: the title of the document.
     """
     concepts = list(concepts)
     n_mentions = Counter(concept.form for concept in concepts)
     titled = {word.lower() for word in _WORD.findall(title)}
+    n_counted = Counter(concept.form for concept in concepts if _COUNTED.search(text, max(concept.start - 12, 0), concept.start))
     kept = {
-        form for form, n in n_mentions.items() if (_is_sought_phrase if " " in form else _is_sought)(form, n, titled)
+        form
+        for form, n in n_mentions.items()
+        if not (2 * n_counted[form] > n and _may_be_unit(form)) and (_is_sought_phrase if " " in form else _is_sought)(form, n, titled)
     }
     return [concept for concept in concepts if concept.form in kept]
+
+
+def _may_be_unit(form: str) -> bool:
+    """Whether a counted term is a unit or begins with the abbreviation of one: "ounces", "pct stake"."""
+    first, _, noun = form.partition(" ")
+    return not noun or english_rank(first) is None
 
 
 def _is_sought(word: str, n_mentions: int, titled: Set[str]) -> bool:

@@ -335,11 +335,12 @@ def may_be_noun(word: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def may_be_adjective(word: str) -> bool:
-    """Whether the ending of a word, a negation before it, or its adverb in English shows an adjective: "insecure"."""
+    """Whether a word is an adjective by its ending, its negation, or its adverb or noun in English: "insecure"."""
     if word.endswith("ment"):
         return False
     is_negated = len(word) > 5 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
-    return word.endswith(_ADJECTIVES) or is_negated or has_adverb(word)
+    is_quality = word.endswith("e") and f"{word[:-1]}ity" in load_ranks()  # "obese" of "obesity"
+    return word.endswith(_ADJECTIVES) or is_negated or is_quality or has_adverb(word)
 
 
 def has_adverb(word: str) -> bool:

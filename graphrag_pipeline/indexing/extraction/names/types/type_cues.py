@@ -44,6 +44,11 @@ _GIVEN_FORMS = frozenset(name.capitalize() for name in GIVEN_NAMES)
 _VESSEL = TwinPattern(
     r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger|drifter|tug|barge|dredger|lifeboat|sloop|cutter|submarine|destroyer|cruiser)(?:,?\s+the)?\s+$"
 )
+_OF_ITSELF = regex.compile(  # "Ostara said it will sell its yard": a person says "he"
+    r"\s+(?:(?:also|now|later)\s+)?(?:said|says|announced|reported)\s+(?:(?:today|yesterday|\p{Lu}\p{Ll}+day|also|that)\s+)?(?:its\s|it\s+(?:(?:also|now|still)\s+)?"
+    r"(?:will(?!\s+(?:be|take)\b)|plans|expects|agreed|acquired|bought|sold|completed|received|signed|filed|intends|reached|owns|holds"
+    r"|raised|cut|earned|posted|lost|recorded|would\s+(?!be\b|take\b|have\b)\p{Ll}+|(?:has|had)\s+(?!been\b)(?:\p{Ll}+ed|made|sold|bought|held|set|begun|cut)\b))"
+)
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = TwinPattern(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
@@ -66,6 +71,8 @@ official officials leader leaders leadership activist activists supporter suppor
 candidate candidates councillor councillors politician politicians worker workers pilot pilots staff management
 """)
 _TOWARDS = words("at to into from towards")
+_RULES = words("administration presidency premiership")
+_SAYS = words("said says announced reported")
 # Before "from" and a place, as are plurals ("visitors"); "software from X" says nothing of a place.
 _MOTION = words("""
 arrived away back came come comes coming drove fled flew flight gone home journey kilometres miles far moved news
@@ -103,8 +110,13 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     if after:
         following = after.group(2).upper()
         is_subject = bool(after.group(1)) or not is_governed(text, name)
-        if (following in PERSON_VERBS and is_subject) or (after.group(1) and following in BODY):
+        if is_subject and following in _SAYS and _OF_ITSELF.match(text, name.end):
+            yield "organization role"
+            yield "agency"
+        elif (following in PERSON_VERBS and is_subject) or (after.group(1) and following in BODY):
             yield PERSON
+        elif following in _RULES and not after.group(1) and title_of(name.form) not in load_places():
+            yield "person role"  # "the Clinton administration"
         elif following in _MEMBERS and not after.group(1):
             yield MEMBERS
         elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):

@@ -91,7 +91,7 @@ commissioner inspector officer clerk surveyor warden keeper treasurer librarian 
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _OFFICERS = PERSON_ROLES & HONORIFICS | words("secretary minister")
 _OFFICES = words("office assembly centre center commission foundation alliance movement")
-_PLANS = words("plan protocol payment allowance")
+_PLANS = words("plan protocol payment allowance prize medal award scholarship fellowship")
 _SANCTUARIES = words("church chapel cathedral abbey priory minster")
 _PARTIES = words("democrats republicans greens liberals conservatives socialists nationalists")
 _MIN_PEOPLE, _MIN_DOCTRINE = 4, 5  # letters
@@ -165,16 +165,21 @@ def type_by_words(form: str) -> str | None:
         return None
     if len(words) == 1 and (first in _RELIGIONS or (first.endswith("ISM") and len(first) > _MIN_DOCTRINE)):
         return CONCEPT
-    if len(words) < 3 and len(last) > _MIN_PEOPLE and last.endswith("S") and last[:-1] in NATIONALITIES:
+    is_people = len(words) < 3 and len(last) > _MIN_PEOPLE and last.endswith("S") and last[:-1] in NATIONALITIES
+    if is_people and (len(words) == 1 or first not in load_places()):  # not "Houston Texans"
         return PERSON  # "Israelis", "South Africans"
     if head and _is_ruler(words):
         return PERSON
-    if len(words) == 2 and first == "AL" and last in ORGANIZATIONS:
+    if len(words) == 2 and first == "AL" and last.replace("'", "") in ORGANIZATIONS:
         return ORGANIZATION
+    if len(words) == 2 and first == "ABU" and " ".join(words) not in load_places():
+        return PERSON
     if first in _TITLES and words[1:2] == ["OF"] and words[2] != "THE" and last not in ORGANIZATION_TAILS:
         return PERSON  # "Duke of Madrid"
     if len(words) == 1:
-        return ORGANIZATION if first in ORGANIZATIONS or _is_german_firm(words) else None
+        bare = first.replace("'", "").removeprefix("AL-")
+        is_known = bare in ORGANIZATIONS or first in ORGANIZATIONS or first in _PARTIES
+        return ORGANIZATION if is_known or _is_german_firm(words) else None
     if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
         return ORGANIZATION
     if first in HEADS_ABROAD or first in CLUB_HEADS or _is_german_firm(words):
