@@ -57,7 +57,11 @@ from graphrag_pipeline.indexing.extraction.names.predicates import find_predicat
 from graphrag_pipeline.indexing.extraction.names.prose import mask_code
 from graphrag_pipeline.indexing.extraction.names.terms.concepts import find_concepts, find_speakers
 from graphrag_pipeline.indexing.extraction.names.terms.of_terms import join_of_terms
-from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_held_places, drop_ordinary_terms, reports
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
+    drop_held_places,
+    drop_ordinary_terms,
+    reports,
+)
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (

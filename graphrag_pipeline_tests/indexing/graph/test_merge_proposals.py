@@ -95,3 +95,12 @@ def test_an_acronym_that_another_document_defines_is_its_long_form(
 def test_a_rank_without_a_common_neighbour_is_not_a_woman_of_that_surname() -> None:
     records = [TitleRecord(title, "PERSON", 2) for title in ("CAPTAIN ROSEWARNE", "TAMSIN ROSEWARNE")]
     assert all(merge.needs_neighbour for merge in propose_merges(records))
+
+
+def test_arabic_names_with_the_article_are_one_in_other_latin_spellings() -> None:
+    titles = (("AL QAEDA", 5), ("AL-QA'IDA", 1), ("AL-QAIDA", 2), ("AL-QUDS", 1), ("ALCAIDA", 1))
+    merges = propose_merges(TitleRecord(title, "ORGANIZATION", n) for title, n in titles)
+    assert {merge.title: merge.into for merge in merges if merge.into == "AL QAEDA"} == {
+        "AL-QA'IDA": "AL QAEDA",
+        "AL-QAIDA": "AL QAEDA",
+    }

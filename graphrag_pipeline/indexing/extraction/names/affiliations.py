@@ -10,10 +10,12 @@ from collections.abc import Set
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word, is_proper_word, token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     DESCRIBING_HONORIFICS,
+    FEMALE_HONORIFICS,
     GIVEN_NAMES,
     HONORIFICS,
     LEGAL_SUFFIXES,
     LONERS,
+    MALE_HONORIFICS,
     NATIONALITIES,
     NOBLE,
     ORGANIZATION_HEADS,
@@ -21,7 +23,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS,
     PLACE_TAILS,
     RANKS,
-    SAINTS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places, strip_accents
@@ -37,8 +38,12 @@ _PATRONYMICS = ("VNA", "VICH", "VITCH")
 _OFFICES = (HONORIFICS - DESCRIBING_HONORIFICS) | {"SECRETARY"}
 _MAX_PERSON = 3  # words of a person's name
 _MAX_HOLDER = 4
+_MIN_WITH_OFFICE = 3  # words of owner, office and holder
 _PARTICLES = words("bin ibn ben van von de di da del della du al el")
 _OF_STATE = words("secretary minister attorney director commissioner chief head")
+_ADDRESSES = FEMALE_HONORIFICS | MALE_HONORIFICS | NOBLE | words("dr rev revd reverend hon messrs herrn don doña")
+_TITLED_OFFICES = _OFFICES - _ADDRESSES
+_KEPT_OFFICES = _OFFICES - {"SECRETARY"}
 # Of offices: "Foreign Minister", "Secretary of State".
 _DOMAINS = words("""
 foreign state defence defense finance health education transport trade home interior justice immigration environment
@@ -126,7 +131,11 @@ def split_office(
     Args:
         family_names: as in `opens_with_role`.
     """
-    place = next((n for n in range(2, len(pieces)) if _ends_office(pieces, n) and _is_holder(pieces, n, family_names)), 0)
+    if len(pieces) < _MIN_WITH_OFFICE:
+        return [], []
+    place = next(
+        (n for n in range(2, len(pieces)) if _ends_office(pieces, n) and _is_holder(pieces, n, family_names)), 0
+    )
     if not place:
         return [], []
     n_owner = place - 3 if pieces[place - 2].key == "OF" else place - 1
@@ -137,7 +146,7 @@ def split_office(
         owner = owner[1:]
     if (not owner and pieces[place - 1].key in HONORIFICS) or (owner and owner[0].key in GIVEN_NAMES):
         return [], []  # "Prime Minister Tony Blair", "Norman Earl Thomson"
-    begin = place - (pieces[place - 1].key in _OFFICES - {"SECRETARY"})
+    begin = place - (pieces[place - 1].key in _KEPT_OFFICES)
     return (owner if _is_owner(owner) else []), pieces[begin:]
 
 
@@ -149,7 +158,7 @@ def _ends_office(pieces: list[PhrasePiece], end: int) -> bool:
 
 
 def _is_office(piece: PhrasePiece) -> bool:
-    is_titled = piece.key in _OFFICES and piece.key not in SAINTS
+    is_titled = piece.key in _TITLED_OFFICES
     return piece.text.istitle() and not piece.is_possessive and (is_titled or _is_person_noun(piece.key))
 
 
@@ -164,7 +173,9 @@ def _is_holder(pieces: list[PhrasePiece], start: int, family_names: Set[str]) ->
     if any(piece.key in _NOT_IN_PERSONS for piece in words):
         return False
     if len(words) == 1:
-        is_office = pieces[start - 1].key in _OFFICES and not is_common_word(last.key) and token_rank(last.key.lower()) is None
+        is_office = (
+            pieces[start - 1].key in _OFFICES and not is_common_word(last.key) and token_rank(last.key.lower()) is None
+        )
         return last.key in family_names or is_office
     if len(words) > _MAX_HOLDER or any(piece.key not in _PARTICLES for piece in rest if piece.is_connector):
         return False
@@ -190,7 +201,11 @@ def _is_owner(pieces: list[PhrasePiece]) -> bool:
         return False
     is_body = len(pieces) > 1 and pieces[-1].key in ORGANIZATION_TAILS
     named = (piece for piece in pieces if not piece.is_connector)
-    return is_body or any(p.text.isupper() or not _is_role_word(p) or p.key in load_places() for p in named)
+    return is_body or any(p.text.isupper() or not _is_role_word(p) or _is_place(p.key) for p in named)
+
+
+def _is_place(key: str) -> bool:
+    return key in load_places() and is_proper_word(key)  # "Enterprise" is a town
 
 
 def opens_with_role(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:

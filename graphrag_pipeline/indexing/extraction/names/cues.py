@@ -280,8 +280,8 @@ kanzlei banca asociación friends universität université universidad universit
 """)
 ORGANIZATIONS = words("""
 parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
-agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda qaida al-qaeda isil
-daesh
+agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda qaida al-qaeda
+isil daesh
 mossad shabak luftwaffe wehrmacht gestapo tory tories likud swapo frelimo
 """)
 # Well-known organizations by their acronyms; any other acronym needs evidence in the text.
@@ -300,9 +300,10 @@ usaf usaid usc usda usgs usmc usn usps va vw wada wbo wef wfp who wipo wmo wnba 
 """)
 # Well-known acronyms of things.
 TERMS_IN_CAPITALS = words("""
-agm aids api atm cctv cd ceo cfo cio cpu css csv cto cv dba dbs dna dns dvd ecg eeg egm ev faq gdp gdpr gp gps gpu hgv hiv html http
-hvac iban id ip isa it kpi lan led mfa mot mri nda okr paye pcr pdf pin ppe pr qa qr ram raid rfc rna rpi sars sdk seo sla slo
+agm api atm cctv cd ceo cfo cio cpu css csv cto cv dba dbs dns dvd ecg eeg egm ev faq gdp gdpr gp gps gpu hgv html http
+hvac iban id ip isa it kpi lan led mfa mot mri nda okr paye pcr pdf pin ppe pr qa qr ram raid rfc rpi sdk seo sla slo
 sms smtp sql ssd ssh ssl sso suv svg tb tls tv uat ui url usb ux vat vm voip vpn wan wifi xml yaml
+aids dna hiv rna sars
 """)
 LEGAL_SUFFIXES = words(
     "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"

@@ -29,6 +29,7 @@ from graphrag_pipeline.indexing.extraction.names.types.attendance import find_at
 _BEHIND = regex.compile(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
 _PERSON_OF = regex.compile(r"\p{Lu}\p{Ll}+\s(\p{Lu}[\p{L}’'-]+),?\s+of\s+$")
 _AND = regex.compile(r"\s+and\s+")
+_MAX_AND = 8  # characters between two names
 _LISTED = regex.compile(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
 _ADDED = regex.compile(r",?\s+and\s+\p{Lu}")
 
@@ -52,7 +53,8 @@ def join_firm_pairs(names: Sequence[Name], text: str) -> tuple[list[Name], set[s
     pairs = {
         a: b
         for a, b in pairwise(names)
-        if _AND.fullmatch(text, a.end, max(b.start, a.end))
+        if 0 < b.start - a.end <= _MAX_AND
+        and _AND.fullmatch(text, a.end, b.start)
         and (_is_named_firm(a, b, text) or (has_list and _is_pair(a, b, counts, text)))
         if not (_ADDED if _is_partnership(a, b, text) else _LISTED).match(text, b.end)
     }
@@ -98,7 +100,11 @@ def _is_named_firm(first: Name, second: Name, text: str) -> bool:
         return False
     before = _FIRM_BEFORE.search(text_before(text, first, 32))
     is_firm = before is not None and BODY_NOUN in (kind_of(before.group(1)), kind_of_plural(before.group(1)))
-    return is_firm or _STAFF_FROM.search(text_before(text, first, 32)) is not None or _HAS.match(text, second.end) is not None
+    return (
+        is_firm
+        or _STAFF_FROM.search(text_before(text, first, 32)) is not None
+        or _HAS.match(text, second.end) is not None
+    )
 
 
 def _may_be_surname(name: Name) -> bool:

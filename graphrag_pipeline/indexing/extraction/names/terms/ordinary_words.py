@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Set
 
 from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, words
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import BODY_NOUN, PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE, may_be_verb
@@ -28,6 +28,7 @@ _PAST = (" was ", " were ", " had ", " said ", " did ")
 _PRONOUNS = (" I ", " he ", " He ", " she ", " She ", " him ", " his ", " her ", " me ", " my ")
 _MIN_RANK = 10_000  # of a word of one field in English; "border" has 1,680
 _MIN_KNOWN, _MIN_RARE = 3, 1  # mentions of a word of one field that English prose knows ("rubble"), and of another one
+_MIN_DEED = 5  # of one that is also a verb ("spill")
 _COMMON_RANK = 2_500  # of the rarest word of a phrase of common words: "company store", not "credit card"
 _MIN_COMMON, _MIN_SURE = 3, 4  # mentions of such a phrase, and of one with a participle or a weak head
 _PARTICIPLES = ("ing", "ed")
@@ -39,7 +40,9 @@ fall rise drop loss increase decrease decline call offer staff member official p
 _DEGREES = words("""
 growing rising falling increasing double triple positive negative senior strong tight cent percent
 """)
-_COUNTED = re.compile(r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|[mb]illion|mln))\s$")
+_COUNTED = re.compile(
+    r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|[mb]illion|mln))\s$"
+)
 _HELD = re.compile(rf"'s (?:{'|'.join(sorted(map(str.lower, HOLDINGS)))})$")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
@@ -72,8 +75,9 @@ def drop_ordinary_terms(concepts: Iterable[Name], text: str, title: str = "") ->
     A single word of every day or for persons ("skipper") goes. So does a word of one field that English prose knows
     ("rubble"), or that is made of common words ("buyout"), unless the title has it or it is mentioned three times. A
     phrase goes if it says how much or how ("growing number"), if its words are common and it is mentioned twice
-    ("company store"), or if it begins with a participle ("proposed route") or ends with a change ("property loss") and
-    is mentioned three times at most. What is mostly counted is a unit ("ounces").
+    ("company store"), or if it names a kind of firm or person ("car maker"), begins with a participle ("proposed
+    route") or ends with a change ("property loss") and is mentioned three times at most. What is mostly counted is a
+    unit ("ounces").
 
     Args:
         concepts: the occurrences of the terms of one document.
@@ -83,11 +87,14 @@ def drop_ordinary_terms(concepts: Iterable[Name], text: str, title: str = "") ->
     concepts = list(concepts)
     n_mentions = Counter(concept.form for concept in concepts)
     titled = {word.lower() for word in _WORD.findall(title)}
-    n_counted = Counter(concept.form for concept in concepts if _COUNTED.search(text, max(concept.start - 12, 0), concept.start))
+    n_counted = Counter(
+        concept.form for concept in concepts if _COUNTED.search(text, max(concept.start - 12, 0), concept.start)
+    )
     kept = {
         form
         for form, n in n_mentions.items()
-        if not (2 * n_counted[form] > n and _may_be_unit(form)) and (_is_sought_phrase if " " in form else _is_sought)(form, n, titled)
+        if not (2 * n_counted[form] > n and _may_be_unit(form))
+        and (_is_sought_phrase if " " in form else _is_sought)(form, n, titled)
     }
     return [concept for concept in concepts if concept.form in kept]
 
@@ -101,8 +108,11 @@ def _may_be_unit(form: str) -> bool:
 def _is_sought(word: str, n_mentions: int, titled: Set[str]) -> bool:
     if _is_ordinary(word):
         return False
+    if titled & {word, f"{word}s"}:
+        return True
     is_rare = english_rank(word) is None and not _is_made_of_common_words(word)
-    return bool(titled & {word, f"{word}s"}) or n_mentions >= (_MIN_RARE if is_rare else _MIN_KNOWN)
+    is_deed = not is_rare and may_be_verb(word)  # "spill", "freeze"
+    return n_mentions >= (_MIN_RARE if is_rare else _MIN_DEED if is_deed else _MIN_KNOWN)
 
 
 def _is_made_of_common_words(word: str) -> bool:
@@ -124,6 +134,8 @@ def _is_sought_phrase(phrase: str, n_mentions: int, titled: Set[str]) -> bool:
         return False
     if titled >= set(parts) or n_mentions >= _MIN_SURE:
         return True
+    if {kind_of(parts[-1]), kind_of_plural(parts[-1])} & {PERSON_NOUN, BODY_NOUN}:
+        return False  # "gold mining company" is one that has a name
     if heads & _WEAK_HEADS or (parts[0].endswith(_PARTICIPLES) and may_be_verb(_verb_of(parts[0]))):
         return False
     return n_mentions >= _MIN_COMMON or any((english_rank(word) or UNKNOWN_RANK) >= _COMMON_RANK for word in parts)

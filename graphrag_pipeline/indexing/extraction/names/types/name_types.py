@@ -99,6 +99,8 @@ _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common
 _MIN_AMONG_PERSONS = 0.3  # the same, of a document whose unknown names are typed by fewer cues
 _MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
 _MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
+_BUSINESS = (" share", " stake", " stock", " profit", " merger", " acqui", " offer", " earnings", " revenue")
+_MIN_BUSINESS, _MIN_BUSINESS_SHARE = 2, 0.01  # of the words of a report on firms
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
@@ -163,12 +165,15 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if is_english:
         types |= type_in_passing(types, cues, attendees)
     types |= type_by_company(names, types, text, is_explaining)
+    if is_english and not attendees:
+        types |= _type_firms_in_business(types, cues, text)
     if not is_english or UNKNOWN not in types.values():
         return types
     types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
     types |= {form: kind for form, kind in by_signs.items() if " " in form or not is_explaining}
+    types |= {} if attendees else _type_firms_in_business(types, cues, text)
     types |= type_by_company(names, types, text, is_explaining)
     guesses = {form: _guess(form, cues[form]) for form, kind in types.items() if kind == UNKNOWN}
     return types | {form: kind for form, kind in guesses.items() if kind}
@@ -211,6 +216,9 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         form, long = name.form, links[name.form]
+        if cut_legal_form(long):
+            votes[long][ORGANIZATION] += 1
+            continue
         is_acronym = form != long and form.isupper() and " " not in form
         votes[long][types[long] if is_acronym and types.get(long) in PROPER else types[form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
@@ -243,6 +251,24 @@ def _type_among_persons(
     able = [form for form in unknown if " " not in form and form not in parts and title_of(form) not in OFFICES]
     firms = [form for form in able if cues[form][AGENT] and not is_common_noun(form)]
     return dict.fromkeys(firms, ORGANIZATION) | places
+
+
+def _type_firms_in_business(types: Mapping[str, str], cues: Mapping[str, Counter[str]], text: str) -> dict[str, str]:
+    """Return the firms among the words that are persons by their deeds only, in a report on firms: "Esselte said".
+
+    Such reports give persons with their full names first. A word without one, and without a role, is a firm.
+    """
+    parts = {word for form, kind in types.items() if kind == PERSON and " " in form for word in form.split()}
+    firms = [
+        form
+        for form, kind in types.items()
+        if kind == PERSON and " " not in form and form not in parts and not cues[form]["person role"]
+        if title_of(form) not in GIVEN_NAMES and title_of(form) not in OFFICES
+    ]
+    if not firms or not any(map(cut_legal_form, types)):
+        return {}
+    is_business = sum(map(text.count, _BUSINESS)) >= max(_MIN_BUSINESS, _MIN_BUSINESS_SHARE * len(text.split()))
+    return dict.fromkeys(firms, ORGANIZATION) if is_business else {}
 
 
 def _n_towards(cues: Counter[str]) -> int:

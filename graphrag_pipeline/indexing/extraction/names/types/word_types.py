@@ -192,6 +192,8 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION
     if first in SAINTS and form.endswith("'s"):  # the church, hospital or school of that name
         return GEO
+    if words[-2:] == ["STOCK", "EXCHANGE"]:
+        return ORGANIZATION
     if words[-2:] == ["OF", "STATE"]:
         return PERSON if head in _OFFICERS else None
     if last in PLACE_TAILS and form.islower():  # "solid-state drive"

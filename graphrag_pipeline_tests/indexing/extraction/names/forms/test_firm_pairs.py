@@ -28,6 +28,19 @@ def test_other_pairs_are_two_names() -> None:
         assert joined(text, "Ormerod", "Pellby")[1] == set()
 
 
+def test_a_noun_for_firms_or_what_firms_have_joins_two_surnames_in_every_text() -> None:
+    for text in (
+        "The builders Ormerod and Pellby won it.",
+        "Lawyers from Ormerod and Pellby came.",
+        "They met Ormerod and Pellby's clients.",
+    ):
+        assert joined(text, "Ormerod", "Pellby")[1] == {"Ormerod and Pellby"}
+
+
+def test_a_well_known_firm_is_one_name_with_and() -> None:
+    assert joined("They asked Ernst and Young for it.", "Ernst") == (["Ernst and Young"], {"Ernst and Young"})
+
+
 def test_a_firm_bears_the_name_of_the_person_before_it() -> None:
     text = ROLL + "Accounts were examined by Lorna Pickles of Pickles and Dean."
     names = [Name(form, text.rindex(form), text.rindex(form) + len(form), 0) for form in ("Pickles", "Dean")]

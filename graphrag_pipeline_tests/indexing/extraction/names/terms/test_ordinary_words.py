@@ -1,12 +1,16 @@
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
-from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import drop_ordinary_terms, reports
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
+    drop_held_places,
+    drop_ordinary_terms,
+    reports,
+)
 
 
 def _keep(mentions: dict[str, int], title: str = "") -> list[str]:
     concepts = [Name(form, 0, len(form), 0) for form, n in mentions.items() for _ in range(n)]
-    return list(dict.fromkeys(name.form for name in drop_ordinary_terms(concepts, title)))
+    return list(dict.fromkeys(name.form for name in drop_ordinary_terms(concepts, "", title)))
 
 
 def test_words_of_every_day_and_for_persons_go() -> None:
@@ -34,6 +38,30 @@ def test_a_phrase_of_common_words_is_mentioned_often_or_in_the_title() -> None:
     mentions = {"company store": 2, "credit card": 2, "stem cell": 2, "lung cancer": 2, "climate change": 2}
     assert _keep(mentions) == ["credit card", "stem cell", "lung cancer", "climate change"]
     assert _keep({"company store": 2}, "The company store") == ["company store"]
+
+
+def test_kinds_of_firms_and_persons_and_deeds_go() -> None:
+    assert _keep({"gold mining company": 2, "car maker": 2, "spill": 4, "spills": 5}) == ["spills"]
+
+
+def test_what_is_mostly_counted_is_a_unit() -> None:
+    text = "It sold 25,000 hogsheads and 3 hogsheads. Two seagrass beds and 4 asylum seekers, 5 asylum seekers."
+    forms = ("hogsheads", "hogsheads", "seagrass", "asylum seekers", "asylum seekers")
+    concepts, place = [], 0
+    for form in forms:
+        place = text.index(form, place)
+        concepts.append(Name(form, place, place + len(form), 0))
+        place += 1
+    assert [name.form for name in drop_ordinary_terms(concepts, text)] == [
+        "seagrass",
+        "asylum seekers",
+        "asylum seekers",
+    ]
+
+
+def test_places_that_only_their_owner_names_go() -> None:
+    forms = ("Arafat's offices", "Tessim's wife", "Sailor's Rest", "Perrow")
+    assert [name.form for name in drop_held_places(Name(form, 0, 1, 0) for form in forms)] == list(forms[1:])
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("West Bank", "GEO"),
         ("Labour", "ORGANIZATION"),
         ("Al Qaeda", "ORGANIZATION"),
+        ("al-Qa'ida", "ORGANIZATION"),
+        ("Abu Tessim", "PERSON"),
+        ("Abu Dhabi", None),
+        ("Democrats", "ORGANIZATION"),
+        ("Houston Texans", None),
+        ("Teska Stock Exchange", "ORGANIZATION"),
+        ("Nobel Peace Prize", "CONCEPT"),
         ("Justice Elena Park", "PERSON"),
         ("Senator Hill", "PERSON"),
         ("Queen Street", "GEO"),
@@ -349,3 +356,28 @@ def test_a_quoted_title_is_a_concept_and_a_side_of_a_rare_word_is_a_place() -> N
     types = _types_in('He sang in the film "Hum Dil De Chuke" of Teska. The mayor of Medan, North Tessuma, heard it.')
     assert types["Hum Dil De Chuke"] == "CONCEPT"
     assert types["North Tessuma"] == "GEO"
+
+
+def _type_of(form: str, text: str) -> str:
+    names = [Name(other, m.start(), m.end(), 0) for other in (form, "Perrow Inc") for m in regex.finditer(other, text)]
+    return type_names(sorted(names, key=lambda name: name.start), text)[form]
+
+
+def test_a_word_that_says_something_of_itself_or_in_a_report_on_firms_is_a_firm() -> None:
+    assert _type_of("Tarvexo", "Tarvexo said it will sell its yard.") == "ORGANIZATION"
+    assert _type_of("Tarvexo", "Tarvexo said it was raining.") == "PERSON"
+    report = "Shares of Perrow Inc fell, and its stake in a merger, an offer and the profit rose."
+    assert _type_of("Tarvexo", f"{report} Tarvexo said no.") == "ORGANIZATION"
+    assert _type_of("Tarvexo", "Perrow Inc left. Tarvexo said no.") == "PERSON"
+
+
+def test_who_has_an_administration_or_an_office_in_capitals_is_a_person() -> None:
+    assert _type_of("Tarvexo", "They blamed the Tarvexo administration for it.") == "PERSON"
+    assert _type_of("Tarvexo", "It was Chief Executive Tarvexo.") == "PERSON"
+
+
+def test_a_name_with_a_legal_form_is_an_organization_whatever_its_short_form_is() -> None:
+    names = [Name("Perrow", 0, 6, 0), Name("Perrow Inc", 8, 18, 0)]
+    types = {"Perrow": "CONCEPT", "Perrow Inc": "ORGANIZATION"}
+    links = {"Perrow": "Perrow Inc", "Perrow Inc": "Perrow Inc"}
+    assert vote_types([*names, names[0]], types, links) == {"Perrow Inc": "ORGANIZATION"}
