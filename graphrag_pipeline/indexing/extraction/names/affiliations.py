@@ -51,6 +51,7 @@ agriculture industry energy labour labor employment opposition shadow federal ex
 assistant associate national parliamentary press media science culture tourism planning housing communications
 intelligence police security operations financial operating technology technical marketing policy staff treasury
 commerce communities families women veterans resources fisheries mines development revenue welfare assembly
+oil petroleum water special
 """)
 # Of firms, never the first word of their names.
 _TRADES = words("""
@@ -152,7 +153,7 @@ def split_office(
 
 def _ends_office(pieces: list[PhrasePiece], end: int) -> bool:
     """Whether an office ends before a place: "Commissioner", "Secretary of State"."""
-    if end > 3 and pieces[end - 2].key == "OF" and pieces[end - 3].key in _OF_STATE:
+    if end > 2 and pieces[end - 2].key == "OF" and pieces[end - 3].key in _OF_STATE:
         return pieces[end - 1].key in _DOMAINS
     return _is_office(pieces[end - 1]) and not pieces[end - 2].is_connector
 

@@ -60,6 +60,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.name_limits import (
     ADDRESSES,
+    is_origin,
     is_place,
     keeps_possessive,
     repeats,
@@ -258,10 +259,14 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     if len(pieces) > 1:
+        if pieces[-1].key.endswith("AN") and is_origin(pieces):
+            return False
         return not evidence.is_only_stressed(pieces) or _is_defined(pieces, phrase, text)
     word = pieces[0]
     start = phrase.start + word.start
     is_coded = _IN_CODE.search(text, max(start - 12, 0), start)
+    if word.key == "JAN" and _NUMBER.match(text, phrase.start + word.end):  # "on Jan 12"
+        return False
     if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"
         return False
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):

@@ -47,6 +47,11 @@ def is_place(key: str) -> bool:
     return key in load_places() and len(key) > 3 and not is_common_word(key)
 
 
+def is_origin(pieces: list[PhrasePiece]) -> bool:
+    """Whether words are the adjective of a place of several words: "Saudi Arabian", "South African"."""
+    return " ".join(piece.key for piece in pieces)[:-1] in load_places()
+
+
 def splits_list(
     run: list[PhrasePiece],
     connector: PhrasePiece,
