@@ -60,7 +60,9 @@ from graphrag_pipeline.indexing.extraction.names.terms.of_terms import join_of_t
 from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
     drop_held_places,
     drop_ordinary_terms,
+    drop_story_terms,
     reports,
+    tells_story,
 )
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
@@ -265,6 +267,8 @@ def _name_things(
         if reports(text, sum(types[links[name.form]] in PROPER for name in names)):
             concepts = drop_ordinary_terms(concepts, text, title)
             names = drop_held_places(names)
+        elif tells_story(text):
+            concepts = drop_story_terms(concepts, text, title)
         concepts = join_of_terms(concepts, text)
         names += concepts
         links |= {concept.form: terms.get(title_of(concept.form), concept.form) for concept in concepts}

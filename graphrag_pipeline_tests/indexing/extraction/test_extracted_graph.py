@@ -251,6 +251,8 @@ def carol() -> tuple[list[str], dict[str, pa.Table]]:
 def test_carol_finds_the_most_frequent_people_and_places(carol: tuple[list[str], dict[str, pa.Table]]) -> None:
     """Of the 40 most frequent titles that the book has in any letters 90 % are found.
 
+    Words that it never writes with a capital are left out: a door and a fireplace are places of the reference, and
+    ordinary words for us, but for persons without a name.
     Found is a title that our table has, letter for letter, as a title or as a written form of an entity.
     """
     texts, graph = carol
@@ -259,6 +261,7 @@ def test_carol_finds_the_most_frequent_people_and_places(carol: tuple[list[str],
     book = " ".join(" ".join(texts).split()).replace("’", "'")
     reference = [row for row in pq.read_table(REFERENCE).to_pylist() if row["type"] in ("PERSON", "GEO")]
     reference = [row for row in reference if re.search(rf"(?<!\w){re.escape(row['title'])}(?!\w)", book, re.IGNORECASE)]
+    reference = [row for row in reference if " " in row["title"] or re.search(rf"\b{row['title'].title()}\b", book)]
     top = [row["title"] for row in sorted(reference, key=lambda row: (-row["frequency"], row["title"]))[:40]]
     missed = [title for title in top if title not in found]
     assert len(missed) <= 4, missed

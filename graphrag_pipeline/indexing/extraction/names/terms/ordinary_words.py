@@ -1,7 +1,8 @@
 """Ordinary words among the terms of a text that reports what persons, bodies and places do: "team", "border".
 
 Such texts (news, minutes, articles on persons and places) are about what has a name. A reader looks up "seagrass"
-there, but not "border". Keep out: the choice of terms (`concepts.py`).
+there, but not "border". In a story even fewer terms are sought: "packet boat", not "front seat".
+Keep out: the choice of terms (`concepts.py`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Set
+from functools import lru_cache
 
-from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, words
+from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, KIN, words
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import BODY_NOUN, PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE, may_be_verb
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
+    MIN_PRONOUN_SHARE,
+    may_be_adjective,
+    may_be_verb,
+)
 
 _MIN_PROPER = 0.06  # of the words of a text are names of persons, bodies, places and events, if it is about these
 _MIN_PROPER_IN_PAST = 0.035  # the same of a text that tells what happened, and is no story
@@ -23,17 +29,19 @@ _SAYS = (" says ", " says,", " say ", " spoke to reporters", " said yesterday", 
 _SAID = (" said.", " said,", " said the ", " said it ", " said that ", " said in ")  # in stories, persons say these
 _MIN_SAYS, _MIN_SAYS_SHARE = 2, 0.008
 _MIN_PAST = 0.5  # words of the past for one of the present
+_PRONOUNS = (" I ", " he ", " He ", " she ", " She ", " him ", " his ", " her ", " me ", " my ")
 _PRESENT = (" is ", " are ", " can ", " may ", " must ", " should ")
 _PAST = (" was ", " were ", " had ", " said ", " did ")
-_PRONOUNS = (" I ", " he ", " He ", " she ", " She ", " him ", " his ", " her ", " me ", " my ")
 _MIN_RANK = 10_000  # of a word of one field in English; "border" has 1,680
 _MIN_KNOWN, _MIN_RARE = 3, 1  # mentions of a word of one field that English prose knows ("rubble"), and of another one
 _MIN_DEED = 5  # of one that is also a verb ("spill")
+_EVERYDAY_RANK = 1_500  # of the rarest word of a phrase of everyday words: "front door"
 _COMMON_RANK = 2_500  # of the rarest word of a phrase of common words: "company store", not "credit card"
 _MIN_COMMON, _MIN_SURE = 3, 4  # mentions of such a phrase, and of one with a participle or a weak head
 _PARTICIPLES = ("ing", "ed")
 _DERIVED = re.compile(r"(?:re|dis|un)?([a-z]{3,}?)(?:ments?|c(?:y|ies)|(?:at)?ions?|ings?|out|down|up|off|over)")
 _QUANTITIES = words("number amount total majority minority half quarter overnight")
+_QUALITIES = ("ness", "ance", "ence", "ation", "ment", "ity")
 _WEAK_HEADS = words("""
 fall rise drop loss increase decrease decline call offer staff member official period position figure
 """)  # "hearing loss" is a term if the text is about it
@@ -47,6 +55,12 @@ _HELD = re.compile(rf"'s (?:{'|'.join(sorted(map(str.lower, HOLDINGS)))})$")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
+@lru_cache(maxsize=4)
+def tells_story(text: str) -> bool:
+    """Whether a document in English has as many pronouns of persons as stories have."""
+    return sum(map(text.count, _PRONOUNS)) >= max(MIN_PRONOUN_SHARE * len(text.split()), 1)
+
+
 def reports(text: str, n_proper: int) -> bool:
     """Whether a text reports what has a name.
 
@@ -54,8 +68,8 @@ def reports(text: str, n_proper: int) -> bool:
         n_proper: occurrences of persons, organizations, places and events.
     """
     n_words = max(len(text.split()), 1)
-    n_past, n_present, n_pronouns = (sum(map(text.count, signs)) for signs in (_PAST, _PRESENT, _PRONOUNS))
-    is_story = n_pronouns >= MIN_PRONOUN_SHARE * n_words
+    n_past, n_present = (sum(map(text.count, signs)) for signs in (_PAST, _PRESENT))
+    is_story = tells_story(text)
     n_says = sum(map(text.count, _SAYS if is_story else (*_SAYS, *_SAID)))
     if n_says >= max(_MIN_SAYS, _MIN_SAYS_SHARE * n_words) and n_proper >= _MIN_PROPER_IN_NEWS * n_words:
         return True
@@ -103,6 +117,33 @@ def _may_be_unit(form: str) -> bool:
     """Whether a counted term is a unit or begins with the abbreviation of one: "ounces", "pct stake"."""
     first, _, noun = form.partition(" ")
     return not noun or english_rank(first) is None
+
+
+def drop_story_terms(concepts: Iterable[Name], text: str, title: str = "") -> list[Name]:
+    """Return the terms that a reader of a story looks up.
+
+    Besides the terms that `drop_ordinary_terms` drops, a quality goes ("acquaintance"), a phrase that describes a
+    thing ("dim bulb"), a phrase of everyday words ("front seat"), and one of common words or for a person that is not
+    mentioned four times. A person without a name may be a character: "the plump sister".
+
+    Args:
+        concepts, text, title: as in `drop_ordinary_terms`.
+    """
+    concepts = drop_ordinary_terms(concepts, text, title)
+    n_mentions = Counter(concept.form for concept in concepts)
+    return [concept for concept in concepts if _is_in_plot(concept.form, n_mentions[concept.form])]
+
+
+def _is_in_plot(form: str, n_mentions: int) -> bool:
+    parts = form.split()
+    if len(parts) == 1:
+        return not form.endswith(_QUALITIES)
+    ranks = [english_rank(word) or UNKNOWN_RANK for word in parts]
+    if PERSON_NOUN in (kind_of(parts[-1]), kind_of_plural(parts[-1])) or parts[-1].upper() in KIN:
+        return n_mentions >= _MIN_SURE
+    if may_be_adjective(parts[0]) or max(ranks) < _EVERYDAY_RANK:
+        return False
+    return max(ranks) >= _MIN_RANK or n_mentions >= _MIN_SURE
 
 
 def _is_sought(word: str, n_mentions: int, titled: Set[str]) -> bool:

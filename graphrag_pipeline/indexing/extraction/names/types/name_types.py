@@ -30,6 +30,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import tells_story
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     is_code,
     is_common_noun,
@@ -72,6 +73,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
     explains,
     keep_strong_cues,
 )
+from graphrag_pipeline.indexing.extraction.names.types.story_types import type_in_story
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, QUOTED, is_vessel, read_cues
@@ -161,6 +163,8 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= type_families(types, cues)
     types |= type_by_places(types, cues)
     types |= type_by_short_names(types)
+    if is_english and tells_story(text):
+        types |= type_in_story(names, types, cues, text)
     types |= _type_among_persons(types, counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)

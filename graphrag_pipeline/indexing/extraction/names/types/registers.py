@@ -4,7 +4,7 @@ News, minutes and stories are in the past tense, explanations in the present and
 protocols of an explanation act, and things are in them, as persons act and things are in places: "Slurm supports",
 "in Slurm". So there a few cues among many uses say nothing about the type of a name.
 
-Keep out: what the cues are (`type_cues.py`), stories by their pronouns (`terms/word_uses.py`).
+Keep out: what the cues are (`type_cues.py`), stories by their pronouns (`terms/ordinary_words.py`).
 """
 
 from __future__ import annotations

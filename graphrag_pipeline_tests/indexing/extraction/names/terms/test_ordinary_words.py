@@ -4,6 +4,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
     drop_held_places,
     drop_ordinary_terms,
+    drop_story_terms,
     reports,
 )
 
@@ -80,3 +81,17 @@ def test_places_that_only_their_owner_names_go() -> None:
 )
 def test_a_text_reports_if_it_is_full_of_names(text: str, n_proper: int, expected: bool) -> None:
     assert reports(text, n_proper) is expected
+
+
+@pytest.mark.parametrize(
+    ("mentions", "kept"),
+    [
+        ({"front door": 9, "machine gun": 5}, ["machine gun"]),
+        ({"dim bulb": 4, "plump sister": 5, "frozen maid": 3, "packet boat": 2}, ["plump sister", "packet boat"]),
+        ({"acquaintance": 5, "likeness": 12, "goose": 7}, ["goose"]),
+        ({"newspaper file": 3, "station wagon": 6}, ["station wagon"]),
+    ],
+)
+def test_a_story_keeps_only_things_of_its_own(mentions: dict[str, int], kept: list[str]) -> None:
+    concepts = [Name(form, 0, len(form), 0) for form, n in mentions.items() for _ in range(n)]
+    assert list(dict.fromkeys(name.form for name in drop_story_terms(concepts, ""))) == kept
