@@ -115,9 +115,9 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
 def _fold_plural(short: str, long: str) -> tuple[str, str]:
     """Return the singular of a plural acronym and of its long form: "link state advertisements (LSAs)"."""
     match = _PLURAL.fullmatch(short)
-    first, _, last = long.rpartition(" ")
+    first, space, last = long.rpartition(" ")
     singular = singular_of(last, load_ranks()) if match else None
-    return (match.group(1), f"{first} {singular}") if match and singular else (short, long)
+    return (match.group(1), f"{first}{space}{singular}") if match and singular else (short, long)
 
 
 def _drop_inside_bodies(placed: list[Name], names: list[Name]) -> list[Name]:
@@ -155,9 +155,9 @@ def _overlaps(name: Name, spans: list[tuple[int, int]], begins: list[int]) -> bo
 
 def _spell_long(long: str) -> str:
     """Return a long form without the capital of a sentence's start."""
-    first, _, rest = long.partition(" ")
+    first, space, rest = long.partition(" ")
     is_opening = first[1:].islower() and len(first) > 1
-    return long if not is_opening or any(letter.isupper() for letter in rest) else f"{first.lower()} {rest}"
+    return long if not is_opening or any(letter.isupper() for letter in rest) else f"{first.lower()}{space}{rest}"
 
 
 def find_long_form(short: str, text: str, start: int, end: int) -> int | None:

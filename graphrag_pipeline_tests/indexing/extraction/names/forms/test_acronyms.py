@@ -54,6 +54,13 @@ def test_all_places_of_both_forms_are_names_and_share_the_long_form() -> None:
     assert acronyms == {"MRI": "magnetic resonance imaging", "MRIs": "magnetic resonance imaging"}
 
 
+def test_a_long_form_of_one_word_shares_its_form_with_the_acronym() -> None:
+    text = "An electrocardiogram (ECG) first. The ECG is read."
+    names, pairs = place_acronyms([], text, [0, 34])
+    assert [name.form for name in names] == ["electrocardiogram", "ECG", "ECG"]
+    assert pairs == {"ECG": "electrocardiogram", "ECGs": "electrocardiogram"}
+
+
 def test_a_long_form_that_is_a_name_is_left_to_the_rules_for_names() -> None:
     text = "The World Health Organization (WHO) met."
     names = [Name("World Health Organization", 4, 29, 0), Name("WHO", 31, 34, 0)]
