@@ -65,9 +65,9 @@ from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
     tells_story,
 )
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
+from graphrag_pipeline.indexing.extraction.names.types.acronym_types import type_acronyms
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
-    type_acronyms,
     type_names,
     vote_types,
 )

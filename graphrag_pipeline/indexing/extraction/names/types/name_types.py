@@ -15,25 +15,28 @@ from collections.abc import Iterable, Mapping, Set
 
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known, load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
-    ACRONYMS,
     BUILDINGS,
     GIVEN_NAMES,
     HONORIFICS,
     LONERS,
     OFFICES,
-    ORGANIZATIONS_IN_CAPITALS,
     PLACE_HEADS,
     PLACE_HEADS_ABROAD,
     PLACE_TAILS,
-    TERMS_IN_CAPITALS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import tells_story
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
     is_code,
     is_common_noun,
+)
+from graphrag_pipeline.indexing.extraction.names.types.acronym_types import (
+    MIN_PERSON_SHARE,
+    is_acronym,
+    is_known_acronym,
+    type_acronym,
 )
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     AGENT,
@@ -75,7 +78,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.story_types import type_in_story
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
-from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT, read_trade_cues
+from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
 from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, QUOTED, is_vessel, read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
@@ -94,12 +97,10 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
 _COMPASS = words("north south east west northern southern eastern western central upper lower")
-_MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
 _MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
 _MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
 _MIN_AMONG_PERSONS = 0.3  # the same, of a document whose unknown names are typed by fewer cues
-_MIN_PERSON_SHARE = 0.04  # of a name's occurrences that a verb of speaking or a role shows to be a person
 _MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
 _BUSINESS = (" share", " stake", " stock", " profit", " merger", " acqui", " offer", " earnings", " revenue")
 _MIN_BUSINESS, _MIN_BUSINESS_SHARE = 2, 0.01  # of the words of a report on firms
@@ -141,7 +142,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     for form in attendees | choose_surnames(by_words, attendees):
         cues[form]["person role"] += counts[form]
         by_words[form] = PERSON if by_words[form] == GEO else by_words[form]  # "Ann Hill"
-    acronyms = {form for form, found in by_words.items() if found is None and _is_acronym(form, in_lower)}
+    acronyms = {form for form, found in by_words.items() if found is None and is_acronym(form, in_lower)}
     types = {
         form: found or _type_by_cues(form, counts[form], cues[form])
         for form, found in by_words.items()
@@ -152,7 +153,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     is_news = (is_story and not attendees) or not is_english
     if not attendees:  # what acts in a manual may be a program
         cues.update((form, Counter({cue: n for cue, n in cues[form].items() if cue != ACTOR})) for form in acronyms)
-    types |= {form: _type_acronym(form, counts[form], cues[form], is_news) for form in acronyms}
+    types |= {form: type_acronym(form, counts[form], cues[form], is_news) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
@@ -192,26 +193,6 @@ def _guess(form: str, cues: Counter[str]) -> str | None:
     return GEO if is_side else CONCEPT if cues[QUOTED] else None
 
 
-def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[str, str]:
-    """Give acronyms the types of their long forms; a long form in lower case is a term if its words say nothing else.
-
-    Args:
-        types: type of each written form of the document.
-        acronyms: short -> long form.
-    """
-    typed = dict(types)
-    for short, long in acronyms.items():
-        kind = type_by_words(long)
-        if kind is None and long.islower():
-            kind = CONCEPT
-        elif kind is None and types.get(long, UNKNOWN) == UNKNOWN:
-            kind = ORGANIZATION if types.get(short) == ORGANIZATION and not _is_of_common_words(long) else CONCEPT
-        typed[long] = kind or types[long]
-        if short in typed:
-            typed[short] = typed[long]
-    return typed
-
-
 def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, str]) -> dict[str, str]:
     """Return the type of each canonical form: the commonest of its occurrences, UNKNOWN last, ties by name.
 
@@ -226,16 +207,6 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
         is_acronym = form != long and form.isupper() and " " not in form
         votes[long][types[long] if is_acronym and types.get(long) in PROPER else types[form]] += 1
     return {form: min(kinds, key=lambda kind: (kind == UNKNOWN, -kinds[kind], kind)) for form, kinds in votes.items()}
-
-
-def _is_of_common_words(form: str) -> bool:
-    return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
-
-
-def _is_acronym(form: str, in_lower: set[str]) -> bool:
-    """Whether a form is one short word in capitals that the document never writes in lower case."""
-    letters = form.replace(".", "")
-    return form.isupper() and letters.isalpha() and 2 <= len(letters) <= 6 and title_of(form) not in in_lower
 
 
 def _type_among_persons(
@@ -279,43 +250,15 @@ def _n_towards(cues: Counter[str]) -> int:
     return cues["towards"] + cues[GEO]
 
 
-def _is_known(title: str) -> bool:
-    return title in ORGANIZATIONS_IN_CAPITALS or title in load_places()
-
-
 def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: Iterable[str]) -> float:
     """Return the share of persons, organizations, places and events among the names; 0 without names.
 
     Args:
         acronyms: forms that are not in `types`; those of no known organization or place count as other names.
     """
-    n_others = sum(counts[form] for form in acronyms if not _is_known(title_of(form)))
+    n_others = sum(counts[form] for form in acronyms if not is_known_acronym(title_of(form)))
     n_names = sum(counts[form] for form in types) + n_others
     return sum(counts[form] for form, kind in types.items() if kind in PROPER) / n_names if n_names else 0.0
-
-
-def _type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> str:
-    """Return the type of an acronym without a long form.
-
-    Args:
-        is_news: whether the document is about persons, organizations and places. Minutes are, but have other acronyms.
-    """
-    title = title_of(form)
-    if title in load_places() and (len(title) > _MAX_ACRONYM or title in ACRONYMS or "." in form):  # not "ROM"
-        return GEO
-    n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON] + cues[AGENT] + cues[ACTOR]
-    if (title in TERMS_IN_CAPITALS and not n_acts) or cues[OF_THING] > n_acts:
-        return CONCEPT
-    is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
-    is_short = len(title) < _MAX_ACRONYM and title not in ACRONYMS and cues["describes"] == n_names  # "the DC link"
-    n_uses = max(cues["describes"], cues[PRODUCT])
-    if cues[OF_EVENT] > n_acts:  # "presented at FOSDEM"
-        return EVENT
-    if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
-        return CONCEPT
-    if is_known or n_acts >= max(1, _MIN_PERSON_SHARE * n_names):
-        return ORGANIZATION
-    return ORGANIZATION if is_news and not cues["describes"] else CONCEPT
 
 
 def _is_national_body(words: list[str], form: str) -> bool:
@@ -403,7 +346,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION
     n_person = cues[PERSON] + 2 * cues["person role"]
     is_defined = len(words) == 1 and is_common_noun(form) and cues["named thing"] > n_names / 2  # "the Customer"
-    least = _MIN_COMMON_SHARE if is_defined else _MIN_PERSON_SHARE
+    least = _MIN_COMMON_SHARE if is_defined else MIN_PERSON_SHARE
     if n_person >= max(cues[GEO], 1) and n_person >= least * n_names:
         return PERSON
     if (

@@ -3,7 +3,6 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
-    type_acronyms,
     type_names,
     vote_types,
 )
@@ -160,14 +159,6 @@ def test_votes_go_by_frequency_and_unknown_loses() -> None:
     assert vote_types(names, types, {"Marley": "Marley", "Mr. Marley": "Marley"}) == {"Marley": "PERSON"}
 
 
-def test_an_acronym_has_the_type_of_its_long_form() -> None:
-    types = {"CT": "ORGANIZATION", "EPA": "CONCEPT", "Environmental Protection Agency": "ORGANIZATION"}
-    acronyms = {"CT": "computed tomography", "EPA": "Environmental Protection Agency"}
-    typed = type_acronyms(types, acronyms)
-    assert typed["CT"] == typed["computed tomography"] == "CONCEPT"
-    assert typed["EPA"] == "ORGANIZATION"
-
-
 @pytest.mark.parametrize(
     ("text", "form", "expected"),
     [
@@ -234,12 +225,6 @@ def test_names_that_people_go_to_are_places_in_a_story() -> None:
     assert (types["Cadgwith"], types["Truro"]) == ("GEO", "GEO")
     text = "The Zork reads it at Cadgwith. The Gnusto and the Frotz run. Zork stops."
     assert type_names(_occurrences(text, "Zork", "Cadgwith", "Gnusto", "Frotz"), text)["Cadgwith"] == "UNKNOWN"
-
-
-def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
-    long = "Completely Fair Scheduler"
-    types = type_acronyms({"CFS": "ORGANIZATION", long: "UNKNOWN"}, {"CFS": long})
-    assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
 
 
 def test_a_full_name_with_a_family_name_or_given_name_of_a_person_is_a_person() -> None:

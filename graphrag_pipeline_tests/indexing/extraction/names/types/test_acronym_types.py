@@ -1,0 +1,15 @@
+from graphrag_pipeline.indexing.extraction.names.types.acronym_types import type_acronyms
+
+
+def test_an_acronym_has_the_type_of_its_long_form() -> None:
+    types = {"CT": "ORGANIZATION", "EPA": "CONCEPT", "Environmental Protection Agency": "ORGANIZATION"}
+    acronyms = {"CT": "computed tomography", "EPA": "Environmental Protection Agency"}
+    typed = type_acronyms(types, acronyms)
+    assert typed["CT"] == typed["computed tomography"] == "CONCEPT"
+    assert typed["EPA"] == "ORGANIZATION"
+
+
+def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
+    long = "Completely Fair Scheduler"
+    types = type_acronyms({"CFS": "ORGANIZATION", long: "UNKNOWN"}, {"CFS": long})
+    assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
