@@ -37,9 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     GRADES,
     GREETINGS,
-    HOLDINGS,
     HONORIFICS,
-    KIN,
     LEGAL_SUFFIXES,
     LONERS,
     MONTHS,
@@ -48,14 +46,18 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OPENERS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS_IN_CAPITALS,
-    PERSON_VERBS,
     PLACE_HEADS,
     PLACE_TAILS,
-    SAINTS,
     SEASONS,
     STOPWORDS,
     UNITS,
     words,
+)
+from graphrag_pipeline.indexing.extraction.names.forms.written_names import (
+    AFTER_PERSON,
+    find_held,
+    join_line_break,
+    name_of,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.name_limits import (
@@ -76,7 +78,6 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     is_label,
     splits_after_person,
 )
-from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
@@ -85,23 +86,18 @@ _OPENERS_OF = OF_OPENERS | UNITS
 _AFTER_NAMES = words("esq esquire obe mbe cbe dbe kbe phd jr sr mp mps mep meps")  # ", Esq.", "MPs voted"
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES | _AFTER_NAMES
 _MAX_ACRONYM = 6  # letters
-_HELD_WORDS = KIN | HOLDINGS
-_AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
-_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
 _REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
 _CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
 _LABELS = words("action actions decision decisions resolved agreed note noted carried")
 _EXAMPLES = words("xyz foo bar baz qux fixme todo tbd")
-_DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
 _INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
 _GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
 _NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
 _NUMBER = regex.compile(r"\s+v?\d")
 _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
-_WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
 _IN_CODE = regex.compile(r"\d/$")
@@ -109,12 +105,6 @@ _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
-_MAX_PARTICLE = 16  # characters, with the article before it
-_PARTICLE = regex.compile(  # "bin Laden", "von der Leyen", but not "the van Ford built"
-    r"(?<![\p{L}-])(?:(?:bin|ibn|bint|von(?: der| dem)?|van de[nr])[ ]|(?:al|el)-|"
-    r"(?<!\b(?:[Aa]|[Tt]he|his|her|its|their|this|that) )van[ ])$"
-)
-_HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
 def find_names(
@@ -133,15 +123,15 @@ def find_names(
     names: list[Name] = []
     for phrase in phrases:
         for pieces in _split_phrase(phrase, evidence, text):
-            name = _name_of(_cut_label(pieces, phrase, text), phrase, text, evidence.is_english)
-            name = _join_line_break(name, text, evidence)
+            name = name_of(_cut_label(pieces, phrase, text), phrase, text, evidence.is_english)
+            name = join_line_break(name, text, evidence)
             if len(pieces) == 1 and text.startswith(("-", "—"), name.end) and evidence.is_cut_off(pieces[0].key):
                 continue
             if len(pieces) == 1 and _opens_compound(pieces[0], phrase, evidence, text):
                 continue
             names.append(name)
             if pieces[-1].is_possessive:
-                names.extend(_find_held(name, text, sentences[phrase.sentence][1]))
+                names.extend(find_held(name, text, sentences[phrase.sentence][1]))
     return drop_kinds(join_slashes(names, text), text, evidence)
 
 
@@ -348,7 +338,7 @@ def _is_person(word: PhrasePiece, phrase: Phrase, evidence: CapitalizationEviden
     if not evidence.is_given_name(word.key):
         return False
     after = _NOUN_AFTER.match(text, phrase.start + word.end) if _is_noun_too(word.key) else None
-    return after is None or after.group(1).upper() in _AFTER_PERSON
+    return after is None or after.group(1).upper() in AFTER_PERSON
 
 
 def _is_noun_too(key: str) -> bool:
@@ -361,51 +351,3 @@ def _cut_label(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> list[Phr
     """Cut a last word that a number follows: "GNU General Public License, Version" of "Version 2"."""
     is_label = len(pieces) > 1 and pieces[-1].key in _NUMBERED and _NUMBER.match(text, phrase.start + pieces[-1].end)
     return pieces[:-1] if is_label and not pieces[-2].is_connector else pieces
-
-
-def _name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str, is_english: bool) -> Name:
-    is_church = _is_church(pieces, phrase, text)
-    owners = pieces if is_church else pieces[:-1]
-    form = " ".join(piece.text + ("'s" if piece.is_possessive and piece in owners else "") for piece in pieces)
-    end = phrase.start + pieces[-1].end + 2 * is_church
-    start = phrase.start + pieces[0].start
-    particle = _PARTICLE.search(text, max(start - _MAX_PARTICLE, 0), start) if is_english else None
-    if particle and len(pieces) == 1:
-        form, start = f"{particle.group()}{form}", particle.start()
-    return Name(_fold_form(form), start, end, phrase.sentence)
-
-
-def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:
-    """Whether a saint's possessive is a name, because no noun follows: "the bells of St. Mary's were ringing"."""
-    if len(pieces) != 2 or pieces[0].key not in SAINTS or not pieces[1].is_possessive:
-        return False
-    after = _WORD_AFTER.match(text, phrase.start + pieces[1].end + 2)
-    return after is None or after.group(1).upper() in _AFTER_PERSON or after.group(2) is not None
-
-
-def _fold_form(form: str) -> str:
-    return form.replace("’", "'").replace("\u2010", "-").replace("\u2011", "-").removesuffix(".") + (
-        "." if _DOTTED.search(form) else ""
-    )
-
-
-def _join_line_break(name: Name, text: str, evidence: CapitalizationEvidence) -> Name:
-    """Join a name that is hyphenated at a line break: "Cratch-", "it" to "Cratchit", if the document has that word."""
-    match = _BREAK.match(text, name.end) if text[name.end : name.end + 1] in ("-", "\u2010", "\u00ad") else None
-    if match is None or not evidence.capital[f"{name.form.split()[-1]}{match.group(1)}".upper()]:
-        return name
-    return Name(name.form + match.group(1), name.start, match.end(), name.sentence)
-
-
-def _find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
-    """Yield the name of a possessive with a kinship or place word: "Scrooge's nephew", "Bob Cratchit's house"."""
-    place = owner.end + 2
-    while place < limit and text[place].isspace():
-        place += 1
-    match = _HELD.match(text, place, limit)
-    if match is None or match.group(1).upper() not in _HELD_WORDS:
-        return
-    form, end = f"{owner.form}'s {match.group(1)}", match.end(1)
-    if match.group(2) and match.group(2).upper() in KIN:
-        form, end = f"{form}'s {match.group(2)}", match.end(2)
-    yield Name(form, owner.start, end, owner.sentence)
