@@ -45,6 +45,7 @@ _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first
 _DEGREES = frozenset({"DR", "DOCTOR", "PROF", "PROFESSOR"})
 _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
+_LETTERS_FOR_ONE = 4  # of a long form of one word, for each letter of its acronym
 _QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
 _ARABIC = regex.compile(r"(?:AL|EL)[- ](\p{L}[\p{L}'’ʿʾ-]{3,})")
 _ARABIC_VOWELS = (("AE", "AI"), ("EI", "AI"), ("OU", "U"), ("OO", "U"), ("EE", "I"))
@@ -234,10 +235,15 @@ def _propose_terms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 def _propose_defined(records: Mapping[str, TitleRecord], ties: Mapping[str, Collection[str]]) -> Iterator[Merge]:
     """Propose "MRI" -> "MAGNETIC RESONANCE IMAGING" if documents define it so, and none in another way."""
     for short, longs in ties.items():
-        known = sorted(long for long in longs if long in records and " " in long and long != short)
+        known = sorted(long for long in longs if long in records and long != short and _is_long_form(long, short))
         is_short = short in records and " " not in short and len(short) <= _MAX_ACRONYM
         if is_short and len(known) == 1 and records[known[0]].type in _WITH_ACRONYMS and _spells(short, known[0]):
             yield Merge(short, known[0], "acronym", f"{known[0]} by its definition in another document", 0.9)
+
+
+def _is_long_form(long: str, short: str) -> bool:
+    """Whether a title has several words, or is one word with four letters for each of the short one: ECG."""
+    return " " in long or len(long) >= _LETTERS_FOR_ONE * len(short)
 
 
 def _spells(short: str, long: str) -> bool:

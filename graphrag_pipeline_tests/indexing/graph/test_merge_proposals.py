@@ -81,12 +81,15 @@ def test_a_name_goes_to_the_only_document_of_that_name(records: list, expected: 
         ({"MRI": {"MAGNETIC RESONANCE IMAGING"}}, [("MRI", "MAGNETIC RESONANCE IMAGING", "acronym")]),
         ({"MRI": {"MAGNETIC RESONANCE IMAGING", "MOUNTAIN RESCUE IRELAND"}}, []),
         ({"SCAN": {"MAGNETIC RESONANCE IMAGING"}}, []),
+        ({"ECG": {"ELECTROCARDIOGRAM"}}, [("ECG", "ELECTROCARDIOGRAM", "acronym")]),
+        ({"ECG": {"ECGONINE"}}, []),  # too short for what three letters stand for
     ],
 )
 def test_an_acronym_that_another_document_defines_is_its_long_form(
     ties: dict[str, set[str]], expected: list[tuple[str, str, str]]
 ) -> None:
-    titles = ["MRI", "SCAN", "MAGNETIC RESONANCE IMAGING", "MOUNTAIN RESCUE IRELAND", "OTHER"]
+    titles = ["MRI", "SCAN", "MAGNETIC RESONANCE IMAGING", "MOUNTAIN RESCUE IRELAND", "OTHER", "ECG", "ECGONINE"]
+    titles.append("ELECTROCARDIOGRAM")
     records = [TitleRecord(title, "CONCEPT", 1) for title in titles]
     merges = [m for m in propose_merges(records, ["acronym"], ties) if not m.needs_neighbour]
     assert [(m.title, m.into, m.rule) for m in merges] == expected
