@@ -28,6 +28,7 @@ from itertools import combinations, pairwise
 
 import pyarrow as pa
 
+from graphrag_pipeline.indexing.extraction.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.acts import find_acts, prefer_acts
 from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
@@ -50,7 +51,6 @@ from graphrag_pipeline.indexing.extraction.names.forms.quoted_titles import join
 from graphrag_pipeline.indexing.extraction.names.forms.species import is_species, join_species
 from graphrag_pipeline.indexing.extraction.names.german import keep_german_names
 from graphrag_pipeline.indexing.extraction.names.japanese import find_japanese_names
-from graphrag_pipeline.indexing.extraction.names.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, include_articles, title_of
 from graphrag_pipeline.indexing.extraction.names.phrases import is_heading
 from graphrag_pipeline.indexing.extraction.names.predicates import find_predicate

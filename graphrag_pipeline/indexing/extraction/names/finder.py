@@ -53,12 +53,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     UNITS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.forms.written_names import (
-    AFTER_PERSON,
-    find_held,
-    join_line_break,
-    name_of,
-)
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.name_limits import (
     ADDRESSES,
@@ -77,6 +71,12 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
     find_phrases,
     is_label,
     splits_after_person,
+)
+from graphrag_pipeline.indexing.extraction.names.written_names import (
+    AFTER_PERSON,
+    find_held,
+    join_line_break,
+    name_of,
 )
 
 _CALENDAR = DAYS | MONTHS | SEASONS

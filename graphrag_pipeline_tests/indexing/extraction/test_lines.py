@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.extraction.names.lines import split_lines
+from graphrag_pipeline.indexing.extraction.lines import split_lines
 from graphrag_pipeline.text.sentences import split_sentences
 
 WRAPPED = """The council met in the evening and spoke for a long while about the bridge that Mayor
