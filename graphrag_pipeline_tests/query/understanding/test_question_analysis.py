@@ -7,7 +7,7 @@ from graphrag_pipeline_tests.support.roots import open_built
 OFFICE = {
     "one.txt": "They say that Ebenezer Scrooge kept an office in London. Old Scrooge had a clerk in a cold cell. The "
     "clerk copied letters for Scrooge until seven o'clock. Nobody in the street ever stopped Scrooge.",
-    "two.txt": "On Sunday the parson came to the door of Scrooge's clerk, and there Bob Cratchit met him with the "
+    "two.txt": "On Sunday the parson of London came to Scrooge's clerk, and there Bob Cratchit met him with the "
     "whole family. They had a goose. Then Bob Cratchit sang, and Mrs. Cratchit wept.",
 }
 
