@@ -31,6 +31,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePi
 
 _MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
+_FAMILY_TAILS = words("son sons daughter daughters brothers partners associates company")
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
@@ -53,6 +54,7 @@ intelligence police security operations financial operating technology technical
 commerce communities families women veterans resources fisheries mines development revenue welfare assembly
 oil petroleum water special
 """)
+_ESTATES = words("duchy archduchy earldom barony viceroyalty sultanate emirate sheikhdom principality margraviate")
 # Of firms, never the first word of their names.
 _TRADES = words("""
 chipmaker carmaker automaker drugmaker planemaker shipbuilder insurer lender retailer carrier broadcaster brewer
@@ -100,6 +102,9 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
 
     A name that begins with a common noun goes on: "Isle of Man", "Ghost of Christmas Past".
     """
+    is_family_firm = run[-1].key in _FAMILY_TAILS and any(piece.key == "AND" for piece in run)
+    if connector.key == "OF" and is_family_firm:  # "Jukes and Son of Coleford"
+        return True
     if connector.key != "OF" or any(piece.is_connector for piece in (*run, *following)):
         return False
     if any(_is_word(piece.key) and len(piece.key) > _MAX_PARTICLE for piece in following):
@@ -108,7 +113,7 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     if len(run) > 1 and following[0].key == last.key:  # "Lorna Pickles of Pickles and Dean"
         return True
     if len(run) == 1:
-        is_title = first.key in _TITLES
+        is_title = first.key in _TITLES or first.key in _ESTATES
         return (
             not is_title
             and first.text.istitle()

@@ -34,6 +34,8 @@ _CUPS = words("cup trophy")
 _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
+_FAMILY_TAILS = words("son daughter daughters partners associates")
+_OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
@@ -63,12 +65,27 @@ def splits_list(
     One name goes on if an everyday word stands before "and", which is no name elsewhere in the document.
     """
     last = run[-1].key
-    if connector.key != "AND" or following[0].key in _FIRM_TAILS or any(piece.is_connector for piece in run):
+    if connector.key != "AND" or following[0].key in _FIRM_TAILS:
         return False
+    if following[0].key in _FAMILY_TAILS:  # "Jukes and Son", not "Father and Son"
+        return is_common_word(last)
+    if any(piece.is_connector for piece in run):
+        return any(piece.key in _OF_FIELDS for piece in run) and _ends_field(run[-1], following)
     rank = token_rank(last.lower())
     is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
     is_body = last in ORGANIZATIONS or (last in ORGANIZATION_TAILS and (len(run) > 1 or not last.endswith("S")))
     return not is_everyday or is_body or evidence.alone[last] > 0  # not "the Securities and Exchange Commission"
+
+
+def _ends_field(last: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
+    """Whether "and" ends a body named by its field: "the Board of Trade and Lloyds", not "of Trade and Industry"."""
+    if is_place(last.key):
+        return True
+    named = [piece.key for piece in following if not piece.is_connector]
+    is_tailed = len(named) > 1 and named[-1] in ORGANIZATION_TAILS and not named[-1].endswith("S")
+    is_body = is_tailed or named[-1] in ORGANIZATIONS
+    is_person = following[0].key in GIVEN_NAMES and not is_also_a_word(following[0].key)
+    return is_body or is_person or not is_also_a_word(named[-1].rpartition("-")[2])
 
 
 def _follows_place(number: int, phrase: Phrase) -> bool:

@@ -38,10 +38,12 @@ _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
 _OWNED = (
     "Yard|Union|Association|Club|Hall|Market|Park|Arms|Federation|Guild|Society|Council|Institute|Trust|Company|Home"
     "|Hospital|Lane|Street|Close|Court|Party|Front|League|Movement|Congress|Alliance|Group|Forum|Committee|Network|Panel"
+    "|Organi[sz]ation|Cooperative|Co-operative|Collective|Development|Foundation|Fund|Cent(?:er|re)|Bank|Assembly|Rights"
+    "|Charter|Commission|Agency|Authority|Confederation|Chamber|Coalition"
 )
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
-    r"|[-\u2010\u2011](?:\s*\n\s*)?(?:(?:de|la|le|du|des|en|sur|sous|al|el|upon|on|in|und|and|by|am|aan|den|les|lès|aux)[-\u2010])?\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
+    r"|[-\u2010\u2011](?:\s*\n\s*)?(?:\p{Ll}{1,5}+[-\u2010]){0,2}+\p{Lu}[\p{L}\p{M}\p{Nd}]*+"  # Mar-a-Lago
     r"|(?<=\bCo)[-\u2010\u2011]op(?:erat(?:ives?|ion))?\b"
     rf"|(?<=s)['’](?=[ ](?:{_OWNED})\b)|(?<=S)['’](?=[ ](?:{_OWNED.upper()})\b)"  # Tanners' Yard
     r"|&\p{Lu}[\p{L}]*+|[-\u2010\u2011](?:\d++\p{Greek}?+|\p{Greek}[\p{L}\p{Nd}]*+))*+"  # IL-1β, NF-κB
@@ -53,15 +55,21 @@ _BODIES = (
     "Administration|Agency|Authority|Board|Bureau|Commission|Committee|Council|Department|Executive|Inspectorate|"
     "Institute|Office|Service|Tribunal"
 )
+_FIRM_ENDS = "Sons?|Daughters?|Co|Company|Brothers|Partners|Associates"
+_HEADS_OF_FIELDS = (
+    rf"{_OFFICES}|Authority|Commission|Council|Society|Association|Cent(?:er|re)|Court|Academy|Directorate|Alliance"
+    "|Chamber|Programme|Board"
+)
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
-    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission|Campaign)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:Sons|Co|Company|Brothers)\b)|"
+    rf"upon|ter|ten|af|av|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission|Campaign)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:{_FIRM_ENDS})\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
     r"Foundation|Commission|Alliance|School|Academy|Board|Movement|Campaign)\s)(?:for(?:\s+the)?|on)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"
     r"(?<=(?:Treaty|Convention|Agreement|Protocol|Covenant|Declaration)\s)(?:on(?:\s+the)?|for\s+the|against)|"
-    rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{Ll}}+\s){{1,2}})and(?=\s+(?:\p{{Lu}}\p{{Ll}}+\s+){{1,2}}(?:{_BODIES})\b)|"
-    rf"(?<=(?:{_OFFICES}|Authority|Commission|Council|Society|Association)\s(?:of|for)\s(?:\p{{Lu}}\p{{L}}+\s){{1,2}})and)"
+    rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{Ll}}+\s){{1,3}})and(?=\s+(?:\p{{Lu}}\p{{Ll}}+\s+){{1,2}}(?:{_BODIES})\b)|"
+    r"(?<=\bCourt\s)on|(?<=\b[Tt]he\s(?:Club|Campaign|Coalition|Movement)\s)for|"
+    rf"and(?<=\b(?:{_HEADS_OF_FIELDS})\s(?:of|for|on)\s(?:\p{{Lu}}\p{{L}}+\s){{1,3}}and))"
 )
 _PHRASE = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"

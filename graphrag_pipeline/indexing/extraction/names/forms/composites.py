@@ -17,6 +17,7 @@ from itertools import pairwise
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
+from graphrag_pipeline.indexing.extraction.names.forms.joined_bodies import find_joined_bodies
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION, PERSON
@@ -101,7 +102,9 @@ def join_composites(names: Iterable[Name], text: str, starts: Sequence[int]) -> 
                 start, end = match.span()
                 found.append(Name(form, start, end, bisect_right(starts, start) - 1))
                 types[form] = kind
-    for name in _find_inner(names, text):
+    ends = {name.end for name in found}
+    joined = (name for name in find_joined_bodies(names, text) if name.end not in ends)
+    for name in (*_find_inner(names, text), *joined):
         found.append(name)
         types[name.form] = ORGANIZATION
     if not found:

@@ -77,6 +77,8 @@ semiconductors insurance energy petroleum financial electronics therapeutics tel
 library symphony shipping refrigeration haulage gazette observer herald chronicle examiner telegraph mercury advertiser
 """)
 _HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
+_ESTATES = words("duchy archduchy")
+_JOINED_FIRMS = JOINED_TAILS | words("son daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
 _GERMAN_FIRMS = (
     *("WERKE", "BAHN", "BANK", "BETRIEBE", "VERBAND", "VEREIN", "GESELLSCHAFT", "GENOSSENSCHAFT", "VERSICHERUNG"),
@@ -144,6 +146,8 @@ def type_by_words(form: str) -> str | None:
     )  # "National Institute of Standards"
     if head and (is_institution or is_office):
         return ORGANIZATION
+    if (first in _ESTATES and words[1:2] == ["OF"]) or words[:2] == ["CLUB", "FOR"]:  # "Duchy of Cornwall"
+        return ORGANIZATION
     if first == "MESSRS" or (first == "CAMPAIGN" and words[1:2] and words[1] in _AIMS):  # "Campaign to Protect ..."
         return ORGANIZATION
     if len(words) == 2 and first.replace("’", "'").endswith("'S") and is_trade(last.lower()):  # "Pender's Jewellers"
@@ -180,7 +184,8 @@ def type_by_words(form: str) -> str | None:
         bare = first.replace("'", "").removeprefix("AL-")
         is_known = bare in ORGANIZATIONS or first in ORGANIZATIONS or first in _PARTIES
         return ORGANIZATION if is_known or _is_german_firm(words) else None
-    if last in ORGANIZATION_TAILS or "&" in words or ("AND" in words and last in JOINED_TAILS):
+    is_joined = "AND" in words and last in _JOINED_FIRMS
+    if last in ORGANIZATION_TAILS or "&" in words or is_joined:
         return ORGANIZATION
     if first in HEADS_ABROAD or first in CLUB_HEADS or _is_german_firm(words):
         return ORGANIZATION

@@ -15,6 +15,9 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
     [
         ("Mr. Scrooge", "PERSON"),
         ("Harbour Master", "PERSON"),
+        ("Duchy of Teska", "ORGANIZATION"),
+        ("Club for Growth", "ORGANIZATION"),
+        ("Jukes and Son", "ORGANIZATION"),
         ("Task Master", None),
         ("St. Mary's", "GEO"),
         ("Royal Infirmary", "ORGANIZATION"),

@@ -1,0 +1,126 @@
+"""Bodies whose names have an "and" inside: "Fisheries and Oceans Canada", "the Wye and Usk Foundation".
+
+The words around "and" decide, because the first half is no name of its own. Two everyday words are the field of one
+body ("Police and Crime Commissioner"). Two rare words behind "the" share the noun of the second half, if the document
+has neither half alone.
+
+Keep out: fields behind "of" or "for" (`phrases.py`), patterns of one kind of body (`composites.py`), firms of two names
+(`firm_pairs.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BUILDINGS,
+    EVENT_TAILS,
+    GIVEN_NAMES,
+    HONORIFICS,
+    JOINED_TAILS,
+    LONERS,
+    NATIONALITIES,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    ORGANIZATIONS,
+    PLACE_TAILS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+
+_AND = " and "
+_FIRST_HALF = regex.compile(r"\b\p{Lu}[\p{L}’'-]*+(?: \p{Lu}[\p{L}’'-]*+){0,3}+$")
+_MAX_FIRST = 48  # characters of the first half
+_BODY_TAILS = (
+    ORGANIZATION_TAILS | JOINED_TAILS | words("scheme programme program project commissioner initiative festival")
+)
+_SHARED_TAILS = words("""
+foundation trust society board partnership association committee commission institute hospital project
+federation club league bank union council company festival initiative
+""")
+_SPLITS = ORGANIZATION_TAILS | ORGANIZATIONS | PLACE_TAILS | BUILDINGS | EVENT_TAILS
+_PERSONAL = GIVEN_NAMES | HONORIFICS
+_NO_FIELDS = (
+    _PERSONAL
+    | LONERS
+    | ORGANIZATIONS
+    | ORGANIZATION_HEADS
+    | (ORGANIZATION_TAILS - words("police energy insurance records services"))
+    | words("federal national international regional local")
+)
+_MAX_WORDS = 4  # of a half
+_MAX_EVERYDAY_RANK = 9_000
+
+
+def find_joined_bodies(names: Sequence[Name], text: str) -> Iterator[Name]:
+    """Yield the bodies that "and" joins, for names in reading order that have the second half."""
+    if _AND not in text:
+        return
+    counts = Counter(name.form for name in names)
+    found = [read for name in names if (read := _read_body(name, text))]
+    seconds = Counter(second for _, _, second in found)
+    firsts = Counter(first for _, first, _ in found)
+    for body, first, second in found:
+        if counts[first] <= firsts[first] and counts[second] <= seconds[second]:
+            yield body
+
+
+def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
+    """Return the body that a name ends, and the forms of its halves."""
+    if not text.startswith(_AND, second.start - len(_AND)) or not _may_end_body(second.form):
+        return None
+    end = second.start - len(_AND)
+    match = _FIRST_HALF.search(text, max(end - _MAX_FIRST, 0), end)
+    if match is None:
+        return None
+    start = match.start()
+    first = match.group()
+    is_after_the = text.startswith(("the ", "The "), start - 4)
+    if first.startswith(("The ", "A ")):
+        start, first, is_after_the = start + first.index(" ") + 1, first.partition(" ")[2], True
+    if not (_are_fields(first, second.form) or (is_after_the and _are_shared(first, second.form))):
+        return None
+    return Name(f"{first}{_AND}{second.form}", start, second.end, second.sentence), first, second.form
+
+
+def _may_end_body(form: str) -> bool:
+    parts = title_of(form).split()
+    if len(parts) < 2 or len(parts) > _MAX_WORDS or parts[0] in _PERSONAL or not form[0].isupper():
+        return False
+    is_national = parts[-1] in load_countries() and title_of(form) not in load_places() and parts[0] not in LONERS
+    return parts[-1] in _BODY_TAILS or is_national
+
+
+def _are_fields(first: str, second: str) -> bool:
+    """Whether everyday words stand on both sides of "and": "Utility and Review Board", not "Hill and Review Board"."""
+    *before, last = title_of(first).split()
+    following, *_ = title_of(second).split()
+    if not (is_also_a_word(last) and is_also_a_word(following)):
+        return False
+    if last in _NO_FIELDS or following in NATIONALITIES or following in load_places():
+        return False
+    if before and (last in _SPLITS or not _PERSONAL.isdisjoint(before)):
+        return False
+    return kind_of(last.lower()) != PERSON_NOUN
+
+
+def _are_shared(first: str, second: str) -> bool:
+    """Whether two rare words share the noun behind them: "Wye and Usk Foundation"."""
+    one, (other, *rest) = title_of(first), title_of(second).split()
+    is_known = one in ORGANIZATIONS | NATIONALITIES | _PERSONAL or one in load_organizations() | load_countries()
+    if " " in one or len(rest) != 1 or rest[0] not in _SHARED_TAILS or is_known or first.isupper():
+        return False
+    is_place = other in load_places() and one in load_places()
+    return is_place or not (_is_everyday(one) or _is_everyday(other) or other in NATIONALITIES)
+
+
+def _is_everyday(key: str) -> bool:
+    rank = english_rank(key.lower())
+    return is_also_a_word(key) and rank is not None and rank < _MAX_EVERYDAY_RANK
