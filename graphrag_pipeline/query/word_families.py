@@ -117,6 +117,7 @@ operate run : operator
 coach train : coach trainer
 load carry : cargo freight
 member : belong
+weigh : weight mass
 late : delay
 prison jail : custody sentence
 perform sing : singer performance

@@ -5,6 +5,7 @@ A passage is a few neighbouring sentences, long enough to be read alone. Keep ou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
+_NUMBERED_HEADING = re.compile(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
+"""The line "3. Solar roof", which ends with no full stop."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,14 @@ class Sentence:
 
 
 def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
-    """Return the sentences of a text unit, without outer white space."""
+    """Return the sentences of a text unit, without outer white space; a numbered heading is one of its own."""
     found = []
     for start, end in split_sentences(unit.text):
-        text = unit.text[start:end]
-        if text.strip():
-            found.append(Sentence(unit, start + len(text) - len(text.lstrip()), start + len(text.rstrip())))
+        heading = _NUMBERED_HEADING.match(unit.text, start, end)
+        for first, last in ((start, heading.end()), (heading.end(), end)) if heading else ((start, end),):
+            text = unit.text[first:last]
+            if text.strip():
+                found.append(Sentence(unit, first + len(text) - len(text.lstrip()), first + len(text.rstrip())))
     return found
 
 

@@ -38,7 +38,8 @@ _OFFICES = frozenset(
 """Offices that questions write with a capital, too: "Who is the Chair of the society?"."""
 _PRESENT = frozenset(("new", "current", "present"))
 """Words before an office that say only that it is held now."""
-_GROUP_STEMS = frozenset(map(stem, GROUPS))
+GROUP_STEMS = frozenset(map(stem, GROUPS))
+"""Stems of the nouns for a body or a place that a text has named before."""
 _ROLE_OF_VERB = {"marry": "spouse", "married": "spouse", "engaged": "fianc\u00e9", "apprenticed": "master"}
 _HOLDERS = {
     "owns": "owner",
@@ -53,6 +54,17 @@ _HOLDERS = {
     "conducts": "conductor",
     "coaches": "coach",
     "captains": "captain",
+    "founded": "founder",
+    "established": "founder",
+    "invented": "inventor",
+    "discovered": "discoverer",
+    "designed": "designer",
+    "composed": "composer",
+    "wrote": "author",
+    "leads": "leader",
+    "led": "leader",
+    "heads": "head",
+    "headed": "head",
 }
 """Verbs of a question and the role of who does it."""
 _BY_VERB = re.compile(rf"\W*who\s+(?P<verb>{'|'.join(_HOLDERS)})\s+(?P<owner>[^,;]+?)\s*[?.!]*\s*\Z", re.IGNORECASE)
@@ -89,7 +101,7 @@ class AskedRole:
 
         "The harbour master" and "the clerk of the partnership" are offices.
         """
-        role = find_role(stem(self.head)) if self.owner - _GROUP_STEMS else None
+        role = find_role(stem(self.head)) if self.owner - GROUP_STEMS else None
         return role if role and role.inverses else None
 
 

@@ -8,7 +8,8 @@ A narrated sentence that names a relative also relates the person ("In came Ivo,
 shoulder"). A speech that asks for the person ("And your brother, Tim?") says less than a statement.
 
 A thing is defined by a copula with an article, an apposition, or an example: "Peat is a ...", "peat, a ...", "a fuel
-such as peat". Keep out: which of them an answer quotes.
+such as peat". An entry of a list says what its first word means: "E12 Ignition failed". Keep out: which of them an
+answer quotes.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ _SHORT_FORM = re.compile(
     r"|is\s+(?:the\s+)?(?P<is>[\w/-]+)\s+(?:short|an?\s+abbreviation|an?\s+acronym)\s+(?:for|of)"
     r"|is\s+the\s+(?:full|long)\s+(?:name|form)\s+of\s+(?:the\s+)?(?P<of>[\w/-]+)))\s*[?.!]*\s*\Z"
 )
+_MEANS = re.compile(
+    r"\W*what\s+(?:does|do|did)\s+(?:the\s+)?(?:(?:error|fault|warning|alarm|message|code|number|display|symbol|entry)"
+    r"\s+)*(?P<entry>[\w./-]+)\s+mean\s*[?.!]*\s*\Z",
+    re.IGNORECASE,
+)
+_ENTRY_ENDS = re.compile(r"\s*(?:[:=\u2013\u2014-]\s*\w|\s[A-Z])")
 _OPENS = re.compile(r"(?:\A|[,;:.\u2014]\s)\W*(?:(?:the|an?)\s+)?\Z", re.IGNORECASE)
 _IS_THING = re.compile(
     r"(?:\s*\([^)]*\))?(?:\s+(?:is|are|was|were)\s+(?:\w+ly\s+)?(?:an?|the|one of)\s|,\s+an?\s[^,;:]+[,;:]"
@@ -103,6 +110,18 @@ def read_short_form(question: str) -> str:
     found = _SHORT_FORM.match(question)
     short = next(filter(None, found.groups())) if found else ""
     return short if sum(letter.isupper() for letter in short) >= 2 else ""
+
+
+def read_meant(question: str) -> str:
+    """Return the entry of a list in "What does error E12 mean?", "" for another question."""
+    found = _MEANS.match(question)
+    return found["entry"] if found else ""
+
+
+def rate_entry(text: str, entry: re.Pattern[str]) -> float:
+    """Return `SAYS_WHO` if a sentence is the entry of a list, "E12 Ignition failed", else `rate_thing`."""
+    opening = entry.match(text)
+    return SAYS_WHO if opening and _ENTRY_ENDS.match(text, opening.end()) else rate_thing(text, entry)
 
 
 def rate_thing(text: str, name: re.Pattern[str]) -> float:

@@ -82,6 +82,10 @@ _TIME = re.compile(
     r"|(?:sun|mon|tues|wednes|thurs|fri|satur|yester)day|today|tomorrow|night|morning|evening|noon|midnight)\b",
     re.IGNORECASE,
 )
+_PART_OF = re.compile(
+    r"\W*(?:what|who)(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the\s+(?P<asked>.+?)\s+of\s+(?P<owner>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _ACTS = frozenset("own found find made make gave give played play named name showed shown show".split())  # noqa: SIM905
 """Verbs that ask in "Find ..." and "Name ...", and say what was done in "Who found ...?"."""
 
@@ -92,7 +96,7 @@ class QuestionAnalysis:
 
     Attributes:
         words: stems of its content words.
-        name_words: those of `words` that name entities.
+        name_words: those of `words` that name entities, without what is asked of them ("the output of the boiler").
         forms: (pattern of the written forms of a named entity, the words of the question that name it).
         answer: pattern of the names or numbers that an answer contains; None if unknown.
         description: sentences of the descriptions of the named entities, if the question has only names; else ().
@@ -143,7 +147,7 @@ def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnit
     named = index.names.find(question)
     entities = _read_names(index, named)
     forms = _read_forms(words, entities)
-    name_words = frozenset().union(*(stood_for for _, stood_for in forms))
+    name_words = frozenset().union(*(stood_for for _, stood_for in forms)) - _read_part(question, forms)
     asks_about_names = kind != "number" and not words - name_words
     kind = "" if asks_about_names else kind
     answer = _CAUSE if _WHY.match(question) else None
@@ -170,6 +174,20 @@ def _read_words(question: str, units: Sequence[TextUnitRecord]) -> frozenset[str
         words = words - {stem("used")} | {stem(once[1].lower())}
     asked = read_asked_verb(question)
     return words | {asked.stem} if asked and asked.word in _ACTS else words
+
+
+def _read_part(question: str, forms: Sequence[tuple[re.Pattern[str], frozenset[str]]]) -> frozenset[str]:
+    """Return the words of what is asked of another thing: of "What is the nominal output of the boiler?" the output.
+
+    None of a name with "of" in it ("the Bank of England"), and none if the words behind "of" name nothing.
+    """
+    found = _PART_OF.match(question) if is_english(question) else None
+    if found is None:
+        return _NONE
+    owner = content_words(found["owner"])
+    asked = content_words(found["asked"]) - owner
+    is_name = any(asked & stood_for and owner & stood_for for _, stood_for in forms)
+    return asked if not is_name and any(owner & stood_for for _, stood_for in forms) else _NONE
 
 
 def _number_pattern(question: str) -> re.Pattern[str]:

@@ -229,9 +229,13 @@ class RoleReader:
             )
 
     def _in_full(self, name: str) -> str:
-        """Return the title of the document for a part of it, such as the surname of the person it is about."""
+        """Return the title of the document for a part of it, such as the surname of the person it is about.
+
+        "The quarry" is no part of a headline that has the word, too.
+        """
         words, title = content_words(name), content_words(self._title)
-        return self._title if words and words < title and self._is_person(self._title) else name
+        is_name = bool(words) and words < title and name.split()[-1] != name.split()[-1].lower()
+        return self._title if is_name and self._is_person(self._title) else name
 
     def _owner(self, i: int, whose: str, position: int, holder: str) -> tuple[str, bool]:
         if whose == "my":

@@ -46,6 +46,9 @@ _LINKED_BEFORE = re.compile(
     r"\b(?:of|by|with|to|in|from|for|at|near|on|against|about|under|beside|than|as|like)\s+(?:the\s+)?(?:[a-z]+\s+)?\Z"
 )
 _BY = re.compile(r"\s*(?:[\w'\u2019-]+\s+){0,3}?by\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[\w-]+\s+){0,3}\Z")
+_BY_APPOSED = re.compile(r"\s*by\s+(?:the|his|her|its|their)\s+(?:[\w-]+\s+){0,2}[\w-]+,\s+\Z")
+_CLOSES = re.compile(r"\s*(?:[.,;:!?)]|$)")
+"""What is behind a name that stands beside a noun: "by the caretaker, Ted Loveridge."."""
 _OBJECT = re.compile(r"\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[a-z-]+\s+){0,3}\Z")
 _NOUN_BEHIND = re.compile(
     r"\s+(?!(?:and|or|of|in|at|on|by|to|from|for|with|about|after|before|as|who|when|while|was|is|were|are|had|has|the"
@@ -112,8 +115,9 @@ def belongs_to(text: str, verb: re.Match[str], start: int, end: int) -> bool:
 def is_subject(text: str, verb: re.Match[str], start: int, end: int) -> bool:
     """Return whether a name does what a verb says: before an active verb, or behind "by" with a passive."""
     if verb.end() <= start:
-        by = is_past_form(verb[0]) and _BY.match(text[verb.end() : start])
-        return bool(by) and not _BREAK.search(text[verb.end() : start]) and not _NOUN_BEHIND.match(text, end)
+        between = text[verb.end() : start]
+        by = _BY.match(between) or (_BY_APPOSED.match(between) and _CLOSES.match(text, end))
+        return is_past_form(verb[0]) and bool(by) and not _BREAK.search(between) and not _NOUN_BEHIND.match(text, end)
     if end > verb.start() or _BE_BEFORE.search(text[: verb.start()]):
         return False
     return _opens_clause(text, verb.start(), start, end)

@@ -88,3 +88,15 @@ def test_a_text_says_the_words_of_a_question_in_other_words(office):
     analysis = ask(office, "Who owns the office?")
     assert "own" in analysis.words_in("The owner was ill.")
     assert "own" not in analysis.own_words_in("The owner was ill.")
+
+
+def test_what_is_asked_of_a_named_thing_is_no_name(tmp_path):
+    texts = {
+        "manual.txt": "The Ostara H200 is a boiler. The nominal output is 20 kW. Keep the boiler clean.",
+        "test.txt": "Run the boiler at nominal output for an hour. The nominal output of a boiler is on its plate.",
+    }
+    with open_built(tmp_path / "root", texts) as index:
+        analysis = ask(index, "What is the nominal output of the Ostara H200?")
+        assert analysis.name_words == {"ostara", "h200"}
+        assert analysis.description == ()
+        assert ask(index, "What is the Ostara H200?").is_described_by("The Ostara H200 is a boiler.")

@@ -45,7 +45,7 @@ from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.query.understanding.asked_name import AskedName, first_clause, read_asked_name
 from graphrag_pipeline.query.understanding.asked_role import read_role_of_verb
 from graphrag_pipeline.query.understanding.chinese_definitions import asks_in_chinese
-from graphrag_pipeline.query.understanding.definitions import read_short_form, read_what_is, read_who_is
+from graphrag_pipeline.query.understanding.definitions import read_meant, read_short_form, read_what_is, read_who_is
 from graphrag_pipeline.query.understanding.place_statements import LIGHT
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis, analyze_question
 from graphrag_pipeline.query.understanding.verb_statements import (
@@ -120,7 +120,7 @@ def read_named_units(index: IndexReader, question: str, *, has_context: bool) ->
     Without text units if the question asks for no name.
     """
     asked = _read_asked(index, question, ())[1]
-    is_defined = read_who_is(question) or read_what_is(question) or read_short_form(question)
+    is_defined = read_who_is(question) or read_what_is(question) or read_meant(question) or read_short_form(question)
     if asked is None and not is_defined and not asks_in_chinese(question):
         return ()
     named = index.snapshot.take("entities", index.names.find(first_clause(question)), ["text_unit_ids"])
@@ -152,7 +152,8 @@ def find_named_answer(index: IndexReader, question: str, units: Sequence[TextUni
     """Return the name or number that a question asks for; None if it asks for none, or if no candidate is clear."""
     if short := read_short_form(question):
         found = find_long_form(short, units)
-        return NamedAnswer(found[0], (found[1],)) if found else None
+        if found or not read_meant(question):
+            return NamedAnswer(found[0], (found[1],)) if found else None
     analysis, asked = _read_asked(index, question, units)
     if asked is None:
         sentences = find_definition(question, analysis, units)

@@ -3,9 +3,10 @@
 A statement answers if its owner is that of the question ("Who is A's wife?": "A's wife, N"), or if its holder is and
 the role is that of the other person: "Fred came in to his uncle Scrooge" makes Fred the nephew. Then the gender of the
 question must be that of the pronoun or title. Of an office, a statement without an owner answers a question without
-one, or for what the document is titled after. The words before an office must be those of the question: the finance
-director is not the director. Sentences that give different names give none, but a present holder of an office is
-preferred. Without a statement, conversations may name a speaker who has the role: most of them must give one name.
+one, for what the document is titled after, or for a body that the text calls "the board". The words before an office
+must be those of the question: the finance director is not the director. Sentences that give different names give none,
+but a present holder of an office is preferred. Without a statement, conversations may name a speaker who has the role:
+most of them must give one name.
 English alone. Keep out: reading a sentence (`understanding/role_statements.py`) or a conversation
 (`understanding/spoken_roles.py`), names by nearness (`named_answers.py`).
 """
@@ -23,7 +24,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, Sentence, sentences_of
-from graphrag_pipeline.query.understanding.asked_role import AskedRole
+from graphrag_pipeline.query.understanding.asked_role import GROUP_STEMS, AskedRole
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.role_statements import NAME, RoleReader, RoleStatement
 from graphrag_pipeline.query.understanding.spoken_roles import Speaker, SpokenRole, read_spoken_roles
@@ -192,7 +193,9 @@ def _is_owner(analysis: QuestionAnalysis, asked: AskedRole, owner: str, title: s
         return _is_named(analysis, asked, owner) or (
             asked.known is None and noun == noun.lower() and is_short_for(f"the {noun}", asked.owner, text)
         )
-    return asked.known is None and asked.owner <= content_words(title) | _MEETING
+    if asked.known is not None:
+        return False
+    return asked.owner <= content_words(title) | _MEETING | (GROUP_STEMS & content_words(text))
 
 
 def _is_named(analysis: QuestionAnalysis, asked: AskedRole, name: str) -> bool:

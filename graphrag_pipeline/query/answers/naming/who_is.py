@@ -5,7 +5,7 @@ that reads best alone. Before a sentence such as "And your brother, Tim?" the se
 may say whose brother. If no sentence says who the person is, a speech to the person may: "It's I. Your uncle Scrooge.
 Will you let me in, Fred?" At last, a speech may name the person whom the sentence before it describes: "At sight of an
 old gentleman in a Welsh wig, Scrooge cried-- 'Why, it's old Fezziwig!'" For "What is peat?" the sentence that defines
-it is quoted. Keep out: other passages about the person.
+it is quoted, for "What does E12 mean?" the entry of a list. Keep out: other passages about the person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from graphrag_pipeline.query.understanding.definitions import (
     is_identified,
     names_relation,
     rate_definition,
+    rate_entry,
     rate_thing,
+    read_meant,
     read_what_is,
     read_who_is,
     relates_addressee,
@@ -44,6 +46,9 @@ def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[T
     if thing := read_what_is(question):
         plain = re.compile("|".join([rf"\b{re.escape(thing)}\b", *_forms_of(thing, analysis)]), re.IGNORECASE)
         return _find_best(plain, units, lambda text: rate_thing(text, plain), lambda sentences, i: (sentences[i],))
+    if entry := read_meant(question):
+        name = re.compile(rf"(?<![\w-]){re.escape(entry)}(?![\w-])")
+        return _find_best(name, units, lambda text: rate_entry(text, name), _with_next)
     asked = read_who_is(question)
     if not asked or analysis.words - analysis.name_words - content_words(asked):
         return ()
@@ -79,6 +84,14 @@ def _find_best(
             if score > best[0]:
                 best = (score, quote(sentences, i))
     return best[1]
+
+
+def _with_next(sentences: Sequence[Sentence], i: int) -> tuple[Sentence, ...]:
+    """Return an entry of a list with the sentence behind it in its paragraph: "E12 Ignition failed. Measure it."."""
+    behind = sentences[i + 1 : i + 2]
+    goes_on = behind and "\n" not in sentences[i].unit.text[sentences[i].end : behind[0].start]
+    fits = sum(count_words(one.folded) for one in (sentences[i], *behind)) <= MAX_WORDS
+    return (sentences[i], *behind) if goes_on and fits else (sentences[i],)
 
 
 def _with_more(

@@ -47,3 +47,12 @@ def test_a_person_who_is_described_and_then_named_is_quoted_with_the_description
     assert (
         find_definition("Who is Ruddock?", analysis, [TextUnitRecord("u", 0, "d", "shop", other, 0, 9, 30, 1.0)]) == ()
     )
+
+
+def test_the_entry_of_a_list_says_what_a_code_means_and_not_the_sentence_that_mentions_it() -> None:
+    text = "The control unit then shows E12. Call for help.\n\nE12 Ignition failed. Measure the igniter.\n\nE120 Fan."
+    unit = TextUnitRecord("u", 0, "d", "errors", text, 0, len(text), 30, 1.0)
+    analysis = QuestionAnalysis("", frozenset({"e12"}), frozenset(), (), None, ())
+    found = find_definition("What does error E12 mean?", analysis, [unit])
+    assert [sentence.folded for sentence in found] == ["E12 Ignition failed.", "Measure the igniter."]
+    assert find_definition("What does error E13 mean?", analysis, [unit]) == ()
