@@ -45,6 +45,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_fi
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.numbered import join_numbers
+from graphrag_pipeline.indexing.extraction.names.forms.offices import drop_offices
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import find_subject_surname
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.quoted_titles import join_quoted_titles
@@ -66,6 +67,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
 )
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.acronym_types import type_acronyms
+from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_names,
@@ -209,6 +211,7 @@ def _name_things(
             names = keep_german_names(names, text)
         firms, numbered, composites = set[str](), set[str](), dict[str, str]()
         if is_english:
+            names = drop_offices(names, text, find_attendees(text))
             names = split_joined(drop_cited(names, text, headings), text)
             names = join_species(names, text, starts)
             names, acronyms = place_acronyms(names, text, starts)

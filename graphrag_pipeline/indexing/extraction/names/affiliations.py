@@ -44,9 +44,9 @@ _PARTICLES = words("bin ibn ben van von de di da del della du al el")
 _OF_STATE = words("secretary minister attorney director commissioner chief head")
 _ADDRESSES = FEMALE_HONORIFICS | MALE_HONORIFICS | NOBLE | words("dr rev revd reverend hon messrs herrn don doña")
 _TITLED_OFFICES = _OFFICES - _ADDRESSES
-_KEPT_OFFICES = _OFFICES - {"SECRETARY"}
+_KEPT_OFFICES = _OFFICES - {"SECRETARY", "MASTER"}
 # Of offices: "Foreign Minister", "Secretary of State".
-_DOMAINS = words("""
+DOMAINS = words("""
 foreign state defence defense finance health education transport trade home interior justice immigration environment
 agriculture industry energy labour labor employment opposition shadow federal executive managing general senior
 assistant associate national parliamentary press media science culture tourism planning housing communications
@@ -159,7 +159,7 @@ def split_office(
 def _ends_office(pieces: list[PhrasePiece], end: int) -> bool:
     """Whether an office ends before a place: "Commissioner", "Secretary of State"."""
     if end > 2 and pieces[end - 2].key == "OF" and pieces[end - 3].key in _OF_STATE:
-        return pieces[end - 1].key in _DOMAINS
+        return pieces[end - 1].key in DOMAINS
     return _is_office(pieces[end - 1]) and not pieces[end - 2].is_connector
 
 
@@ -198,7 +198,7 @@ def _describes_office(piece: PhrasePiece) -> bool:
     key = piece.key
     if piece.is_possessive or piece.is_connector:
         return False
-    return key in RANKS or key in HONORIFICS or key in _DOMAINS or key in NATIONALITIES or _is_person_noun(key)
+    return key in RANKS or key in HONORIFICS or key in DOMAINS or key in NATIONALITIES or _is_person_noun(key)
 
 
 def _is_owner(pieces: list[PhrasePiece]) -> bool:

@@ -279,7 +279,9 @@ archdiocese grupo gruppo groupe cooperativa société sociedad stichting verein 
 kanzlei banca asociación friends universität université universidad università banco banque bundesbank zentralbank
 """)
 ORGANIZATIONS = words("""
-parliament congress senate kremlin pentagon interpol nato unesco unicef fed commission council committee ministry
+parliament bundestag bundesrat landtag nationalrat knesset duma sejm riksdag folketing storting eduskunta althing
+oireachtas dáil dail seanad majlis congress senate kremlin pentagon interpol nato unesco unicef fed commission council
+committee ministry
 agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda qaida al-qaeda
 isil daesh
 mossad shabak luftwaffe wehrmacht gestapo tory tories likud swapo frelimo

@@ -101,6 +101,7 @@ _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
 _IN_CODE = regex.compile(r"\d/$")
+_CODED_ON = regex.compile(r"/\d{2,}")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
@@ -210,6 +211,8 @@ def _trim(
     pieces = holder or run
     while pieces and _drops_first(pieces, phrase, evidence, text):
         pieces = pieces[1:]
+    if len(pieces) > 2 and pieces[0].key == "MASTER" and pieces[0] is not (holder or run)[0]:
+        pieces = pieces[1:]  # "Harbour Master Ben Kitto"
     while pieces and _drops_last(pieces):
         pieces = pieces[:-1]
     if pieces and _is_entity(pieces, phrase, evidence, text):
@@ -258,6 +261,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if word.key == "JAN" and _NUMBER.match(text, phrase.start + word.end):  # "on Jan 12"
         return False
     if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"
+        return False
+    if word.key[-1].isdecimal() and _CODED_ON.match(text, phrase.start + word.end):  # "PA25/00417"
         return False
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
         return False  # "25/01834/HOU"

@@ -72,7 +72,8 @@ commando mercenary guerrilla separatist environmentalist conservationist ornitho
 hotelier publican winemaker vintner grazier pastoralist farmhand jillaroo stockman shearer publicist impresario
 choreographer ballerina comedienne cartoonist caricaturist biographer lexicographer ghostwriter scriptwriter
 showrunner celebrity supermodel socialite medallist medalist olympian paralympian seamer paceman fieldsman shortstop
-cornerback flyhalf five-eighth stockbroker underwriter actuary paymaster taskmaster handyman tradesman bricklayer
+halfback wingback tailback cornerback flyhalf five-eighth stockbroker underwriter actuary paymaster taskmaster handyman
+tradesman bricklayer
 roadworker wharfie stevedore longshoreman watchman doorman bouncer jailer warder parolee probationer felon rapist
 stalker assassin vandal arsonist poacher trafficker informant informer
 """)

@@ -19,6 +19,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
     PLACE_TAILS,
+    RANKS,
     SAINTS,
     words,
 )
@@ -35,6 +36,7 @@ _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
 _FAMILY_TAILS = words("son daughter daughters partners associates")
+_CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
@@ -101,6 +103,8 @@ def starts_name(number: int, phrase: Phrase, run: list[PhrasePiece], evidence: C
     """Whether a word starts another name: "Candlemas Mr. Pokorny", "SaveComplete ShutdownCancelled", "M CPUs"."""
     piece, before = phrase.pieces[number], run[-1]
     if before.key in evidence.data_types or (len(run) == 1 and _follows_place(number, phrase)):
+        return True
+    if run[0].text.rstrip(".") in ADDRESSES and piece.key in _CHOSEN and len(run) > 1:  # "Mr Bo Vice Chair"
         return True
     if piece.text.rstrip(".") in ADDRESSES:
         return evidence.alone[before.key] > 0 and before.key not in HONORIFICS  # not "Saving Mr. Banks"

@@ -261,6 +261,9 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
          ["Centre for Trade Policy and Development", "African Court on Human and Peoples' Rights"]),
         ("The Council of Europe and Amnesty International met the Court of Appeal and Supreme Court.",
          ["Council of Europe", "Amnesty International", "Court of Appeal", "Supreme Court"]),
+        ("They chose Mrs Tessim Chair and Mr Polgate Vice Chair. Assistant Harbour Master Ben Kitto left.",
+         ["Mrs Tessim", "Chair", "Mr Polgate", "Vice Chair", "Ben Kitto"]),
+        ("The committee refused PA25/00417 of Tessim.", ["Tessim"]),
         ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip

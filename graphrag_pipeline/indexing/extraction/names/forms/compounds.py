@@ -13,15 +13,17 @@ from dataclasses import replace
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, TERMS_IN_CAPITALS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective, may_be_noun, singular_of
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
+from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON
 
 _MIN_COMPOUNDS = 3
+_MIN_RARE = 2  # compounds of a rare word that the text has nowhere else
 _MAX_LETTERS = 2  # of an acronym that says nothing alone: "DC" of "the DC link"
 _NO_HEADS = GENERAL | VAGUE
 _MIN_SHARE = 0.75  # of the occurrences of an acronym
@@ -42,9 +44,10 @@ def join_compounds(
     names = list(names)
     followers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     described: set[str] = set()
+    of_persons = {word for form, kind in types.items() if kind == PERSON for word in form.split()}
     for name in names:
         if (
-            name.form.isupper()
+            (name.form.isupper() or (_is_rare_title(name.form) and name.form not in of_persons))
             and " " not in name.form
             and links[name.form] == name.form
             and types[name.form] == CONCEPT
@@ -80,8 +83,14 @@ def _is_noun(word: str) -> bool:
     return may_be_noun(word) and not may_be_adjective(word) and word.upper() not in STOPWORDS
 
 
+def _is_rare_title(form: str) -> bool:
+    return form.istitle() and form.isalpha() and token_rank(form.lower()) is None
+
+
 def _choose_noun(form: str, found: Counter[str]) -> str:
     noun, n = found.most_common(1)[0]
+    if not form.isupper():  # "Maugean skate"
+        return noun if n == found.total() >= _MIN_RARE else ""
     if len(form) <= _MAX_LETTERS and form.isalpha() and form not in TERMS_IN_CAPITALS:
         return noun if n == found.total() else ""
     is_term = noun.upper() not in _NO_HEADS

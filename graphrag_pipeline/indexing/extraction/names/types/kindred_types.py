@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, PLACE_HEADS, words
+from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, ORGANIZATION_TAILS, PLACE_HEADS, words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_code, is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import EVENT, GEO, ORGANIZATION, PERSON, UNKNOWN
@@ -19,6 +19,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import EVENT, 
 _MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
 _TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
 _CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
+_CLAUSE = regex.compile(r"\s(?:was|is|has|had|were|are|will|would|said|says)\s")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
 _PRIZES = words("award awards prize prizes medal medals chart charts")
@@ -61,7 +62,9 @@ def type_by_last_words(
         end = min(ends[form])
         if end == PERSON and is_explaining and not cues[form][PERSON]:
             continue
-        if end == PERSON or (form.endswith("s") and cues[form]["named thing"]):
+        if end == PERSON or (
+            form.endswith("s") and (cues[form]["named thing"] or (kind == UNKNOWN and not is_common_noun(form)))
+        ):
             found[form] = end
     return found
 
@@ -144,6 +147,17 @@ def type_by_company(names: list[Name], types: dict[str, str], text: str, is_expl
     return found
 
 
+def _begins_clause(before: Name, name: Name, text: str) -> bool:
+    """Whether a name behind a comma has a verb of its own: "Elmo is in Teska, Norvolt was in Gansk"."""
+    return text[before.end : name.start] == ", " and _CLAUSE.match(text, name.end) is not None
+
+
+def _shares_body(first: Name, second: Name, text: str) -> bool:
+    """Whether a body is named by two words: "the Barra and Vatersay Community Council" says nothing of Barra."""
+    is_tail = title_of(second.form).split()[-1] in ORGANIZATION_TAILS
+    return is_tail and text.startswith("the ", max(first.start - 4, 0)) and text[first.end : second.start] == " and "
+
+
 def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dict[str, str]:
     company: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for a, b in pairwise(names):
@@ -157,6 +171,8 @@ def _read_company(names: list[Name], types: Mapping[str, str], text: str) -> dic
             continue
         if _TOGETHER.fullmatch(text, a.end, max(b.start, a.end)) and not _CLAUSE_AFTER.match(text, a.end):
             unknown, known = (a, b) if types[a.form] == UNKNOWN else (b, a)
+            if (unknown is b and _begins_clause(a, b, text)) or _shares_body(a, b, text):
+                continue
             is_prize = types[known.form] == ORGANIZATION and title_of(unknown.form).split()[-1] in _PRIZES
             if types[known.form] != EVENT and not is_prize:
                 company[unknown.form][types[known.form]] += 1

@@ -177,7 +177,11 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
-    types |= {form: kind for form, kind in by_signs.items() if " " in form or not is_explaining}
+    types |= {
+        form: kind
+        for form, kind in by_signs.items()
+        if (" " in form or not is_explaining) and cues[form][QUOTED] < counts[form]
+    }
     types |= {} if attendees else _type_firms_in_business(types, cues, text)
     types |= type_by_company(names, types, text, is_explaining)
     guesses = {form: _guess(form, cues[form]) for form, kind in types.items() if kind == UNKNOWN}
@@ -286,6 +290,15 @@ def _is_named_as_body(form: str) -> bool:
     return len(others) > 1 or (bool(others) and others[0].endswith("s"))
 
 
+def _acts_as_thing(form: str, n_names: int, cues: Counter[str]) -> bool:
+    """Whether a rare word acts, mostly behind "the", which no person's name has: "the Louvre will lend"."""
+    title = title_of(form)
+    is_people = title.endswith((*ADJECTIVE_ENDINGS, "S", "MEN"))  # "the Wallenbergs", "the Englishmen"
+    is_rare = form.istitle() and form.isalpha() and not is_common_noun(form) and not is_people
+    is_acting = cues[AGENT] + cues[PERSON] > 0 and not cues["person role"]
+    return is_rare and is_acting and 2 * cues["named thing"] > n_names and title not in OFFICES
+
+
 def _may_have_members(title: str) -> bool:
     """Whether a name before "leader" or "fighters" may be a body: not "F-16", "Berber" or a given name."""
     is_adjective = title.endswith((*ADJECTIVE_ENDINGS, "IST", "ER"))
@@ -338,10 +351,13 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION
     if cues[AGENT] + cues[PERSON] + cues["agency"] > 0 and not cues["person role"] and may_be_firm(form):
         return ORGANIZATION
-    if 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
+    is_weak_body = cues[GEO] >= cues[ORGANIZATION] + cues["agency"]  # "our engineers at Teska", and "in Teska"
+    if not is_weak_body and 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
         return ORGANIZATION
     if is_code(form):
         return UNKNOWN
+    if _acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
+        return ORGANIZATION
     if cues[PERSON] and not cues["person role"] and _is_named_as_body(form):  # "Penrith Private Hire asked"
         return ORGANIZATION
     n_person = cues[PERSON] + 2 * cues["person role"]

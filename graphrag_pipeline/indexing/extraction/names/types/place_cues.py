@@ -49,6 +49,7 @@ _PART_OF = regex.compile(
     r"\b(?:mayor|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
     r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+$"
 )
+_WATER_OF = regex.compile(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estuary|headwaters|basin)\s+of\s+the\s+$")
 _ROUTE = regex.compile(
     r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
@@ -70,7 +71,7 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
         or is_water
         or is_distant
         or _SEAT_AFTER.match(text, name.end)
-        or (last == "of" and _PART_OF.search(before))
+        or (last == "of" and (_PART_OF.search(before) or _WATER_OF.search(before)))
     ):
         yield PLACE
     elif _is_place(before, last):

@@ -56,6 +56,7 @@ _SUBJECT = TwinPattern(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|wh
 _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
 _ALONG_THE = TwinPattern(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
+_OWN_VERB = regex.compile(r"\s(?:could|would|can|might|may|should|will)\s\p{Ll}")  # "says Teska could yield"
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
@@ -139,7 +140,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     word, between = before.group(1), before.group(2)
     key = word.upper()
     if key in PERSON_VERBS and key not in _PRONOUNS:
-        if not _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())):
+        is_subject = _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())) is not None
+        if not is_subject and not (key in _SAYS and _OWN_VERB.match(text, name.end)):
             yield PERSON
     elif key in PLACE_PREPOSITIONS and between.isspace():
         yield ORGANIZATION if _last_word(text, before, name) in _HELD_IN else GEO

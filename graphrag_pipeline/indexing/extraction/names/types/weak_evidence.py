@@ -206,12 +206,13 @@ def _choose(signs: Mapping[str, float]) -> str | None:
     for sign, n in signs.items():
         for kind, weight in _WEIGHTS[sign].items():
             sums[kind] += weight * n
+    sums = defaultdict(float, {kind: round(total, 6) for kind, total in sums.items()})  # in any order of the signs
     ranked = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
     (best, most), (_, second), *_ = [*ranked, ("", 0.0), ("", 0.0)]
     own = sum(_WEIGHTS[sign].get(best, 0.0) * n for sign, n in signs.items() if sign not in _OF_DOCUMENT)
-    is_person = best != PERSON and 0 < most - _MIN_LEAD_OF_PERSON < sums[PERSON]  # "Ona Hunebelle planned it"
-    is_clear = most >= _MIN_SUM and most - second >= _MIN_LEAD and not is_person
-    return best if own >= _MIN_OWN and is_clear else None
+    is_person = best != PERSON and 0 < round(most - _MIN_LEAD_OF_PERSON, 6) < sums[PERSON]  # "Ona Hunebelle planned it"
+    is_clear = most >= _MIN_SUM and round(most - second, 6) > _MIN_LEAD and not is_person
+    return best if round(own, 6) >= _MIN_OWN and is_clear else None
 
 
 def _read_document(names: Iterable[Name], types: Mapping[str, str], terms: Set[str], attendees: Set[str]) -> set[str]:

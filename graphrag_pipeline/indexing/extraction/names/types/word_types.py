@@ -45,7 +45,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.dates import is_date
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import THING_NOUN, is_trade, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
@@ -82,7 +82,7 @@ _JOINED_FIRMS = JOINED_TAILS | words("son daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
 _GERMAN_FIRMS = (
     *("WERKE", "BAHN", "BANK", "BETRIEBE", "VERBAND", "VEREIN", "GESELLSCHAFT", "GENOSSENSCHAFT", "VERSICHERUNG"),
-    *("SPARKASSE", "VERLAG", "KLINIKUM"),
+    *("SPARKASSE", "VERLAG", "KLINIKUM", "MUSEUM", "UNIVERSITEIT", "UNIVERSITÄT", "HOCHSCHULE", "STIFTUNG"),
 )
 _MIN_COMPOUND = 7  # letters
 _SHOWS = words("harvest flower air motor boat horse dog county agricultural trade fashion produce summer spring autumn")
@@ -214,6 +214,8 @@ def type_by_words(form: str) -> str | None:
         return (
             None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
         )  # "General Public License"
+    if first in PLACE_HEADS and len(words) > 2 and kind_of(last.lower()) == THING_NOUN:  # "Port Marine Safety Code"
+        return CONCEPT
     if first in PLACE_HEADS or (first in _WATERS and words[1] == "OF" and len(words) == 3):
         return GEO
     if _KINDRED & set(words[1:-1]) and not is_common_word(first):  # "Osama bin Laden"
@@ -276,7 +278,10 @@ def _is_event(words: list[str]) -> bool:
     if words[0] in _CUPS_ABROAD:
         return True
     is_storm = (
-        words[0] in STORMS and len(words) == 2 and not (is_common_word(words[1]) and english_rank(words[1].lower()))
+        words[0] in STORMS
+        and len(words) == 2
+        and words[1] not in PLACE_TAILS
+        and not (is_common_word(words[1]) and english_rank(words[1].lower()))
     )
     if len(words) == 2 and words[0] in DAY_NAMES_BEFORE and words[1] in DAYS:  # "Whit Sunday"
         return True

@@ -30,3 +30,10 @@ def test_an_acronym_that_only_occurs_before_a_hyphen_is_part_of_the_term() -> No
     assert joined(text, "ST") == (["ST-segment elevation"], {"ST": "ST-segment elevation"})
     assert joined("The ST-segment elevation. The ST score.", "ST") == (["ST", "ST"], {})
     assert joined("An HIV-infected person is here.", "HIV") == (["HIV"], {})
+
+
+def test_a_rare_word_that_one_noun_always_follows_is_half_of_the_term() -> None:
+    text = "He counted the Tessean skate. Few Tessean skates are left."
+    assert joined(text, "Tessean") == (["Tessean skate"] * 2, {"Tessean": "Tessean skate"})
+    assert joined(text + " The Tessean is rare.", "Tessean")[1] == {}
+    assert joined("The Tessean skate is rare.", "Tessean")[1] == {}

@@ -1,6 +1,8 @@
 from collections import Counter, defaultdict
 
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
+    type_by_company,
     type_by_last_words,
     type_by_places,
     type_by_short_names,
@@ -42,3 +44,15 @@ def test_the_plural_of_a_surname_is_a_family() -> None:
     the = {form: Counter({"named thing": 1}) for form in types}
     assert type_families(types, NO_CUES | the) == {"Tolvers": "PERSON"}
     assert type_families(types, NO_CUES) == {}
+
+
+def test_a_clause_of_its_own_or_a_shared_noun_is_no_company() -> None:
+    def types_in(text: str, known: str, kind: str, unknown: str) -> dict[str, str]:
+        names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in (known, unknown)]
+        names.sort(key=lambda name: name.start)
+        return type_by_company(names, {known: kind, unknown: "UNKNOWN"}, text, False)
+
+    assert types_in("It lies between Teska and Gansk.", "Teska", "GEO", "Gansk") == {"Gansk": "GEO"}
+    assert types_in("Elmo is in Teska, Norvolt was in Gansk.", "Teska", "GEO", "Norvolt") == {}
+    council = "Vatersay Community Council"
+    assert types_in(f"They met the Barra and {council}.", council, "ORGANIZATION", "Barra") == {}

@@ -1,6 +1,9 @@
+from itertools import combinations
+
 import pytest
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.indexing.extraction.names.types import weak_evidence
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 
 FIRMS = {"Acme Ltd": "ORGANIZATION", "Bolt Ltd": "ORGANIZATION", "Crux Ltd": "ORGANIZATION"}
@@ -49,3 +52,9 @@ def test_a_story_and_a_common_word_of_the_text_are_left_alone() -> None:
     assert type_of("Dekra", "It was found by Dekra at night.", PERSONS) is None
     assert type_of("Harbour", "a harbour where Harbour had opened", FIRMS) is None
     assert type_of("Licensed Goods", "taken by Licensed Goods", FIRMS, frozenset({"Licensed Goods"})) is None
+
+
+def test_the_order_of_the_signs_does_not_change_the_type() -> None:
+    for signs in combinations(weak_evidence._WEIGHTS, 3):
+        given = dict.fromkeys((*signs, "many bodies"), 1)
+        assert weak_evidence._choose(given) == weak_evidence._choose(dict(reversed(given.items()))), signs

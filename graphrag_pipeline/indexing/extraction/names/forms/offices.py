@@ -1,0 +1,51 @@
+"""Offices without a holder: "the Foreign Minister", "a Member of Parliament", "Jo Hill (Estates Manager)".
+
+Such words say what a person is, and are no entity of a report. Minutes name who acts by the office, so there only those
+behind the names of a list are dropped.
+
+Keep out: offices before a person (`affiliations.py`), single words for offices (`cues.OFFICES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+import regex
+
+from graphrag_pipeline.indexing.extraction.names.affiliations import DOMAINS
+from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, NATIONALITIES, OFFICES, RANKS, words
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+
+_HELD = words("minister ministers president premier secretary commissioner chancellor governor mayor mp mps officer")
+_OF_STATE = regex.compile(
+    r"MEMBERS? OF (?:THE )?(?:PARLIAMENT|CONGRESS)|SECRETAR(?:Y|IES) OF STATE|HEADS? OF STATE|CHIEFS? OF STAFF"
+)
+_DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
+_ROLES = OFFICES | words("manager officer lead professional representative")
+_ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
+
+
+def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[Name]:
+    """Return the names without offices of two words or more that no person holds in the text.
+
+    Args:
+        attendees: names in the attendance lists of the text. Their offices stand behind them in brackets.
+    """
+    names = [name for name in names if not _OF_STATE.fullmatch(title_of(name.form))]
+    if not attendees:
+        return [name for name in names if not _is_office(title_of(name.form))]
+    ends = {match.end() - 1 for match in _ASIDE.finditer(text)}
+    return [name for name in names if name.end not in ends or not _is_role(title_of(name.form))]
+
+
+def _is_office(title: str) -> bool:
+    *before, last = title.split()
+    return bool(before) and last in _HELD and all(word in _DESCRIBING or word in load_countries() for word in before)
+
+
+def _is_role(title: str) -> bool:
+    """Whether a name of two words or more is what a person is: "Finance Officer", not "Environment Agency"."""
+    last = title.split()[-1]
+    return last != title and (last in _ROLES or kind_of(last.lower()) == PERSON_NOUN)

@@ -1,0 +1,19 @@
+from graphrag_pipeline.indexing.extraction.names.forms.offices import drop_offices
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+
+
+def kept(text: str, *forms: str, attendees: frozenset[str] = frozenset()) -> list[str]:
+    names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in forms]
+    return [name.form for name in drop_offices(names, text, attendees)]
+
+
+def test_an_office_without_holder_is_no_entity_of_a_report() -> None:
+    text = "The Foreign Minister, a Member of Parliament, met US Defence Secretary, Minister Jo Hill and Oil Search."
+    forms = ("Foreign Minister", "Member of Parliament", "US Defence Secretary", "Minister Jo Hill", "Oil Search")
+    assert kept(text, *forms) == ["Minister Jo Hill", "Oil Search"]
+
+
+def test_minutes_keep_the_offices_that_act() -> None:
+    text = "Present: Jo Hill (Finance Officer), Bo Lee (Tessim Council), Al Roe (Harbour Master). The Town Clerk left."
+    forms = ("Jo Hill", "Finance Officer", "Tessim Council", "Town Clerk")
+    assert kept(text, *forms, attendees=frozenset({"Jo Hill"})) == ["Jo Hill", "Tessim Council", "Town Clerk"]
