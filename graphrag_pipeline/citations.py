@@ -4,8 +4,8 @@ Reports and answers cite records this way, as Microsoft GraphRAG does. Stored te
 numbers that are local to it; a published report cites human-readable numbers. Indexing and query both use this module.
 
 Citations that the pipeline wrote are parsed strictly. Citations that a model wrote (`split_written`, `replace_written`)
-may have full-width brackets, ranges and singular kinds, and lack closing brackets: numbers then end a citation, and the
-text behind them stays. Keep out: records.
+may have full-width brackets, ranges, singular or translated kinds, and lack closing brackets: numbers then end a
+citation, and the text behind them stays. Keep out: records.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 KINDS = ("Entities", "Relationships", "Claims", "Reports", "Sources")
+
+DATA_WORDS = tuple("data daten données datos dati dados данные 数据 數據 资料 資料 データ".split())  # noqa: SIM905
+"""How models that answer in German, French, Spanish, Italian, Portuguese, Russian, Chinese or Japanese write "Data"."""
 
 KIND_OF_RECORD = dict(zip(("entity", "relationship", "claim", "report", "text_unit"), KINDS, strict=True))
 """Kind of record -> kind in a citation."""
@@ -30,7 +33,8 @@ _MORE = "+more"
 OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
 """Brackets that a model may open a citation with."""
 _ANY = re.escape(OPENERS + _CLOSERS)
-_NAME = "[A-Za-z][A-Za-z ]{0,30}"
+_LETTER = r"[^\W\d_]"
+_NAME = rf"{_LETTER}(?:{_LETTER}| ){{0,30}}"
 _OPEN_PART = rf"\s*+{_NAME}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
 _PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*+[,;\uff0c\uff1b])?"
 NUMBERED = rf"{_OPEN_PART}{_PART_END}(?:{_BETWEEN}{_OPEN_PART}{_PART_END})*+"
@@ -40,20 +44,30 @@ _END = (
     rf"(?![\s.!?]*+[{re.escape(_CLOSERS)}])"
 )
 _WRITTEN_TEXT = (
-    rf"({_BLANKS})[{re.escape(OPENERS)}]\s*+Data\s*+[:\uff1a]"
+    rf"({_BLANKS})[{re.escape(OPENERS)}]\s*+(?:{'|'.join(DATA_WORDS)})\s*+[:\uff1a]"
     rf"(?:((?:{NUMBERED}(?:{_BETWEEN}{_OPEN_PART})?+|{_OPEN_PART})){_END}"  # not closed, before an end
     rf"|([^{_ANY}]*)[{re.escape(_CLOSERS)}]"
     rf"|({NUMBERED}))"  # not closed, before other text
 )
 _WRITTEN = re.compile(_WRITTEN_TEXT, re.IGNORECASE)
-_PART_TEXT = rf"(?<![A-Za-z])({_NAME})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)"
+_PART_TEXT = rf"(?<!{_LETTER})({_NAME})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)"
 _ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
 _LONGEST_RANGE = 50
 _WRITTEN_KINDS = {
-    "entity": "Entities", "entities": "Entities", "relationship": "Relationships", "relationships": "Relationships",
-    "claim": "Claims", "claims": "Claims", "covariates": "Claims", "report": "Reports", "reports": "Reports",
-    "source": "Sources", "sources": "Sources",
-}  # fmt: skip
+    word: kind
+    for kind, words in {
+        "Entities": "entity entities entitäten entités entidades entità сущности 实体 實體 エンティティ",
+        "Relationships": """relationship relationships relations beziehungen relaciones relações relazioni отношения
+            связи 关系 關係 関係""",
+        "Claims": """claim claims covariates behauptungen affirmations afirmaciones afirmações affermazioni утверждения
+            声明 聲明 主张 主張""",
+        "Reports": """report reports berichte rapports informes relatórios rapporti отчеты отчёты 报告 報告 報告書
+            レポート""",
+        "Sources": "source sources quellen fuentes fontes fonti источники 来源 來源 出处 出處 出典 ソース",
+    }.items()
+    for word in words.split()
+}
+"""A kind as models write it, in the languages of `DATA_WORDS`, too."""
 
 
 def render_citation(records: Iterable[tuple[str, Iterable[str]]]) -> str:

@@ -139,3 +139,22 @@ def test_long_blanks_take_linear_time(text: str) -> None:
     assert "".join(before for before, _, _ in split_written(text)).strip() in ("", "x", text.strip())
     assert strip_citations(text).strip() in ("", "x", text.strip())
     assert number_citations(text, {"Entities": {"1": 7}}).strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("他是药老的弟子【数据：来源 (3)；实体 (4, 5)】。", [("Sources", ["3"]), ("Entities", ["4", "5"])]),
+        ("[Daten: Quellen (3, +more)]", [("Sources", ["3"])]),
+        ("[Données : entités (1) ; relations (2)]", [("Entities", ["1"]), ("Relationships", ["2"])]),
+        ("[Data: 报告 (2-4)]", [("Reports", ["2", "3", "4"])]),
+        ("[Data: 地图 (7)]", [("地图", ["7"])]),
+    ],
+)
+def test_citations_of_models_that_answer_in_other_languages_are_read(text, expected):
+    assert [cited for _, _, cited in split_written(text)] == [expected, None]
+
+
+@pytest.mark.parametrize("text", ["见【注：来源 (3)】。", "[Siehe: Quellen (3)]", "[Datensatz: Quellen (3)]"])
+def test_brackets_that_open_with_another_word_stay(text):
+    assert [before for before, _, _ in split_written(text)] == [text]

@@ -11,7 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from graphrag_pipeline.citations import NUMBERED, OPENERS, Cited, parse_citations, render_citation, split_written
+from graphrag_pipeline.citations import (
+    DATA_WORDS,
+    NUMBERED,
+    OPENERS,
+    Cited,
+    parse_citations,
+    render_citation,
+    split_written,
+)
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
@@ -29,8 +37,10 @@ Shown = Mapping[str, frozenset[int]]
 _BRACKETS = re.escape(OPENERS) + r"\]\uff3d\u3011"
 _UNSETTLED = rf"(?!\s*[:\uff1a]{NUMBERED}(?:[.!?]\s+|[ \t]*\n\s*)[^\s.!?{_BRACKETS}])[^{_BRACKETS}]*"
 """Text of a citation that may still be closed: no other text follows the sentence or line that it ends."""
+_BEGUN_DATA = "|".join(sorted({re.escape(word[:end]) for word in DATA_WORDS for end in range(1, len(word))}))
 _MAYBE = re.compile(
-    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*(?:|d|da|dat|data\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
+    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*"
+    rf"(?:|{_BEGUN_DATA}|(?:{'|'.join(DATA_WORDS)})\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")

@@ -14,7 +14,7 @@ from graphrag_pipeline.query.results import Context
 
 FRAGMENTS = ["Marley ", "haunted Scrooge", "[Data: Sources (1)]", " [data: Entities (1, 2-3)]", "[", "]", "[Da", "ta: ",
              "Sources (2)]", "[3]", " [1, 2]", "[4", "【Data：Source（2）】", "\n\n- ", "  ", "[see above]", "(1)",
-             "。", " and", ", ", "an", "[9] und ",
+             "。", " and", ", ", "an", "[9] und ", "【数", "据：来源（1）】", "[Daten: Quellen (2)]",
              "[Data: Sources (1)", " [Data: Entities (1", "[Data: Sources (2]", ". Then ", "; ", "\n"]  # fmt: skip
 
 
@@ -60,6 +60,12 @@ def test_one_passage_has_one_marker_and_what_was_not_shown_has_none(small: Graph
     text = "Marley haunted Scrooge [Data: Sources (1)]. Again [Data: Sources (1, 2)] [Data: Entities (1); Maps (3)]."
     assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. Again [1]."
     assert cited.n_invented == 3 and len(cited.citations) == 1
+
+
+def test_a_translated_citation_is_held_back_until_it_is_whole(small: GraphIndex) -> None:
+    cited = CitedText(small, {"Sources": frozenset({1})})
+    assert cited.add("马利来了[数") == "马利来了" and cited.add("据：来源 (1") == "" and cited.add(")]。") == "[1]。"
+    assert cited.add("再来[数据：地图 (7)]。") == "再来。" and cited.n_invented == 1
 
 
 def test_a_marker_of_the_models_own_is_invented(small: GraphIndex) -> None:
