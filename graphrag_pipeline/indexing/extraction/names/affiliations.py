@@ -52,7 +52,7 @@ agriculture industry energy labour labor employment opposition shadow federal ex
 assistant associate national parliamentary press media science culture tourism planning housing communications
 intelligence police security operations financial operating technology technical marketing policy staff treasury
 commerce communities families women veterans resources fisheries mines development revenue welfare assembly
-oil petroleum water special
+oil petroleum water special medical scientific
 """)
 _ESTATES = words("duchy archduchy earldom barony viceroyalty sultanate emirate sheikhdom principality margraviate")
 # Of firms, never the first word of their names.
@@ -84,7 +84,8 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     first, last = (piece.key for piece in run)
     words = [piece.key for piece in following if not piece.is_connector]
     if len(words) < 2:
-        return first in GIVEN_NAMES and words[-1] in load_countries() and _is_family_name(last)
+        is_rare = token_rank(last.lower()) is None and not _is_word(first)  # "Emile Surette of Lunenburg"
+        return first in GIVEN_NAMES and (is_rare or words[-1] in load_countries()) and _is_family_name(last)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False
     return n_roles > 0 or first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
@@ -231,7 +232,8 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
     """
     if len(pieces) < 2 or pieces[0].key in _HONORIFICS_OR_GIVEN or pieces[0].is_connector:
         return 0
-    if len(pieces) > 2 and pieces[0].key in NATIONALITIES and _holds_office(pieces[1:]):
+    is_people = pieces[0].key in NATIONALITIES or (pieces[0].key.endswith("IAN") and not _is_word(pieces[0].key))
+    if len(pieces) > 2 and is_people and _holds_office(pieces[1:]):
         return 1  # "Israeli Prime Minister Ariel Sharon"
     if pieces[0].key in RANKS and pieces[1].key in HONORIFICS:
         return 0

@@ -318,7 +318,7 @@ park gardens garden bridge castle palace stadium arena airport station harbour h
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
 building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
-plains highway heights allotments close crescent mews
+plains ridge canyon gorge highway heights allotments close crescent mews
 """)
 PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").

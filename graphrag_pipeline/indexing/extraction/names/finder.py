@@ -243,13 +243,17 @@ def _drops_last(pieces: list[PhrasePiece]) -> bool:
     last = pieces[-1]
     if last.is_connector or (len(pieces) > 1 and last.key in STOPWORDS and last.key != "I"):
         return True
-    return last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
+    is_day = last.key in DAYS and len(pieces) > 1 and pieces[-2].key not in DAY_NAMES_BEFORE
+    return is_day and pieces[-2].key not in GIVEN_NAMES  # "Danilo Freitag"
 
 
 def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     """Whether the remaining pieces of a phrase are a name."""
     is_numbered = len(pieces) == 2 and len(pieces[1].key) == 1 and pieces[0].key in _NUMBERED_WORDS  # "Exhibit B"
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
+        return False
+    last = phrase.start + pieces[-1].end
+    if pieces[-1].key[-1].isdecimal() and _CODED_ON.match(text, last):  # "PA25/00417"
         return False
     if len(pieces) > 1:
         if pieces[-1].key.endswith("AN") and is_origin(pieces):
@@ -261,8 +265,6 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if word.key == "JAN" and _NUMBER.match(text, phrase.start + word.end):  # "on Jan 12"
         return False
     if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"
-        return False
-    if word.key[-1].isdecimal() and _CODED_ON.match(text, phrase.start + word.end):  # "PA25/00417"
         return False
     if is_coded or word.key in LEGAL_SUFFIXES or _REGISTERED.fullmatch(word.text):
         return False  # "25/01834/HOU"

@@ -107,6 +107,8 @@ def starts_name(number: int, phrase: Phrase, run: list[PhrasePiece], evidence: C
     if run[0].text.rstrip(".") in ADDRESSES and piece.key in _CHOSEN and len(run) > 1:  # "Mr Bo Vice Chair"
         return True
     if piece.text.rstrip(".") in ADDRESSES:
+        if before.key == "OFFICER":  # "Chief Medical Officer Dr Ann Hill"
+            return True
         return evidence.alone[before.key] > 0 and before.key not in HONORIFICS  # not "Saving Mr. Banks"
     if _IDENTIFIER.fullmatch(piece.text):
         return len(before.text) == 1 or _IDENTIFIER.fullmatch(before.text) is not None

@@ -41,11 +41,12 @@ _OWNED = (
     "|Organi[sz]ation|Cooperative|Co-operative|Collective|Development|Foundation|Fund|Cent(?:er|re)|Bank|Assembly|Rights"
     "|Charter|Commission|Agency|Authority|Confederation|Chamber|Coalition"
 )
+_SCOPE = "(?:International|National|General|United|Mutual|Regional|Central|Welfare|Housing|Credit|Benevolent)"
 _INSIDE = (
     r"(?:['’](?=\p{Lu}\p{Ll}|\p{Ll}{2})[\p{L}\p{M}]++"  # O'Brien, Qur'an
     r"|[-\u2010\u2011](?:\s*\n\s*)?(?:\p{Ll}{1,5}+[-\u2010]){0,2}+\p{Lu}[\p{L}\p{M}\p{Nd}]*+"  # Mar-a-Lago
     r"|(?<=\bCo)[-\u2010\u2011]op(?:erat(?:ives?|ion))?\b"
-    rf"|(?<=s)['’](?=[ ](?:{_OWNED})\b)|(?<=S)['’](?=[ ](?:{_OWNED.upper()})\b)"  # Tanners' Yard
+    rf"|(?<=s)['’](?=[ ](?:{_SCOPE}[ ])?(?:{_OWNED})\b)|(?<=S)['’](?=[ ](?:{_OWNED.upper()})\b)"  # Tanners' Yard
     r"|&\p{Lu}[\p{L}]*+|[-\u2010\u2011](?:\d++\p{Greek}?+|\p{Greek}[\p{L}\p{Nd}]*+))*+"  # IL-1β, NF-κB
 )
 _WORD = rf"(?:{_ABBREVIATION}|{_TAIL}|(?:\p{{Lu}}\.){{2,}}|\p{{Lu}}\.(?=\s?\p{{Lu}})|{_BODY}{_INSIDE})(?:['’][sS]\b)?"

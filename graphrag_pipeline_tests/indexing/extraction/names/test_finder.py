@@ -264,6 +264,10 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("They chose Mrs Tessim Chair and Mr Polgate Vice Chair. Assistant Harbour Master Ben Kitto left.",
          ["Mrs Tessim", "Chair", "Mr Polgate", "Vice Chair", "Ben Kitto"]),
         ("The committee refused PA25/00417 of Tessim.", ["Tessim"]),
+        ("They met the luthier Emile Surette of Lunenbrook and the Seafarers' International Union.",
+         ["Emile Surette", "Lunenbrook", "Seafarers' International Union"]),
+        ("Sarovian President Ilmar Kest and Danilo Freitag met Chief Medical Officer Dr Anwen Morris.",
+         ["President Ilmar Kest", "Danilo Freitag", "Chief Medical Officer", "Dr Anwen Morris"]),
         ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip

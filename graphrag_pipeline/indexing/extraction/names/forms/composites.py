@@ -28,7 +28,10 @@ _SIDE = regex.compile(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|
 _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
 _PLACE = r"\p{Lu}\p{Ll}{2,}+"
 _BODY = r"(?:Senate|House|Government|Parliament|Congress|Council|Cabinet|Treasury|Party|Church|University|College)\b"
-_FIRM_NOUNS = "contractors?|auctioneers|solicitors|accountants|architects|auditors|builders|publishers?|surveyors"
+_FIRM_NOUNS = (
+    "contractors?|lawyers|advisers|brokers|consultants|auctioneers|solicitors|accountants|architects|auditors|builders"
+    "|publishers?|surveyors"
+)
 _NOBLES = "Prince|Princess|Duke|Duchess|Earl|Count|Countess|Marquess|Marquis|Baron|Baroness|Archduke|Lord|King|Queen"
 _ROUTES = "Canal|Railway|Walk|Way|Trail|Line"
 _FIRM_AFTER = r"(?=[,.;](?![ ]\p{Lu}\p{Ll}+[ ]and)|[ ](?:has|is|was|of|in|for|to)\b)"
@@ -57,7 +60,8 @@ _KINDS = (
         ORGANIZATION,
     ),
     (
-        ", |auctioneers |solicitors |accountants |architects |auditors |builders |surveyors ",
+        ", |lawyers |advisers |brokers |consultants |auctioneers |solicitors |accountants |architects |auditors "
+        "|builders |surveyors ",
         regex.compile(rf"\b(?:{_FIRM_NOUNS}),?[ ]\K{_PLACE}[ ]and[ ]{_PLACE}{_FIRM_AFTER}"),
         ORGANIZATION,
     ),

@@ -43,7 +43,7 @@ _BODY_TAILS = (
 )
 _SHARED_TAILS = words("""
 foundation trust society board partnership association committee commission institute hospital project
-federation club league bank union council company festival initiative
+federation club league bank union council company festival initiative area
 """)
 _SPLITS = ORGANIZATION_TAILS | ORGANIZATIONS | PLACE_TAILS | BUILDINGS | EVENT_TAILS
 _PERSONAL = GIVEN_NAMES | HONORIFICS
@@ -91,11 +91,11 @@ def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
 
 
 def _may_end_body(form: str) -> bool:
-    parts = title_of(form).split()
+    parts = title_of(form).split(" OF ")[0].split()
     if len(parts) < 2 or len(parts) > _MAX_WORDS or parts[0] in _PERSONAL or not form[0].isupper():
         return False
     is_national = parts[-1] in load_countries() and title_of(form) not in load_places() and parts[0] not in LONERS
-    return parts[-1] in _BODY_TAILS or is_national
+    return parts[-1] in _BODY_TAILS | _SHARED_TAILS or is_national
 
 
 def _are_fields(first: str, second: str) -> bool:
@@ -113,9 +113,9 @@ def _are_fields(first: str, second: str) -> bool:
 
 def _are_shared(first: str, second: str) -> bool:
     """Whether two rare words share the noun behind them: "Wye and Usk Foundation"."""
-    one, (other, *rest) = title_of(first), title_of(second).split()
+    one, (other, *rest) = title_of(first), title_of(second).split(" OF ")[0].split()  # "Area of Conservation"
     is_known = one in ORGANIZATIONS | NATIONALITIES | _PERSONAL or one in load_organizations() | load_countries()
-    if " " in one or len(rest) != 1 or rest[0] not in _SHARED_TAILS or is_known or first.isupper():
+    if " " in one or not 0 < len(rest) < _MAX_WORDS or rest[-1] not in _SHARED_TAILS or is_known or first.isupper():
         return False
     is_place = other in load_places() and one in load_places()
     return is_place or not (_is_everyday(one) or _is_everyday(other) or other in NATIONALITIES)

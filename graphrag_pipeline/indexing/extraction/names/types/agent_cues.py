@@ -72,7 +72,7 @@ _FOR = regex.compile(
     r"\b(?:work(?:s|ed|ing)?\s+for|writes\s+for|(?:contract|agreement|insurance|account|partnership)\s+(?:for|with))\s+(?:the\s+)?$"
 )
 _OF = regex.compile(
-    r"(?:\p{Lu}\p{Ll}+|opinion|advice|consent|approval|views?|permission|behalf|offer|request|centre|office|site|factory"
+    r"(?:(?!(?:Sons?|Daughters?|Brothers|Ltd|Company)\b)\p{Lu}\p{Ll}+|opinion|advice|consent|approval|views?|permission|behalf|offer|request|centre|office|site|factory"
     r"|warehouse|branch|employees?|staff)\s+of\s+(?:the\s+)?$"
 )
 _FROM = regex.compile(

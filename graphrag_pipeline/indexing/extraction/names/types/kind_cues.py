@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     BODY_NOUN,
     EVENT_NOUN,
@@ -200,7 +201,8 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
     is_determined = _DETERMINER.search(before[: match.start()]) is not None
     if match["comma"]:
         is_closed = text[name.end : name.end + 1] in (",", ".", ";", ")")
-        return kind if is_determined and is_closed and not match["the"] else None
+        is_holder = kind == PLACE_NOUN and name.form.partition(" ")[0].upper() in GIVEN_NAMES
+        return kind if is_determined and is_closed and not match["the"] and not is_holder else None
     if match["the"]:
         return None
     if match["noun"] in _MAY_BE_FIRMS and name.form.count(" ") == 1 and not any(map(is_also_a_word, name.form.split())):

@@ -20,7 +20,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OFFICES,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places, load_towns
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
@@ -126,7 +126,7 @@ def _may_be_body(form: str) -> bool:
     if first in _OF_PERSONS or title in OFFICES:
         return False
     if not others:
-        return not is_common_noun(form) and first not in LONERS
+        return first not in load_towns() and not is_common_noun(form) and first not in LONERS
     is_common = is_common_noun(first) or first in LONERS or first in load_places()
     return is_common or (form.split()[0].isupper() and len(first) > 1) or "OF" in others
 
@@ -141,7 +141,9 @@ def _is_named_as_place(form: str, cues: Counter[str]) -> bool:
 
 
 def _is_only_in(form: str, cues: Counter[str]) -> bool:
-    return title_of(form) not in load_places() and not cues["place role"] and not cues[JOURNEY] and " " not in form
+    title = title_of(form)
+    is_known = title in load_places() or (title in load_towns() and not is_common_noun(form))
+    return not is_known and not cues["place role"] and not cues[JOURNEY] and " " not in form
 
 
 def _find_well_known(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> set[str]:

@@ -347,7 +347,9 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
     if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
         return PERSON
-    if cues["organization role"] + cues[CLUB] > cues["person role"]:  # also one that "said" something
+    if (
+        cues["organization role"] + cues[CLUB] > cues["person role"] and cues[GEO] < n_names
+    ):  # also one that "said" something
         return ORGANIZATION
     if cues[AGENT] + cues[PERSON] + cues["agency"] > 0 and not cues["person role"] and may_be_firm(form):
         return ORGANIZATION

@@ -37,7 +37,7 @@ _FLOWS = regex.compile(
 )
 _SEAT_AFTER = regex.compile(
     r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|(?:railway\s+|primary\s+)?(?:station|school)"
-    r"|harbour|city|residents|villagers)\b"
+    r"|harbour|city|residents|villagers|Mayor(?=\s\p{Lu}))\b"
 )
 _MILES_AFTER = regex.compile(
     r",\s(?:about\s|some\s)?(?:\d[\d.,]*|\p{L}+)\s(?:miles?|kilometres?|km)\s(?:to\sthe\s)?(?:north|south|east|west|from|away|up|down|inland)"

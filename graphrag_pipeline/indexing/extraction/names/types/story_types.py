@@ -30,6 +30,7 @@ _OWNS = regex.compile(r"['’]s?\s+\p{Ll}")
 _CALLED_BEFORE = regex.compile(r"(?:[\p{Ll}!?],|[“\"‘]|\b(?:Oh|oh|O|dear|Dear|old|poor|Poor|my|My),?)\s*$")
 _CALLED_AFTER = regex.compile(r"[,.!?;]?[”\"’]|[,!]\s|\s?--?\s?|[.?]\s")
 _ARTICLE_BEFORE = regex.compile(r"\b(?:the|an?|this|that)\s+$", regex.IGNORECASE)
+_NAME_OF = regex.compile(r"\p{Lu}\p{Ll}+ of $")
 _PLACE_BEFORE = regex.compile(
     r"\b(?:in|at|into|near|through|around|across|outside|inside|beyond)\s+$", regex.IGNORECASE
 )
@@ -81,6 +82,8 @@ def _read_sign(text: str, name: Name) -> str:
     before = text[max(name.start - _LOOK_BACK, 0) : name.start]
     if _ARTICLE_BEFORE.search(before):
         return _OTHER
+    if _NAME_OF.search(before):  # "Emile Surette of Lunenburg will do it"
+        return ""
     if _ACTS.match(text, name.end) or _OWNS.match(text, name.end) or _SPOKE_BEFORE.search(before):
         return _PERSONAL
     if _PLACE_BEFORE.search(before):

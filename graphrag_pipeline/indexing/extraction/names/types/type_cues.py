@@ -85,7 +85,8 @@ women
 
 def is_vessel(text: str, name: Name) -> bool:
     """Whether the word before a name says that it is a ship: "the ferry Lady Rosamund"."""
-    return _VESSEL.search(text, max(name.start - 24, 0), name.start) is not None
+    is_named = _VESSEL.search(text, max(name.start - 24, 0), name.start) is not None
+    return is_named and not text.startswith((", who ", ", whose "), name.end)  # "former cutter Adela Prynne, who"
 
 
 def read_cues(text: str, name: Name) -> Iterator[str]:

@@ -20,7 +20,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places, load_towns
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     BODY_NOUN,
     PERSON_NOUN,
@@ -86,6 +86,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "body noun": {ORGANIZATION: 1.8},
     "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.5},
     "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
+    "town": {GEO: 0.6},
     "place ending": {GEO: 1.7},
     "firm ending": {ORGANIZATION: 1.0},
     "capitals": {CONCEPT: 0.5, ORGANIZATION: -0.5, GEO: -1.0, PERSON: -1.0},
@@ -247,6 +248,8 @@ def _read_shape(form: str) -> Iterator[str]:
     if len(parts) == 1:
         if len(parts[0]) >= _MIN_LETTERS and parts[0].endswith(_PLACE_ENDINGS):
             yield "place ending"
+        elif parts[0] in load_towns() and parts[0] not in GIVEN_NAMES and not is_common_noun(form):
+            yield "town"
         elif (
             len(parts[0]) >= _MIN_LETTERS and parts[0].endswith(_FIRM_ENDINGS) and token_rank(parts[0].lower()) is None
         ):

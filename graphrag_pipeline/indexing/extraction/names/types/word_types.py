@@ -103,7 +103,7 @@ count countess baron baroness earl marquis marquess viscount landgrave margrave 
 """)
 SURNAMES = words("hill wood woods brooks marsh banks rivers dale fields close")
 """Last words of places that are rather surnames behind a given name: "Ann Hill"."""
-RARE_SURNAMES = words("park lane glen moor forest church castle lake bridge bridges brook field green ford")
+RARE_SURNAMES = words("park ridge lane glen moor forest church castle lake bridge bridges brook field green ford")
 _ADDRESSES = words("mr mrs ms miss dr prof professor senator sen judge justice councillor cllr minister president")
 _HOLDERS = words("archbishop bishop patriarch caliph president ambassador chancellor")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names

@@ -54,6 +54,7 @@ def test_names_that_end_alike_behind_in_are_one_body_each() -> None:
         ("along the Stour and Orwell Walk today", "Stour and Orwell Walk", "GEO"),
         ("The main contractor, Hollins and Garth, has left", "Hollins and Garth", "ORGANIZATION"),
         ("sold by the auctioneers Anderson and Garland.", "Anderson and Garland", "ORGANIZATION"),
+        ("the retailer's lawyers, Crane and Wolstenholme, said", "Crane and Wolstenholme", "ORGANIZATION"),
     ],
 )
 def test_places_of_one_body_route_or_firm_are_one_name(text: str, whole: str, kind: str) -> None:

@@ -16,6 +16,7 @@ def joined(text: str, *forms: str) -> list[str]:
         ("Ask the Police and Crime Commissioner.", "Police and Crime Commissioner"),
         ("The Community and Public Sector Union met.", "Community and Public Sector Union"),
         ("The Wye and Usk Foundation met.", "Wye and Usk Foundation"),
+        ("the Fal and Helford Special Area of Conservation", "Fal and Helford Special Area of Conservation"),
     ],
 )
 def test_everyday_words_or_two_rare_words_share_the_noun_of_one_body(text: str, whole: str) -> None:

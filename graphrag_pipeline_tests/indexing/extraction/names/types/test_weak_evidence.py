@@ -21,6 +21,7 @@ def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] 
     ("form", "text", "expected"),
     [
         ("Dekra", "The lift was checked by Dekra in May.", "ORGANIZATION"),
+        ("Wimbledon", "They came to the Wimbledon final.", "GEO"),
         ("Stannard Ives", "and Stannard Ives would survey the roof", "ORGANIZATION"),
         ("Cashla", "land near the substation at Cashla. It declined", "GEO"),
         ("Quorl", "an engineer at Quorl resigned", "ORGANIZATION"),
