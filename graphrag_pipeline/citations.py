@@ -35,12 +35,13 @@ OPENERS, _CLOSERS = "[\uff3b\u3010", "]\uff3d\u3011"
 _ANY = re.escape(OPENERS + _CLOSERS)
 _LETTER = r"[^\W\d_]"
 _NAME = rf"{_LETTER}(?:{_LETTER}| ){{0,30}}"
-_OPEN_PART = rf"\s*+{_NAME}[(\uff08](?:[\d,;+#\uff0c\u3001\u2013 \t-]|more)++"
+_OPEN_PART = rf"\s*+{_NAME}[(\uff08](?:[\d+#\u2013-]|more|[,;\uff0c\u3001 \t]++(?=[\d+#\u2013m)\uff09-]))++"
+"""A kind with numbers; what separates them is left out at its end, where it may join the citation to another one."""
 _PART_END, _BETWEEN = r"[)\uff09]", r"(?:\s*+[,;\uff0c\uff1b])?"
 NUMBERED = rf"{_OPEN_PART}{_PART_END}(?:{_BETWEEN}{_OPEN_PART}{_PART_END})*+"
 """Kinds with numbers, as inside a citation: the text of one without its closing bracket."""
 _END = (
-    rf"(?=[ \t]*+(?:\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*+\s*+[{re.escape(OPENERS)}]))"
+    rf"(?=[ \t]*+(?:[,; \t]*+\Z|\n|[.!?](?:\s|\Z)|[\u3002\uff01\uff1f]|[,;]*+\s*+[{re.escape(OPENERS)}]))"
     rf"(?![\s.!?]*+[{re.escape(_CLOSERS)}])"
 )
 _WRITTEN_TEXT = (

@@ -96,7 +96,7 @@ ONE, TWO = [("Relationships", ["11"])], [("Sources", ["1"]), ("Entities", ["2"])
         ("A [Data: Sources (1); Entities (2, +more). B", [("A", TWO), (". B", None)]),
         ("A [Data: Sources (1); Entities (2. B", [("A", TWO), (". B", None)]),
         ("A [Data: Relationships (11) [Data: Relationships (11)].", [("A", ONE), ("", ONE), (".", None)]),
-        ("A [Data: Relationships (11, [Data: Relationships (11)].", [("A", ONE), ("", ONE), (".", None)]),
+        ("A [Data: Relationships (11, [Data: Relationships (11)].", [("A", ONE), (",", ONE), (".", None)]),
         ("A [Data: Relationships (11 and prose", [("A [Data: Relationships (11 and prose", None)]),
         ("A [Data: none is named.", [("A [Data: none is named.", None)]),
     ],

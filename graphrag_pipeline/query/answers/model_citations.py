@@ -39,7 +39,7 @@ _UNSETTLED = rf"(?!\s*[:\uff1a]{NUMBERED}(?:[.!?]\s+|[ \t]*\n\s*)[^\s.!?{_BRACKE
 """Text of a citation that may still be closed: no other text follows the sentence or line that it ends."""
 _BEGUN_DATA = "|".join(sorted({re.escape(word[:end]) for word in DATA_WORDS for end in range(1, len(word))}))
 _MAYBE = re.compile(
-    rf"[,;]?[ \t]*(?:[{re.escape(OPENERS)}]\s*"
+    rf"(?<![ \t])[ \t]*+[,;]?[ \t]*+(?:[{re.escape(OPENERS)}]\s*"
     rf"(?:|{_BEGUN_DATA}|(?:{'|'.join(DATA_WORDS)})\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
     re.IGNORECASE,
 )
