@@ -22,6 +22,7 @@ _CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?
 _CLAUSE = regex.compile(r"\s(?:was|is|has|had|were|are|will|would|said|says)\s")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
+_LOCAL_BODIES = words("council school club society commissioners parish police festival library board")
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 
 
@@ -69,10 +70,22 @@ def type_by_last_words(
     return found
 
 
-def type_by_first_words(types: Mapping[str, str]) -> dict[str, str]:
-    """Return ORGANIZATION for unknown words that begin the name of one: "Lumo" of "Lumo Sensing", not "Royal"."""
-    begun = {form.split()[0] for form, kind in types.items() if kind == ORGANIZATION and " " in form}
-    return {form: ORGANIZATION for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form)}
+def type_by_first_words(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return types of unknown words that begin the name of an organization: "Lumo" of "Lumo Sensing", not "Royal".
+
+    A word that begins those of two local bodies is their place, and so is one that begins one and stands behind "at":
+    "dues at Porthkerris" beside "Porthkerris Sailing Club".
+    """
+    begun: defaultdict[str, int] = defaultdict(int)
+    for form, kind in types.items():
+        if kind == ORGANIZATION and " " in form:
+            begun[form.split()[0]] += title_of(form).split()[-1] in _LOCAL_BODIES
+    able = (form for form in begun if types.get(form) == UNKNOWN and not is_common_noun(form))
+    return {form: GEO if begun[form] > 1 - _is_place_of(cues[form]) else ORGANIZATION for form in able}
+
+
+def _is_place_of(cues: Counter[str]) -> bool:
+    return cues["towards"] + cues[GEO] > 0
 
 
 def type_families(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:

@@ -105,6 +105,8 @@ _MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
 _BUSINESS = (" share", " stake", " stock", " profit", " merger", " acqui", " offer", " earnings", " revenue")
 _MIN_BUSINESS, _MIN_BUSINESS_SHARE = 2, 0.01  # of the words of a report on firms
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
+_SURNAME_PREFIXES = ("Mc", "Mac", "De", "Di", "Du", "La", "Le", "Van", "Von", "Fitz", "O")
+_MIN_TITLE = 4  # words of a name that is no byname: "Community Shares Standard Mark"
 _MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
@@ -174,7 +176,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         types |= _type_firms_in_business(types, cues, text)
     if not is_english or UNKNOWN not in types.values():
         return types
-    types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types)
+    types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types, cues)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
     types |= {
@@ -345,7 +347,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
-    if len(words) > 1 and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
+    is_title = len(words) >= _MIN_TITLE and all(map(is_common_noun, form.split()[:-1]))
+    if len(words) > 1 and not is_title and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
         return PERSON
     if (
         cues["organization role"] + cues[CLUB] > cues["person role"] and cues[GEO] < n_names
@@ -357,7 +360,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if not is_weak_body and 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
         return ORGANIZATION
     if is_code(form):
-        return UNKNOWN
+        is_speaking = cues[PERSON] > 0 and form.isalpha() and not form.isupper()  # "CalMac said"
+        return ORGANIZATION if is_speaking and not form.startswith(_SURNAME_PREFIXES) else UNKNOWN
     if _acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
         return ORGANIZATION
     if cues[PERSON] and not cues["person role"] and _is_named_as_body(form):  # "Penrith Private Hire asked"

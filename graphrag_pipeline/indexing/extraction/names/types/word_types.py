@@ -76,7 +76,9 @@ software systems networks records services service technologies forces groups ch
 semiconductors insurance energy petroleum financial electronics therapeutics telecom logistics securities mutual
 library symphony shipping refrigeration haulage gazette observer herald chronicle examiner telegraph mercury advertiser
 """)
-_HEADS_ON = words("council committee commission board panel network institute group")  # "Council on Foreign Relations"
+_HEADS_ON = words(
+    "court council committee commission board panel network institute group"
+)  # "Council on Foreign Relations"
 _ESTATES = words("duchy archduchy")
 _JOINED_FIRMS = JOINED_TAILS | words("son daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"

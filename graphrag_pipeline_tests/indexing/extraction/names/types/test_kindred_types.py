@@ -3,6 +3,7 @@ from collections import Counter, defaultdict
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_company,
+    type_by_first_words,
     type_by_last_words,
     type_by_places,
     type_by_short_names,
@@ -56,3 +57,12 @@ def test_a_clause_of_its_own_or_a_shared_noun_is_no_company() -> None:
     assert types_in("Elmo is in Teska, Norvolt was in Gansk.", "Teska", "GEO", "Norvolt") == {}
     council = "Vatersay Community Council"
     assert types_in(f"They met the Barra and {council}.", council, "ORGANIZATION", "Barra") == {}
+
+
+def test_the_first_word_of_local_bodies_is_their_place() -> None:
+    club = {"Tarkerris Sailing Club": "ORGANIZATION", "Tarkerris": "UNKNOWN"}
+    assert type_by_first_words(club, NO_CUES) == {"Tarkerris": "ORGANIZATION"}
+    assert type_by_first_words(club | {"Tarkerris School": "ORGANIZATION"}, NO_CUES) == {"Tarkerris": "GEO"}
+    towards = NO_CUES | {"Tarkerris": Counter({"towards": 1})}
+    assert type_by_first_words(club, towards) == {"Tarkerris": "GEO"}
+    assert type_by_first_words({"Lumo Sensing": "ORGANIZATION", "Lumo": "UNKNOWN"}, NO_CUES) == {"Lumo": "ORGANIZATION"}
