@@ -52,6 +52,8 @@ _WRITTEN_TEXT = (
 )
 _WRITTEN = re.compile(_WRITTEN_TEXT, re.IGNORECASE)
 _PART_TEXT = rf"(?<!{_LETTER})({_NAME})[(\uff08]([^()\uff08\uff09]*)(?:[)\uff09]|\Z)"
+_PLAIN_PART = re.compile(rf"(?<!{_LETTER})({_NAME})[:#]?[ \t]*(\d(?:[\d, \t#+\u2013-]|more)*)")
+"""A kind with numbers and no round brackets: "Reports 0, 33"."""
 _ITEM = re.compile(r"(\d{1,9})(?:\s*[-\u2013]\s*(\d{1,9}))?")
 _LONGEST_RANGE = 50
 _WRITTEN_KINDS = {
@@ -160,7 +162,8 @@ def split_written(
     start = 0
     written, part = _compile_written(tuple(sorted(kinds_of_names, key=len, reverse=True)))
     for match in written.finditer(text) if _has_opener(text) else ():
-        parts = part.findall(match.group(2) or match.group(3) or match.group(4) or "")
+        body = match.group(2) or match.group(3) or match.group(4) or ""
+        parts = part.findall(body) or _PLAIN_PART.findall(body)
         cited = [(_kind_of_written(name.strip(), kinds_of_names), [*_read_items(items)]) for name, items in parts]
         yield text[start : match.start()], match.group(1), cited
         start = match.end()

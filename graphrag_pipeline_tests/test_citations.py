@@ -148,10 +148,11 @@ def test_long_blanks_take_linear_time(text: str) -> None:
         ("[Daten: Quellen (3, +more)]", [("Sources", ["3"])]),
         ("[Données : entités (1) ; relations (2)]", [("Entities", ["1"]), ("Relationships", ["2"])]),
         ("[Data: 报告 (2-4)]", [("Reports", ["2", "3", "4"])]),
+        ("[Data: Reports 0, 33; Entities #5, +more]", [("Reports", ["0", "33"]), ("Entities", ["5"])]),
         ("[Data: 地图 (7)]", [("地图", ["7"])]),
     ],
 )
-def test_citations_of_models_that_answer_in_other_languages_are_read(text, expected):
+def test_citations_in_other_languages_and_without_round_brackets_are_read(text, expected):
     assert [cited for _, _, cited in split_written(text)] == [expected, None]
 
 

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.text_overlap import squad_tokens
+from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
 
@@ -52,6 +53,7 @@ class Question:
         evidence: names of documents, or ids of text units; empty if unknown.
         answers: accepted answers, the fullest first; ("unanswerable",) if the documents do not answer.
         place: file and line, for messages.
+        ignored: columns that are not read.
     """
 
     question: str
@@ -59,6 +61,7 @@ class Question:
     answers: tuple[str, ...] = ()
     kind: str = ""
     place: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def is_unanswerable(self) -> bool:
@@ -78,9 +81,15 @@ def read_gold(path: Path) -> list[Question]:
             raise PipelineError(
                 f"{question.place}: {question.question[:60]!r} has no evidence and no answer; list documents (path, id "
                 "or title) or text unit ids under `evidence`, write a reference answer under `answer`, or remove the "
-                "question"
+                f"question{_hint(question)}"
             )
     return questions
+
+
+def _hint(question: Question) -> str:
+    """Return which ignored column may be meant for one that is missing; "" if none is named like it."""
+    meant = {name: nearest_name(name, ("evidence", "answer", "answers")) for name in question.ignored}
+    return next((f" (its `{name}` is not read; did you mean `{near}`?)" for name, near in meant.items() if near), "")
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -173,7 +182,8 @@ def _question_of(place: str, row: Any) -> Question:
     evidence = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
         raise PipelineError(f"{place}: `evidence` is not a list of names")
-    return Question(text, tuple(dict.fromkeys(evidence)), _answers_of(place, row), _kind_of(place, row), place)
+    names, answers, kind = tuple(dict.fromkeys(evidence)), _answers_of(place, row), _kind_of(place, row)
+    return Question(text, names, answers, kind, place, tuple(name for name in row if name not in _COLUMNS))
 
 
 def _kind_of(place: str, row: dict[str, Any]) -> str:

@@ -41,6 +41,11 @@ def test_jsonl_and_csv_give_the_same_questions(tmp_path: Path) -> None:
         ("a.jsonl", "[1]", "line 1: is not a JSON object"),
         ("a.jsonl", '{"evidence": ["a"]}', "line 1: `question` is missing"),
         ("a.jsonl", '{"question": "Who?", "evidence": [1]}', "line 1: `evidence` is not a list of names"),
+        (
+            "a.jsonl",
+            '{"question": "Who?", "anwser": "Ida", "id": 7}',
+            "its `anwser` is not read; did you mean `answer`",
+        ),
         ("a.jsonl", '\n{"question": "Who?"}', "line 2: 'Who\\?' has no evidence and no answer"),
         ("a.jsonl", '{"question": "Who?", "answers": [{"a": 1}]}', "line 1: `answer` is not a text, or `answers`"),
         ("a.jsonl", '{"question": "Who?", "answers": ["Bob", "Unanswerable"]}', "line 1: a question is either"),

@@ -78,8 +78,13 @@ _DATE = (
 )
 _N = rf"(?:(?P<n>\d{{1,3}}|{_any_of(NUMBER_OF)})\s*(?:of\s+)?)?"
 _UNIT = rf"(?P<unit>{_any_of(UNIT_OF)})"
-_END = r"\b(?:['’]s\b)?(?!\s+of\b)"
-"""After an English phrase: "last month's", but not "the last year of his life"."""
+_COMES_IN = (
+    r"(?:(?:all|new|our|the|your|its|their)\s+)?(?:[a-z]+\s+)?(?:updates?|news|events|changes|developments?|activity"
+    r"|activities|reports?|reporting|progress|work|discussions?|meetings?|minutes|posts|releases|incidents|notes"
+    r"|messages|e?-?mails|entries|issues|tickets|articles|coverage|decisions|documents|records|logs|sales|orders|data)\b"
+)
+_END = rf"\b(?:['’]s\b)?(?!\s+of\b(?!\s+{_COMES_IN}))"
+"""After an English phrase: "last month's", "the last two weeks of updates", but not "the last year of his life"."""
 _IN = r"(?:(?:in|over|during|for|from|within|on|of|so far)\s+)?"
 _M = _N.replace("<n>", "<m>")
 _DURING = r"(?:\b(?:au\s+cours|pendant|durant|dans|en|durante|de)\s+)?"
@@ -136,6 +141,7 @@ PATTERNS = [(language, kind, re.compile(pattern, re.IGNORECASE)) for language, k
 _HAPPENED = """
 tell show give know say happen happened happening happens occurred occur going took take taken place new news change
 changed changes catch update updates events anything something everything
+work progress activity activities developments coverage summarize summarise summary
 was ist sind gibt es passiert geschehen geschah neues neu los erzähl mir hat sich getan
 que quoi qu'est s'est est s'est-il est-il il passé a eu lieu arrivé nouveau neuf nouvelles de
 qué pasó pasado ha ocurrió ocurrido nuevo novedades hay se

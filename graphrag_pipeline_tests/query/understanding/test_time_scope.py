@@ -53,7 +53,16 @@ def titles(result: SearchResult) -> set[str]:
     return {citation.document_title for citation in result.citations}
 
 
-@pytest.mark.parametrize("question", ["Catch me up on the last two weeks", "What happened in the past fortnight?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Catch me up on the last two weeks",
+        "Catch me up on the last two weeks of updates.",
+        "Summarize the last two weeks of news",
+        "What happened in the last two weeks of work?",
+        "What happened in the past fortnight?",
+    ],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_question_about_a_time_alone_gets_an_overview_of_its_documents(
     dated: GraphIndex, method: str, question: str
