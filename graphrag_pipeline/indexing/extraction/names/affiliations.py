@@ -31,7 +31,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePi
 
 _MAX_PARTICLE = 3  # letters: "De Lier"
 _FIRM_TAILS = LEGAL_SUFFIXES | words("group brothers bros sons holdings industries motors")
-_FAMILY_TAILS = words("son sons daughter daughters brothers partners associates company")
+_FAMILY_TAILS = words("son sons nephew nephews daughter daughters brothers partners associates company")
 _NOT_IN_PERSONS = ORGANIZATION_HEADS | ORGANIZATION_TAILS | PLACE_HEADS | PLACE_TAILS | LONERS | NOBLE | HONORIFICS
 _TITLES = _NOT_IN_PERSONS | GIVEN_NAMES
 _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
@@ -88,7 +88,8 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
         return first in GIVEN_NAMES and (is_rare or words[-1] in load_countries()) and _is_family_name(last)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False
-    return n_roles > 0 or first in GIVEN_NAMES or not (_is_word(first) or _is_word(last))
+    is_member = words[0] in ORGANIZATION_HEADS and not _is_word(last)  # "Diva Amon of the University of ..."
+    return n_roles > 0 or first in GIVEN_NAMES or is_member or not (_is_word(first) or _is_word(last))
 
 
 def _is_family_name(key: str) -> bool:
@@ -276,7 +277,8 @@ def _are_person(pieces: list[PhrasePiece]) -> bool:
     """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
     if any(piece.text.isupper() or piece.is_connector or piece.key in _NOT_IN_PERSONS for piece in pieces):
         return False
-    return _are_rare(pieces)
+    is_rare_family = len(pieces) == 2 and token_rank(pieces[1].key.lower()) is None  # "Batsman Innocent Kaia"
+    return _are_rare(pieces) or (is_rare_family and pieces[1].text.istitle())
 
 
 def _are_rare(pieces: list[PhrasePiece]) -> bool:

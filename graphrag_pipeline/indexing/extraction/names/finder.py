@@ -82,6 +82,7 @@ from graphrag_pipeline.indexing.extraction.names.written_names import (
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
 _NUMBERED_WORDS = LONERS | GRADES | words("package plan option item line case")
+_OPENING_PREPOSITIONS = words("under over beyond above below behind")
 _OPENERS_OF = OF_OPENERS | UNITS
 _AFTER_NAMES = words("esq esquire obe mbe cbe dbe kbe phd jr sr mp mps mep meps")  # ", Esq.", "MPs voted"
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES | _AFTER_NAMES
@@ -173,6 +174,9 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
         return phrase.is_before_verb
     is_shouted = phrase.is_heading and piece.key in STOPWORDS and not evidence.alone[piece.key]  # "WHO", not the WHO
     if _is_stopword(piece) or is_shouted:  # inside a title it stays: "Ghost of Christmas Yet To Come"
+        is_opening = number == 0 and not phrase.is_weak and piece.key in _OPENING_PREPOSITIONS  # "of Under Armour"
+        if is_opening and len(phrase.pieces) == 2:
+            return False
         return not run or piece.is_after_break or piece is phrase.pieces[-1] or phrase.is_heading
     if phrase.is_heading:
         following = phrase.pieces[number + 1].key if number + 1 < len(phrase.pieces) else ""

@@ -35,7 +35,7 @@ _CUPS = words("cup trophy")
 _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
-_FAMILY_TAILS = words("son daughter daughters partners associates")
+_FAMILY_TAILS = words("son nephew nephews daughter daughters partners associates")
 _CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
@@ -75,6 +75,8 @@ def splits_list(
         return any(piece.key in _OF_FIELDS for piece in run) and _ends_field(run[-1], following)
     rank = token_rank(last.lower())
     is_everyday = rank is not None and rank < _MAX_EVERYDAY_RANK and not is_place(last)
+    if last.endswith(("IC", "AL")) and len(last) > 5 and not is_place(last) and not evidence.alone[last]:
+        return False  # "the National Oceanic and Atmospheric Administration"
     is_body = last in ORGANIZATIONS or (last in ORGANIZATION_TAILS and (len(run) > 1 or not last.endswith("S")))
     return not is_everyday or is_body or evidence.alone[last] > 0  # not "the Securities and Exchange Commission"
 

@@ -56,7 +56,7 @@ _BODIES = (
     "Administration|Agency|Authority|Board|Bureau|Commission|Committee|Council|Department|Executive|Inspectorate|"
     "Institute|Office|Service|Tribunal"
 )
-_FIRM_ENDS = "Sons?|Daughters?|Co|Company|Brothers|Partners|Associates"
+_FIRM_ENDS = "Sons?|Nephews?|Daughters?|Co|Company|Brothers|Partners|Associates"
 _HEADS_OF_FIELDS = (
     rf"{_OFFICES}|Authority|Commission|Council|Society|Association|Cent(?:er|re)|Court|Academy|Directorate|Alliance"
     "|Chamber|Programme|Board"

@@ -268,6 +268,11 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
          ["Emile Surette", "Lunenbrook", "Seafarers' International Union"]),
         ("Sarovian President Ilmar Kest and Danilo Freitag met Chief Medical Officer Dr Anwen Morris.",
          ["President Ilmar Kest", "Danilo Freitag", "Chief Medical Officer", "Dr Anwen Morris"]),
+        ("They met the founder of Under Armour and staff of the National Oceanic and Atmospheric Administration.",
+         ["Under Armour", "National Oceanic and Atmospheric Administration"]),
+        ("Batsman Innocent Kaiber left. The scientist Diva Amol of the University of Teska stayed.",
+         ["Innocent Kaiber", "Diva Amol", "University of Teska"]),
+        ("They asked Hart and Nephew for a gate.", ["Hart and Nephew"]),
         ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip

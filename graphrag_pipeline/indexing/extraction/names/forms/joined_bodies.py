@@ -55,13 +55,15 @@ _NO_FIELDS = (
     | (ORGANIZATION_TAILS - words("police energy insurance records services"))
     | words("federal national international regional local")
 )
+_GIFTS = words("foundation trust fund charity")
+_GROUPS = words("child children women men families family youth students workers")
 _MAX_WORDS = 4  # of a half
 _MAX_EVERYDAY_RANK = 9_000
 
 
 def find_joined_bodies(names: Sequence[Name], text: str) -> Iterator[Name]:
     """Yield the bodies that "and" joins, for names in reading order that have the second half."""
-    if _AND not in text:
+    if _AND not in text and _AND.upper() not in text:
         return
     counts = Counter(name.form for name in names)
     found = [read for name in names if (read := _read_body(name, text))]
@@ -74,9 +76,10 @@ def find_joined_bodies(names: Sequence[Name], text: str) -> Iterator[Name]:
 
 def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
     """Return the body that a name ends, and the forms of its halves."""
-    if not text.startswith(_AND, second.start - len(_AND)) or not _may_end_body(second.form):
-        return None
     end = second.start - len(_AND)
+    joint = _AND.upper() if second.form.isupper() else _AND
+    if not text.startswith(joint, max(end, 0)) or not _may_end_body(second.form):
+        return None
     match = _FIRST_HALF.search(text, max(end - _MAX_FIRST, 0), end)
     if match is None:
         return None
@@ -85,14 +88,19 @@ def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
     is_after_the = text.startswith(("the ", "The "), start - 4)
     if first.startswith(("The ", "A ")):
         start, first, is_after_the = start + first.index(" ") + 1, first.partition(" ")[2], True
-    if not (_are_fields(first, second.form) or (is_after_the and _are_shared(first, second.form))):
+    is_body = _are_fields(first, second.form) or (is_after_the and _are_shared(first, second.form))
+    is_body = is_body or _are_givers(first, second.form)
+    if not is_body and not _is_whole_line(start, second, text):
         return None
-    return Name(f"{first}{_AND}{second.form}", start, second.end, second.sentence), first, second.form
+    return Name(f"{first}{joint}{second.form}", start, second.end, second.sentence), first, second.form
 
 
 def _may_end_body(form: str) -> bool:
     parts = title_of(form).split(" OF ")[0].split()
-    if len(parts) < 2 or len(parts) > _MAX_WORDS or parts[0] in _PERSONAL or not form[0].isupper():
+    is_giver = parts[0] in GIVEN_NAMES and parts[-1] in _GIFTS
+    if len(parts) < 2 or len(parts) > _MAX_WORDS or not form[0].isupper():
+        return False
+    if parts[0] in _PERSONAL and not is_giver:
         return False
     is_national = parts[-1] in load_countries() and title_of(form) not in load_places() and parts[0] not in LONERS
     return parts[-1] in _BODY_TAILS | _SHARED_TAILS or is_national
@@ -108,7 +116,20 @@ def _are_fields(first: str, second: str) -> bool:
         return False
     if before and (last in _SPLITS or not _PERSONAL.isdisjoint(before)):
         return False
-    return kind_of(last.lower()) != PERSON_NOUN
+    return last in _GROUPS or kind_of(last.lower()) != PERSON_NOUN
+
+
+def _are_givers(first: str, second: str) -> bool:
+    """Whether two given names stand before the noun of a foundation: "Bill and Melinda Gates Foundation"."""
+    parts = title_of(second).split()
+    return title_of(first) in GIVEN_NAMES and parts[0] in GIVEN_NAMES and parts[-1] in _GIFTS
+
+
+def _is_whole_line(start: int, second: Name, text: str) -> bool:
+    """Whether a body in capitals fills a line, as the title of minutes does: "LARKFIELD AND WENLOW SOCIETY"."""
+    begin = text.rfind("\n", 0, start) + 1
+    line = text[begin : text.find("\n", second.end)] if "\n" in text[second.end :] else text[begin:]
+    return begin == start and line.rstrip().endswith(second.form) and line.isupper() and line.count("AND") == 1
 
 
 def _are_shared(first: str, second: str) -> bool:

@@ -23,7 +23,7 @@ _OF_STATE = regex.compile(
     r"MEMBERS? OF (?:THE )?(?:PARLIAMENT|CONGRESS)|SECRETAR(?:Y|IES) OF STATE|HEADS? OF STATE|CHIEFS? OF STAFF"
 )
 _DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
-_ROLES = OFFICES | words("manager officer lead professional representative")
+_ROLES = OFFICES | words("manager officer lead professional representative convener convenor")
 _ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
 
 
@@ -46,6 +46,6 @@ def _is_office(title: str) -> bool:
 
 
 def _is_role(title: str) -> bool:
-    """Whether a name of two words or more is what a person is: "Finance Officer", not "Environment Agency"."""
+    """Whether a name is what a person is: "Finance Officer", "Convener", not "Environment Agency"."""
     last = title.split()[-1]
-    return last != title and (last in _ROLES or kind_of(last.lower()) == PERSON_NOUN)
+    return last in _ROLES or kind_of(last.lower()) == PERSON_NOUN

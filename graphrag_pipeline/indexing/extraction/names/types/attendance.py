@@ -68,7 +68,7 @@ _BODY_WORDS = (
         | words("flat item minutes agenda")
     )
     - GIVEN_NAMES
-    - words("sons bros brothers kg sa se ag nv bv press senate park hill lake street lane field court church")
+    - words("sons bros brothers kg sa se ag nv bv press senate park hill lake street lane field court church weir")
 )
 
 

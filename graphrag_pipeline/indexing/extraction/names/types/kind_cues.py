@@ -166,6 +166,9 @@ def _read_apposition(text: str, name: Name) -> str | None:
     if match is None or match["noun"] in _SMALL:
         return None
     kind = kind_of(match["noun"]) or kind_of_plural(match["noun"])
+    is_placed = text.endswith((" at ", " in ", " near "), 0, name.start)
+    if is_placed and kind == PERSON_NOUN and kind_of(match["noun"]) is None:  # "at Boca, doctors of the university"
+        return None
     has_article = _APPOSED_WITH_ARTICLE.match(text, name.end) is not None
     if not has_article and kind != PERSON_NOUN and not (kind == BODY_NOUN and match["noun"].endswith("s")):
         return None  # ", steel and timber": the next item of a list

@@ -57,6 +57,7 @@ _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
 _ALONG_THE = TwinPattern(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
 _OWN_VERB = regex.compile(r"\s(?:could|would|can|might|may|should|will)\s\p{Ll}")  # "says Teska could yield"
+_WORKS = words("piece play painting novel book poem opera story photograph ballet sculpture symphony")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
 _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the landlord, Threlkeld Estates,"
@@ -154,7 +155,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
     elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
         yield ORGANIZATION
     elif word.islower():
-        is_made = key in MAKING and "by" in between and _last_word(text, before, name) != "BE"
+        is_work = key in _WORKS and between.strip() == "by" and " " in name.form
+        is_made = is_work or (key in MAKING and "by" in between and _last_word(text, before, name) != "BE")
         if (key in KIN and "of" in between) or is_made or key == "STARRING":
             yield "person role"
         elif key in INDUSTRY and "by" in between:

@@ -86,6 +86,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "body noun": {ORGANIZATION: 1.8},
     "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.5},
     "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
+    "where": {GEO: 1.2},
     "town": {GEO: 0.6},
     "place ending": {GEO: 1.7},
     "firm ending": {ORGANIZATION: 1.0},
@@ -100,6 +101,12 @@ _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\
 _CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
 _ASKED = regex.compile(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
 _FOR = regex.compile(r"\s+(?:for|to)\s+\p{Ll}")
+_STAFF = frozenset(
+    """
+    administrators accountants lawyers analysts auditors consultants engineers advisers brokers economists researchers
+    representatives executives managers surveyors architects solicitors barristers liquidators
+    """.split()  # noqa: SIM905
+)
 _GIVEN_TO = words("""
 letter report complaint reply application donation grant note sold passed turned handed given awarded owed lost went
 paid lent returned switched fell
@@ -290,7 +297,11 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         verb = match["verb"] or ""
         if sign:
             yield sign
-        if sign == "from" and PERSON_NOUN in (kind_of_plural(verb.lower()), kind_of(verb.lower())):
+        if sign == "from" and verb.lower() in _STAFF:
+            yield "staff at"  # "Administrators from Begbies Traynor"
+        elif sign == "from" and kind_of(verb) == BODY_NOUN:
+            yield "people from"  # "a firm from Caerphilly"
+        elif sign == "from" and PERSON_NOUN in (kind_of_plural(verb.lower()), kind_of(verb.lower())):
             yield "people from"  # "Rescuers from Trebova"
         if sign == "at" and kind_of(verb) == PERSON_NOUN:
             yield "staff at"
@@ -322,6 +333,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         yield "has parts"
     if before.endswith(" ") and _ASKED.search(before) and _FOR.match(text, name.end):
         yield "asked for"
+    if " " not in name.form and text.startswith(", where ", name.end):
+        yield "where"
     placed = _PLACED.match(text, name.end)
     if placed and (placed["place"] in places or placed["place"].split()[0] in places):
         yield "is placed"

@@ -80,7 +80,7 @@ _HEADS_ON = words(
     "court council committee commission board panel network institute group"
 )  # "Council on Foreign Relations"
 _ESTATES = words("duchy archduchy")
-_JOINED_FIRMS = JOINED_TAILS | words("son daughter daughters associates")
+_JOINED_FIRMS = JOINED_TAILS | words("son nephew nephews daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
 _GERMAN_FIRMS = (
     *("WERKE", "BAHN", "BANK", "BETRIEBE", "VERBAND", "VEREIN", "GESELLSCHAFT", "GENOSSENSCHAFT", "VERSICHERUNG"),
@@ -105,7 +105,7 @@ count countess baron baroness earl marquis marquess viscount landgrave margrave 
 """)
 SURNAMES = words("hill wood woods brooks marsh banks rivers dale fields close")
 """Last words of places that are rather surnames behind a given name: "Ann Hill"."""
-RARE_SURNAMES = words("park ridge lane glen moor forest church castle lake bridge bridges brook field green ford")
+RARE_SURNAMES = words("park ridge lane glen moor forest church castle lake bridge bridges brook field green ford weir")
 _ADDRESSES = words("mr mrs ms miss dr prof professor senator sen judge justice councillor cllr minister president")
 _HOLDERS = words("archbishop bishop patriarch caliph president ambassador chancellor")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names

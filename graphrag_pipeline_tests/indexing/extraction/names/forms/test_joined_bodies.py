@@ -16,6 +16,8 @@ def joined(text: str, *forms: str) -> list[str]:
         ("Ask the Police and Crime Commissioner.", "Police and Crime Commissioner"),
         ("The Community and Public Sector Union met.", "Community and Public Sector Union"),
         ("The Wye and Usk Foundation met.", "Wye and Usk Foundation"),
+        ("money of the Bill and Melinda Gates Foundation", "Bill and Melinda Gates Foundation"),
+        ("Waits for Child and Adolescent Services", "Child and Adolescent Services"),
         ("the Fal and Helford Special Area of Conservation", "Fal and Helford Special Area of Conservation"),
     ],
 )
@@ -44,3 +46,9 @@ def test_a_half_that_is_a_name_elsewhere_stays_one() -> None:
     names.sort(key=lambda name: name.start)
     assert list(find_joined_bodies(names, text)) == []
     assert [name.form for name in find_joined_bodies(names[:2], text)] == ["Wye and Usk Foundation"]
+
+
+def test_a_body_in_capitals_fills_a_line() -> None:
+    whole = "LARKFIELD AND WENLOW ALLOTMENT ASSOCIATION"
+    assert joined(f"{whole}\n\nMinutes", "LARKFIELD", "WENLOW ALLOTMENT ASSOCIATION") == [whole]
+    assert joined(f"ASK: {whole}\n\nMinutes", "LARKFIELD", "WENLOW ALLOTMENT ASSOCIATION") == []

@@ -139,6 +139,8 @@ def test_words_give_the_type(form: str, expected: str | None) -> None:
         ("the F-16 fighter", "F-16", "UNKNOWN"),
         ("said Ann Hill", "Ann Hill", "PERSON"),
         ("The Louvrac will lend it", "Louvrac", "ORGANIZATION"),
+        ("They danced a piece by Crissal Pitten to music", "Crissal Pitten", "PERSON"),
+        ("Ask in Boca Teska, doctors said", "Boca Teska", "GEO"),
         ("CalDan said so", "CalDan", "ORGANIZATION"),
         ("MacBarton said so", "MacBarton", "PERSON"),
         ("It has the Community Shares Standard Mark", "Community Shares Standard Mark", "UNKNOWN"),

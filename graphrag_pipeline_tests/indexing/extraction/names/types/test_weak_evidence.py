@@ -21,6 +21,9 @@ def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] 
     ("form", "text", "expected"),
     [
         ("Dekra", "The lift was checked by Dekra in May.", "ORGANIZATION"),
+        ("Begbies Tronor", "Administrators from Begbies Tronor left.", "ORGANIZATION"),
+        ("Caerwillan", "She runs a firm from Caerwillan.", "GEO"),
+        ("Borsk", "They got help from Borsk, where a school stands.", "GEO"),
         ("Wimbledon", "They came to the Wimbledon final.", "GEO"),
         ("Stannard Ives", "and Stannard Ives would survey the roof", "ORGANIZATION"),
         ("Cashla", "land near the substation at Cashla. It declined", "GEO"),
