@@ -40,7 +40,7 @@ _OFFICES = (HONORIFICS - DESCRIBING_HONORIFICS) | {"SECRETARY"}
 _MAX_PERSON = 3  # words of a person's name
 _MAX_HOLDER = 4
 _MIN_WITH_OFFICE = 3  # words of owner, office and holder
-_PARTICLES = words("bin ibn ben van von de di da del della du al el")
+_PARTICLES = words("bin ibn ben van von de di da do dos das del della du al el")
 _OF_STATE = words("secretary minister attorney director commissioner chief head")
 _ADDRESSES = FEMALE_HONORIFICS | MALE_HONORIFICS | NOBLE | words("dr rev revd reverend hon messrs herrn don doña")
 _TITLED_OFFICES = _OFFICES - _ADDRESSES
@@ -52,7 +52,7 @@ agriculture industry energy labour labor employment opposition shadow federal ex
 assistant associate national parliamentary press media science culture tourism planning housing communications
 intelligence police security operations financial operating technology technical marketing policy staff treasury
 commerce communities families women veterans resources fisheries mines development revenue welfare assembly
-oil petroleum water special medical scientific
+oil petroleum water special medical scientific sport sports youth budget infrastructure economy forestry
 """)
 _ESTATES = words("duchy archduchy earldom barony viceroyalty sultanate emirate sheikhdom principality margraviate")
 # Of firms, never the first word of their names.
@@ -275,6 +275,7 @@ def _is_role_word(piece: PhrasePiece) -> bool:
 
 def _are_person(pieces: list[PhrasePiece]) -> bool:
     """Whether words with a capital may name a person: one that English does not know, and no everyday word."""
+    pieces = [piece for n, piece in enumerate(pieces) if not n or piece.key not in _PARTICLES]  # "Romão dos Santos"
     if any(piece.text.isupper() or piece.is_connector or piece.key in _NOT_IN_PERSONS for piece in pieces):
         return False
     is_rare_family = len(pieces) == 2 and token_rank(pieces[1].key.lower()) is None  # "Batsman Innocent Kaia"

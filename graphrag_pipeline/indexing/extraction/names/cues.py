@@ -280,8 +280,8 @@ kanzlei banca asociación friends universität université universidad universit
 """)
 ORGANIZATIONS = words("""
 parliament bundestag bundesrat landtag nationalrat knesset duma sejm riksdag folketing storting eduskunta althing
-oireachtas dáil dail seanad majlis congress senate kremlin pentagon interpol nato unesco unicef fed commission council
-committee ministry
+oireachtas dáil dail seanad majlis congress senate kremlin pentagon interpol nato asean mercosur caricom unesco unicef
+fed commission council committee ministry
 agency bureau bundesbank labour labor hamas fatah hezbollah hizbollah hizbullah taliban taleban qaeda qaida al-qaeda
 isil daesh
 mossad shabak luftwaffe wehrmacht gestapo tory tories likud swapo frelimo
@@ -320,9 +320,9 @@ building pavilion annexe arcade area zone region weir narrows tarn sluice aquedu
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
 plains ridge canyon gorge highway heights allotments close crescent mews
 """)
-PLACE_HEADS = words("mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
+PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").
-BUILDINGS = words("house manor cottage lodge tower hall chapel")
+BUILDINGS = words("hotel house manor cottage lodge tower hall chapel")
 # Alone with a capital, a person who holds the office ("the Chair agreed").
 OFFICES = words("""
 chair vice-chair chairman chairwoman chairperson treasurer secretary clerk warden headteacher headmaster headmistress

@@ -273,6 +273,9 @@ def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
         ("Batsman Innocent Kaiber left. The scientist Diva Amol of the University of Teska stayed.",
          ["Innocent Kaiber", "Diva Amol", "University of Teska"]),
         ("They asked Hart and Nephew for a gate.", ["Hart and Nephew"]),
+        ("Minister of Sport Augusto Gomelin and the European Bank for Reconstruction and Development agreed.",
+         ["Augusto Gomelin", "European Bank for Reconstruction and Development"]),
+        ("Assistant Romiro dos Santel stayed.", ["Romiro dos Santel"]),
         ("It was Thurn-und-Taxis-Post. 'Tis Jo Kell!", ["Thurn-und-Taxis-Post", "Jo Kell"]),
     ],
 )  # fmt: skip

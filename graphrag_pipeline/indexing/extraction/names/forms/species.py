@@ -49,6 +49,9 @@ def join_species(names: Iterable[Name], text: str, starts: list[int]) -> list[Na
 
 
 def _is_species(genus: str, epithet: str) -> bool:
+    stem = epithet.removesuffix("s")
+    if stem != epithet and (token_rank(stem) is not None or english_rank(stem)):  # the headline "Krowodrza reopens"
+        return False
     return _is_rare(genus) and token_rank(epithet) is None and (english_rank(epithet) or _MIN_RANK) >= _MIN_RANK
 
 

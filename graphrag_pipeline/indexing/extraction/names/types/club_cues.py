@@ -29,7 +29,7 @@ _SPORT_AFTER = regex.compile(
     |(?:['\u2019]s?)?\s+(?:new\s+|former\s+|head\s+)?{_PLAYERS}\b
     |(?:,\s+who)?\s+(?:(?:has|have|had|were|was)\s+)?(?:relegated|promoted|equalised|won\s+(?:{_SCORE}|promotion)|lost\s+{_SCORE}
         |drew\s+(?:with|{_SCORE})|went\s+(?:ahead|in\s+front)|held\s+on|signed\s+(?:the\s+)?(?:{_PLAYERS}|\p{{Lu}})
-        |finished\s+(?:first|second|third|fourth|bottom|top)|kicked\s+off|play\s+(?:at|in|their))\b
+        |finished\s+(?:first|second|third|fourth|bottom|top)|kicked\s+off|play\s+(?:at|in|their)|(?:meet|face|host|take\s+on)\s+(?:the\s+)?\p{{Lu}}\p{{L}}+)\b
     """,
     regex.VERBOSE,
 )

@@ -22,6 +22,7 @@ _CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?
 _CLAUSE = regex.compile(r"\s(?:was|is|has|had|were|are|will|would|said|says)\s")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
+_BEFORE_NAMES = ("River", "Lake", "Loch", "Mount")
 _LOCAL_BODIES = words("council school club society commissioners parish police festival library board")
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 
@@ -101,7 +102,8 @@ def type_families(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) ->
 def type_by_places(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:
     """Return GEO for unknown names that end with the same rare word as a place of two words: "Store Arvel"."""
     ends = {form.split()[-1] for form, kind in types.items() if kind == GEO and " " in form}
-    return {
+    waters = (f for f in types if any(f"{head} {f}" in types for head in _BEFORE_NAMES))  # "the Gryfe", a river
+    return {form: GEO for form in waters if types[form] in (UNKNOWN, ORGANIZATION)} | {
         form: GEO
         for form, kind in types.items()
         if kind == UNKNOWN

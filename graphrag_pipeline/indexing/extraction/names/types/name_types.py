@@ -292,6 +292,13 @@ def _is_named_as_body(form: str) -> bool:
     return len(others) > 1 or (bool(others) and others[0].endswith("s"))
 
 
+def _is_body_of_country(words: list[str]) -> bool:
+    """Whether two words or more without an office stand before "of" and a country."""
+    place = words.index("OF") if "OF" in words else 0
+    country = " ".join(words[place + 1 :]).removeprefix("THE ")
+    return place > 1 and country in load_countries() and not set(words) & (HONORIFICS | OFFICES | GIVEN_NAMES)
+
+
 def _acts_as_thing(form: str, n_names: int, cues: Counter[str]) -> bool:
     """Whether a rare word acts, mostly behind "the", which no person's name has: "the Louvre will lend"."""
     title = title_of(form)
@@ -362,6 +369,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if is_code(form):
         is_speaking = cues[PERSON] > 0 and form.isalpha() and not form.isupper()  # "CalMac said"
         return ORGANIZATION if is_speaking and not form.startswith(_SURNAME_PREFIXES) else UNKNOWN
+    if _is_body_of_country(words) and cues[PERSON] + cues[AGENT] > 0 and not cues["person role"]:
+        return ORGANIZATION  # "the Integrated Bar of the Philippines said"
     if _acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
         return ORGANIZATION
     if cues[PERSON] and not cues["person role"] and _is_named_as_body(form):  # "Penrith Private Hire asked"

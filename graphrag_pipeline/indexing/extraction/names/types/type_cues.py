@@ -55,7 +55,9 @@ _TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP share
 _SUBJECT = TwinPattern(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|who))\s+$")  # "Ann Hill said Bridge 14"
 _SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
 _ROAD = regex.compile(r"[ABM]\d{1,4}")
-_ALONG_THE = TwinPattern(r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across) the $")
+_ALONG_THE = TwinPattern(
+    r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across|beneath|under|over) the $"
+)
 _OWN_VERB = regex.compile(r"\s(?:could|would|can|might|may|should|will)\s\p{Ll}")  # "says Teska could yield"
 _WORKS = words("piece play painting novel book poem opera story photograph ballet sculpture symphony")
 _AMONG = words("at for")

@@ -142,6 +142,7 @@ _FIRM_PARTS = regex.compile(
     r"['’]s?\s+(?:purchase|acquisition|bid|offer|takeover|plants?|factory|factories|chief|boss|founders?|board|customers"
     r"|products?|engineers|lawyers|spokes\p{Ll}+|shares?|profits?|debts?|workers|staff|offices?|shareholders|managers)\b"
 )
+_SPEAKS = regex.compile(r",?\s(?:said|says|estimates|expects)\b")
 _HAS = regex.compile(r"['’]s?\s+\p{Ll}")
 _PLACE_ENDINGS = tuple(
     words("""
@@ -310,7 +311,9 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
         elif match["word"] in ("of", "from") and _is_goods(verb, match["word"]):
             yield "goods of"
         elif match["word"] == "of" and verb.istitle() and title_of(verb) not in GIVEN_NAMES:
-            is_body = " " in name.form or (match["the"] and name.form.endswith("s"))  # "Ebbe Lund of the Greens"
+            is_speaking = _SPEAKS.match(text, name.end) is not None and title_of(name.form) not in load_towns()
+            is_party = match["the"] and name.form.endswith("s")  # "Ebbe Lund of the Greens", "Al Roe of Benson said"
+            is_body = " " in name.form or is_speaking or is_party
             yield "firm of person" if is_body else "place of name"
         if sign == "by" and verb.endswith(("ed", "en", "t")):
             yield "done by"

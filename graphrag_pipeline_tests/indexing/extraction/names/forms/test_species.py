@@ -16,7 +16,7 @@ def test_the_two_words_of_a_species_are_one_name() -> None:
 
 
 def test_words_of_english_are_no_species() -> None:
-    text = "Venus is bright. Columbus sails. Atlas maps of Africa serves us."
+    text = "Venus is bright. Columbus sails. Atlas maps of Africa serves us. Krowodrza reopens."
     assert join_species([], text, [0]) == []
 
 

@@ -22,6 +22,7 @@ def test_two_places_share_their_last_word() -> None:
         "Old Road": "UNKNOWN",
     }
     assert type_by_places(types, NO_CUES) == {"Store Arvel": "GEO"}
+    assert type_by_places({"River Griffe": "GEO", "Griffe": "ORGANIZATION"}, NO_CUES) == {"Griffe": "GEO"}
 
 
 def test_a_full_name_has_the_type_of_the_body_that_its_last_word_names() -> None:

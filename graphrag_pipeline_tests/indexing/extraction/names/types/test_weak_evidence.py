@@ -21,6 +21,7 @@ def type_of(form: str, text: str, others: dict[str, str], terms: frozenset[str] 
     ("form", "text", "expected"),
     [
         ("Dekra", "The lift was checked by Dekra in May.", "ORGANIZATION"),
+        ("Bernsten", "Stacy Rasgon of Bernsten said so.", "ORGANIZATION"),
         ("Begbies Tronor", "Administrators from Begbies Tronor left.", "ORGANIZATION"),
         ("Caerwillan", "She runs a firm from Caerwillan.", "GEO"),
         ("Borsk", "They got help from Borsk, where a school stands.", "GEO"),
