@@ -33,9 +33,14 @@ def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[
     Args:
         attendees: names in the attendance lists of the text. Their offices stand behind them in brackets.
     """
-    names = [name for name in names if not _OF_STATE.fullmatch(title_of(name.form))]
+    names = list(names)
+    forms = {name.form for name in names if " " in name.form}
+    dropped = {form for form in forms if _OF_STATE.fullmatch(title_of(form))}
     if not attendees:
-        return [name for name in names if not _is_office(title_of(name.form))]
+        dropped |= {form for form in forms if _is_office(title_of(form))}
+    names = [name for name in names if name.form not in dropped] if dropped else names
+    if not attendees:
+        return names
     ends = {match.end() - 1 for match in _ASIDE.finditer(text)}
     return [name for name in names if name.end not in ends or not _is_role(title_of(name.form))]
 
