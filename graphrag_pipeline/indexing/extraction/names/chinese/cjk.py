@@ -19,6 +19,19 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
+from graphrag_pipeline.indexing.extraction.names.chinese.acting_people import (
+    add_is,
+    drop_rests,
+    find_acting_people,
+    find_kin_people,
+)
+from graphrag_pipeline.indexing.extraction.names.chinese.bodies import (
+    find_bodies,
+    find_cities,
+    find_family_places,
+    find_units,
+)
+from graphrag_pipeline.indexing.extraction.names.chinese.joined_words import PERSON_WORDS, join_endings, join_names
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     DETERMINERS,
     cut_adverb,
@@ -73,7 +86,6 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     SITE_ENDINGS,
     SURNAMES,
     TEMPLES,
-    TITLES,
     VERB_SURNAMES,
 )
 from graphrag_pipeline.indexing.extraction.names.cues import words
@@ -88,11 +100,8 @@ _KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专
 _MARRIED = 2  # characters of 周氏
 _EMPEROR = re.compile("[汉唐宋元明清金辽][太高世中神仁真英徽钦孝光宁理德宪武文昭宣景元成玄肃顺穆敬哲度]{1,2}[宗祖帝]")
 _BEFORE_PERSON = frozenset("和与跟同对向被把给让")
-_SHORT = 2  # characters of the name of a house
-_PERSON_WORDS = frozenset(ROLES.split("|")) | TITLES
-_ENDS_AS_PERSON = tuple(sorted(_PERSON_WORDS - {"代表", "千金"}))
-_GOING = words("上山 下山 进山 出山 登山 进城 出城 回城 上岗 上岸 下海 下河 下乡 进村 出村")
-"""Acts that the segmenter takes for places: 一个人上山采药."""
+_ENDS_AS_PERSON = tuple(sorted(PERSON_WORDS - {"代表", "千金"}))
+_KIN_ROLES = words("孙女 女儿 儿子 孙子 妻子 丈夫 父亲 母亲 女婿")
 _WELL_KNOWN = 1_000  # count of a place in jieba's dictionary
 _MAX_SINGLE = 3  # characters of a name with a surname of one character
 _MIN_BARE_COUNT = 2  # occurrences of a person's name that does not start with a surname
@@ -135,13 +144,14 @@ def _simplify(text: str) -> str:
 def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     """Return the type of each name in a text of simplified characters."""
     known = tokenizer.tokenizer.FREQ
-    words_of_text = join_cut_names(list(_cut(tokenizer, text)), SURNAMES | VERB_SURNAMES, known)
-    tagged = extend_places(_join_endings(list(_join_names(iter(words_of_text))), known), text)
+    cut = list(_cut(tokenizer, text))
+    words_of_text = join_cut_names(cut, SURNAMES | VERB_SURNAMES, known)
+    tagged = extend_places(join_endings(list(join_names(iter(words_of_text))), known), text)
     counts = Counter(word for word, _, _ in tagged)
     kinds = {word: KINDS[kind] for word, kind, _ in tagged[::-1] if _is_chinese_name(word, kind, counts[word], known)}
     kinds = {add_ending(word, kind, text): _type_double(word, kind) for word, kind in kinds.items()}
     signs = f"{ACTS}|{'|'.join(sorted(ADDRESSES))}|的(?:{ROLES})"
-    titles, places = tuple(sorted(_PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
+    titles, places = tuple(sorted(PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
     persons = {word: find_person_in_place(word, SURNAMES, text, signs, titles) for word in places}
     kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
     kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
@@ -164,6 +174,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds |= dict.fromkeys(
         find_families(text, [word for word, kind in kinds.items() if kind == "PERSON"]), "ORGANIZATION"
     )
+    kinds = _add_composed(kinds, text, cut, tokenizer)
     kinds |= {match.group(1): "CONCEPT" for match in _TITLE.finditer(text)}
     return {
         word: _type_by_ending(word, kind, text)
@@ -171,9 +182,39 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
         if not _is_extended(word, kinds, text)
         and not (kind == "PERSON" and (is_ship(word, SURNAMES, text) or _is_thing(word, text, known)))
         and not (kind == "GEO" and _is_person_with_word(word, kinds, known))
-        and not (kind == "PERSON" and word in _PERSON_WORDS)
+        and not (kind == "PERSON" and word in PERSON_WORDS)
         and not (kind == "PERSON" and _is_verb_with_person(word, kinds, text))
     }
+
+
+def _add_composed(kinds: dict[str, str], text: str, cut: list[tuple[str, str, int]], tokenizer: Any) -> dict[str, str]:
+    """Return the names with the persons, places and bodies that consist of other words: 韩国栋, 江州市公安局."""
+    acting = find_acting_people(text, cut, tokenizer.tokenizer.FREQ, tokenizer.word_tag_tab)
+    people = {word for word, kind in kinds.items() if kind == "PERSON"} | acting
+    rests, units, bodies = drop_rests(people, acting), find_units(cut), find_bodies(cut)
+    whole = {word: add_is(word, text) for word in people - rests}
+    kinds = {
+        whole.get(word, word): kind
+        for word, kind in kinds.items()
+        if word not in rests and not _is_cut_from(word, kind, acting, text) and not _is_joined(word, kind, units)
+    }
+    kinds |= dict.fromkeys(units | find_cities(cut) | find_family_places(cut, text, SURNAMES), "GEO")
+    kinds |= dict.fromkeys({*map(whole.__getitem__, acting), *find_kin_people(text, cut)}, "PERSON")
+    return kinds | dict.fromkeys(bodies, "ORGANIZATION")
+
+
+def _is_cut_from(word: str, kind: str, people: set[str], text: str) -> bool:
+    """Whether a word is only a part of persons' names, or a role with the start of one: 韩国, 女儿王国, 孙女张."""
+    if kind == "PERSON" and word in people:
+        return False
+    has_role = any(word.startswith(role) and len(word) > len(role) for role in _KIN_ROLES)
+    longer = [name for name in people if word in name and word != name]
+    return has_role or (bool(longer) and text.count(word) == sum(map(text.count, longer)))
+
+
+def _is_joined(word: str, kind: str, units: set[str]) -> bool:
+    """Whether a place is one with an administration and the next place: 清河省清河."""
+    return kind == "GEO" and any(word.startswith(unit) and word != unit for unit in units)
 
 
 def _is_thing(word: str, text: str, known: dict[str, int]) -> bool:
@@ -262,7 +303,9 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
 
 def _type_clan(word: str, text: str) -> str:
     """Return ORGANIZATION for a family, such as 萧家, and PERSON for a woman by her family's name: 母亲周氏."""
-    is_woman = word[-1] == "氏" and re.search(f"(?:母亲|妻子|夫人|妻|妾|婆婆|嫂子){word}", text)
+    is_woman = word[-1] == "氏" and re.search(
+        f"(?:母亲|妻子|夫人|妻|妾|婆婆|嫂子|奶奶|太太|姨娘|寡妇|寡嫂){word}", text
+    )
     return "PERSON" if is_woman else "ORGANIZATION"
 
 
@@ -298,72 +341,6 @@ def _cut(tokenizer: Any, text: str) -> Iterator[tuple[str, str, int]]:
         place = text.index(pair.word, place)
         yield pair.word, pair.flag, place
         place += len(pair.word)
-
-
-def _join_names(tagged: Iterator[tuple[str, str, int]]) -> Iterator[tuple[str, str, int]]:
-    """Join a single surname with the next character or form of address: 萧 + 战, 张 + 教授."""
-    before: tuple[str, str, int] | None = None
-    for word, kind, place in tagged:
-        if before is not None:
-            surname, surname_kind, start = before
-            if start + len(surname) == place and _follows_surname(word, kind):
-                yield surname + word, "nr", start
-                before = None
-                continue
-            yield surname, surname_kind, start
-            before = None
-        if len(word) == 1 and kind == "nr" and word in SURNAMES:
-            before = word, kind, place
-        else:
-            yield word, kind, place
-    if before is not None:
-        yield before
-
-
-def _join_endings(tagged: list[tuple[str, str, int]], known: dict[str, int]) -> list[tuple[str, str, int]]:
-    """Join a double surname with its given name, and words with a following "山脉", "拍卖行" or "女王"."""
-    joined: list[tuple[str, str, int]] = []
-    for word, kind, place in tagged:
-        before = joined[-1] if joined and joined[-1][2] + len(joined[-1][0]) == place else None
-        is_single = kind == "ns" and len(word) == 2 and before is not None and before[1] in ("n", "ns")
-        is_single = is_single and before is not None and len(before[0]) == 1 and word not in _GOING
-        if before and before[0] in DOUBLE_SURNAMES and len(word) <= 2 and (kind == "dg" or kind[0] not in "updcxrmf"):
-            joined[-1] = (before[0] + word, "nr", before[2])
-        elif before and word in HOUSES and _is_stem_of_house(before, known):
-            joined[-1] = (before[0] + word, "nt", before[2])
-        elif before and (is_single or (word in JOINED_ENDINGS and len(before[0]) > 1)) and _is_nominal(before):
-            while len(joined) > 1 and _is_nominal(joined[-2]) and joined[-2][2] + len(joined[-2][0]) == joined[-1][2]:
-                if joined[-2][0] in _PERSON_WORDS or joined[-2][0].endswith("方"):
-                    break  # 儿子马长江, 投资方远山资本
-                last = joined.pop()
-                joined[-1] = (joined[-1][0] + last[0], last[1], joined[-1][2])
-            joined[-1] = (joined[-1][0] + word, JOINED_ENDINGS.get(word, "ns"), joined[-1][2])
-        else:
-            joined.append((word, kind, place))
-    return joined
-
-
-def _is_stem_of_house(tagged: tuple[str, str, int], known: dict[str, int]) -> bool:
-    return len(tagged[0]) == _SHORT and tagged[1][0] in "naz" and known.get(tagged[0], 0) < _WELL_KNOWN // 2
-
-
-def _is_nominal(tagged: tuple[str, str, int]) -> bool:
-    return (
-        tagged[0] not in NO_NAMES
-        and tagged[1] in ("n", "nz", "nr", "nrt", "nrfg", "ns", "q", "b", "j", "ng")
-        and len(tagged[0]) <= 4
-    )
-
-
-def _follows_surname(word: str, kind: str) -> bool:
-    if word in ADDRESSES:
-        return True
-    is_given = (
-        len(word) == 1
-        and word not in "说问答看走拿笑叹喊"
-        and kind not in ("uj", "ul", "uz", "ud", "c", "p", "d", "x", "r", "m")
-    )
-    return (is_given or (len(word) == 2 and kind.startswith("nr"))) and _HAN.fullmatch(word) is not None
 
 
 @cache

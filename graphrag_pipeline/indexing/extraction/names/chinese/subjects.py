@@ -48,9 +48,7 @@ _PERSON_NOUNS = "|".join(
         key=lambda word: (-len(word), word),
     )
 )
-_DEFINED = (
-    rf"(?:也|正|便|就|曾经?|原来?|本)?是[^，。！？；\n]{{0,20}}(?:{_PERSON_NOUNS}|[人者员])(?=[，。！？；、\n]|$)"
-)
+DEFINED = rf"(?:也|正|便|就|曾经?|原来?|本)?是[^，。！？；\n]{{0,20}}(?:{_PERSON_NOUNS}|[人者员])(?=[，。！？；、\n]|$)"
 _SPEECH = (
     "发誓|立誓|喊道|骂|怒|哭|笑|冷笑|大笑|微笑|苦笑|怒道|叹道|喝道|沉声|轻声|反问|追问|答应|拒绝|劝|吩咐|命令|感慨|坦言|透露|"
     "强调|称|呼吁|宣布|提醒|交代|否认"
@@ -63,7 +61,9 @@ _LIFE = (
     f"今年|{_H}{{1,3}}岁|出生|独自|拜|拜师|嫁|娶|辞职|毕业|跪|躺|醒|受伤|战死|去世|死后|逝世|入狱|落网|上学|退休|当上|当了|晚年|幼年|"
     "自幼|抬起|低下|握紧|拔出|挥|骑|背着|提着|抱着|牵着|转过|睁开|闭上|咬|掏出|递给|接过|捡|搬到|跟着|赶到|跑|逃|加入|打败|击败|伸手|点了|摇了"
 )
-_OF_PERSONS = re.compile(f"(?:{_DEFINED}|{ACTS}|{_SPEECH}|{_THOUGHT}|{_LIFE})")
+OF_PERSONS = f"(?:{DEFINED}|{ACTS}|{_SPEECH}|{_THOUGHT}|{_LIFE})"
+"""What persons do, feel, live through, and are defined by: alternatives of a regular expression."""
+_OF_PERSONS = re.compile(OF_PERSONS)
 _OPENINGS = (
     "但是?|可是|而|然而|后来|于是|然后|这时|此时|随后|当时|原来|结果|只见|忽然|突然|终于|最后|今天|昨天|昨日|第二天|有一天|从此|"
     "因为|如果|虽然|不过|当"
@@ -150,7 +150,11 @@ def _may_be_person(name: str, grade: int, known: Mapping[str, int], tags: Mappin
 def is_thing(name: str, text: str) -> bool:
     """Return whether a text counts a name as a thing, or speaks of its inside: 一枚石符, 石符中住着."""
     return (
-        re.search(f"[一两三四五六七八九十几数半这那每]{_THING}{name}(?!的)|{name}[中里内](?=[^，。])", text) is not None
+        re.search(
+            f"[一两三四五六七八九十几数半这那每]{_THING}{name}(?!的)|{name}(?:中(?!的是|[了毒箭计招枪弹奖])|[里内])(?=[^，。])",
+            text,
+        )
+        is not None
     )
 
 

@@ -149,6 +149,8 @@ def _read_bare(rest: str, known: Mapping[str, int], cut: Cut) -> str:
     if len(first) == 3 and not known.get(first):
         name = first
     is_name = name and not set(name) & _NOT_GIVEN and known.get(name, 0) < _COMMON_COUNT // 3
+    if first[:1] == "阿" and len(name) > 2:
+        return ""  # 阿福刚
     return name if is_name and not re.match(ACTS, name) else ""
 
 

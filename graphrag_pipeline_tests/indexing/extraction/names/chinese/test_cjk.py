@@ -149,4 +149,5 @@ def test_firms_and_schools_have_whole_names() -> None:
     types = find_chinese_names(text, [0])[1]
     assert types == {
         "星澜科技": "ORGANIZATION", "苏州": "GEO", "白马涧": "GEO", "红岭资本": "ORGANIZATION",
+        "市科技局": "ORGANIZATION",
     }  # fmt: skip
