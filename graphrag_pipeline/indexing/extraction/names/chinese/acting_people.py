@@ -32,11 +32,27 @@ _NO_GIVEN_AFTER_COUNTRY = frozenset("人队军方籍男女货语产式系史党�
 _ADVERB = "(?:常常?|总是?|也|都|便|又|就|却|马上|立刻|昨[日天]|今[日天]|随即|连忙|急忙|笑着|低声|大声|曾|曾经|已经)?"
 _MORE_ACTS = (
     "安慰|承诺|汇报|获得|获奖|跑|走|推|跪|哭|笑|高兴|说|写|修|带|唱|递|打开|接过|点|低|抬|咬|摆手|叹|告诉|答|问|喊|赶|转|现任|就任|"
-    "介绍|指出|表示|认为|透露|建议|宣布|强调|回忆|站|坐|躺|住|教|来自|听|看|在|生了|生下|留在|成了|记录"
+    "介绍|指出|表示|认为|透露|建议|宣布|强调|回忆|站|坐|躺|住|教|来自|听|看|在|生了|生下|留在|成了|记录|去|病|曾任|预测|嫁|推测"
 )
 _ACT = re.compile(f"{_ADVERB}(?:{OF_PERSONS}|{_MORE_ACTS})")
 _ROLE_WORDS = tuple(
-    sorted({*ROLES.split("|"), *TITLES, "名叫", "叫做", "取名", "本名", "全名", "大名", "叫", "爸爸", "妈妈"})
+    sorted(
+        {
+            *ROLES.split("|"),
+            *TITLES,
+            "名叫",
+            "叫做",
+            "取名",
+            "本名",
+            "全名",
+            "大名",
+            "叫",
+            "爸爸",
+            "妈妈",
+            "姑娘",
+            "被告人",
+        }
+    )
 )
 _DEFINED = re.compile(DEFINED)
 _BESIDE = ("对", "向", "和", "与", "把", "被", "给", "让", "问", "找", "叫", "替", "跟", "告诉")
@@ -44,6 +60,8 @@ _RARE_COUNT, _COMMON_COUNT, _VERY_COMMON_COUNT = 50, 300, 6_000  # of a word in 
 _MAX_PLACE_COUNT = 600  # of a place whose name a person may have: 安宁
 _OTHER_KINDS = frozenset(["d", "t", "p", "c", "r", "m", "f", "q", "nt", "ad"])
 """Word classes that no person has: adverbs, times, prepositions, pronouns, numbers, sides, counters, bodies."""
+_ROLE_ENDS = frozenset("员师匠户")
+"""Last characters of words for a trade: 技术员."""
 _ENDS = _NO_GIVEN | frozenset("常总刚")
 _MIN_WHOLE = 0.8  # of the occurrences of two characters have the same third one
 
@@ -62,10 +80,11 @@ def find_acting_people(
         known, tags: word -> count, and word class, in the segmenter's dictionary.
     """
     starts = {place for _, _, place in tagged}
+    ends = {place + len(word) for word, kind, place in tagged if kind == "n" and word[1:] and word[-1] in _ROLE_ENDS}
     signs: dict[str, list[tuple[bool, bool, bool]]] = {}
     for match in _START.finditer(text):
         for name in _candidates(text, match.start(), len(match.group()), known):
-            sign = _read_signs(text, match.start(), match.start() + len(name), starts)
+            sign = _read_signs(text, match.start(), match.start() + len(name), starts, ends)
             if sign is not None:
                 signs.setdefault(name, []).append(sign)
     shown = {name for name, found in signs.items() if _is_shown(name, found, text, known, tags)}
@@ -106,10 +125,16 @@ def _candidates(text: str, start: int, n_surname: int, known: Mapping[str, int])
     ]
 
 
-def _read_signs(text: str, start: int, end: int, starts: Collection[int]) -> tuple[bool, bool, bool] | None:
+def _read_signs(
+    text: str, start: int, end: int, starts: Collection[int], role_ends: Collection[int]
+) -> tuple[bool, bool, bool] | None:
     """Return whether a role is before a span, an act behind it, or the end of a clause; None if it is inside a word."""
     is_first = start == 0 or not re.match(_H, text[start - 1])
-    has_role = text.endswith(_ROLE_WORDS, 0, start) or (is_first and _DEFINED.match(text, end) is not None)
+    has_role = (
+        start in role_ends
+        or text.endswith(_ROLE_WORDS, 0, start)
+        or (is_first and _DEFINED.match(text, end) is not None)
+    )
     if not (has_role or is_first or (start in starts and text.endswith(_BESIDE, 0, start))):
         return None
     return has_role, _ACT.match(text, end) is not None, not re.match(_H, text[end : end + 1])

@@ -17,8 +17,9 @@ from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import Ta
 from graphrag_pipeline.indexing.extraction.names.cues import words
 
 _BODIES = words("""
-法院 地方法院 人民法院 检察院 人民检察院 医院 人民医院 大学 学院 中学 小学 高中 一中 二中 三中 四中
-公安局 公安厅 派出所 委员会 政府 人民政府
+法院 地方法院 高级人民法院
+中级人民法院 人民法院 检察院 人民检察院 医院 人民医院 大学 学院 中学 小学 高中 一中 二中 三中
+四中 公安局 公安厅 派出所 委员会 政府 人民政府
 科学院 研究院 研究所 研究中心 天文台 气象台 电视台 广播电台 图书馆 博物馆 美术馆 文化馆 卫生院 消防队 交警队 税务局
 """)
 _OFFICES = re.compile("..?[局厅]|.{1,3}委员会|人民(?:法院|检察院|医院|政府)|.安分局")
@@ -139,7 +140,10 @@ def _is_place(tagged: Sequence[Tagged], place: int) -> bool:
     word, kind, _ = tagged[place]
     if kind == "ns" or word in CITIES:
         return len(word) > 1
-    return word in _UNITS and place > 0 and tagged[place - 1][1] == "ns" and _is_next(tagged, place - 1)
+    if word not in _UNITS or place == 0 or not _is_next(tagged, place - 1):
+        return False
+    stem, stem_kind, _ = tagged[place - 1]
+    return stem_kind == "ns" or (len(stem) == 2 and stem_kind in ("nr", "nz"))
 
 
 def _first_of_place(tagged: Sequence[Tagged], place: int) -> int:

@@ -295,6 +295,8 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
     is_strange = word[0] not in SURNAMES and word[-1] in PLACE_ENDINGS | SITE_ENDINGS
     if kind == "PERSON" and len(word) > 2 and is_strange and not _is_shown(word, kind, text):
         return "GEO"  # 望仙桥
+    if kind == "PERSON" and len(word) > 2 and word[-1] in "镇村乡县" and not has_sign(word, text):
+        return "GEO"  # 黄金村
     if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _is_shown(word, kind, text):
         visited = rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}(?:的{_H}{{2,4}}[看站坐走说]|[上下里脚])"
         return "GEO" if re.search(visited, text) else kind
