@@ -1,7 +1,8 @@
 """Parts of chunks that are too long for one text unit, by their type.
 
-A table is cut between rows, a list between items, code between blocks or lines, and other text at sentence ends. A part
-that is still too long is cut by the next finer rule, at last between tokens. Parts are near-equal. The header of a cut
+A table is cut between rows, a list between items, code between blocks or lines, and other text at sentence ends. A row
+or item that is still too long is cut between the rows or items within it, level by level, then by the next finer rule,
+at last between tokens, at white space if the parts still fit. Parts are near-equal. The header of a cut
 table is a span of the document, so that text units can repeat it and keep exact offsets.
 
 Add here: how a type of chunk is cut. Keep out: captions (`chunk_captions.py`), and which chunks make one
@@ -14,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from graphrag_pipeline.models.pieces import split_to_pieces
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
@@ -32,7 +33,7 @@ _HTML_LIST = re.compile(
     re.I | re.M,
 )
 _HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
-_HTML_ROW_START = re.compile(r"<tr(?=[\s>])", re.I)
+_HTML_TABLE_TAG = re.compile(r"<(/?)(table(?=[\s>])|tr(?=[\s>]))(?:(?<=/tr)\s*>\s*)?", re.I)
 _HTML_LIST_TAG = re.compile(r"(?:<div(?:\s[^>]*)?>\s*(?=<dt))?<(/?)(ul|ol|menu|dl|li|dt|dd)(?=[\s>/])", re.I)
 _WITHIN = 0.5  # of a list's depth: a description, and a second term, belong to the term before them
 _HTML_HEAD = re.compile(r"</thead\s*>\s*", re.I)
@@ -40,6 +41,7 @@ _ITEM = re.compile(
     r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
 )
 _LINE = re.compile(r"\n\s*?(?=[^\S\n]*\S)")
+_WORD = re.compile(r"\S+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n\s*?(?=[^\S\n]*\S)")
 
 Span = tuple[int, int]
@@ -86,21 +88,36 @@ def cut_chunk(text: str, body: Span, kind: str, size: int, encoding: str) -> Chu
 def _cut_finer(
     text: str, span: Span, rules: Sequence[Callable[[str], list[int]]], size: int, encoding: str
 ) -> Iterator[Span]:
-    """Yield parts by the first rule; a part of more than `size` tokens is cut by the next rule, at last by tokens."""
+    """Yield parts by the first rule; a part of more than `size` tokens is cut by the same rule as long as that cuts it.
+
+    Then it is cut by the next rule, at last by tokens.
+    """
     part = text[slice(*span)]
     if count_tokens(part, encoding) <= size and not rules:
         yield from _trim(text, span)
     elif not rules:
-        end = span[0]
-        for piece in split_to_pieces(part, size, encoding):
-            start, end = end, end + len(piece.text)
-            yield from _trim(text, (start, end))
+        for start, end in pairwise(_cut_at_spaces(part, size, encoding)):
+            yield from _trim(text, (span[0] + start, span[0] + end))
     else:
-        places = [0, *rules[0](part), len(part)]
-        for start, end in pairwise(places):
+        places = rules[0](part)
+        for start, end in pairwise([0, *places, len(part)]):
             one = (span[0] + start, span[0] + end)
             is_small = count_tokens(text[slice(*one)], encoding) <= size
-            yield from _trim(text, one) if is_small else _cut_finer(text, one, rules[1:], size, encoding)
+            finer = rules if places else rules[1:]
+            yield from _trim(text, one) if is_small else _cut_finer(text, one, finer, size, encoding)
+
+
+def _cut_at_spaces(part: str, size: int, encoding: str) -> list[int]:
+    """Return 0 and the ends of near-equal pieces; where one would be inside a word, white space beside it is taken."""
+    ends = list(accumulate(len(piece.text) for piece in split_to_pieces(part, size, encoding)))
+    kept = [0]
+    for end, behind in pairwise(ends):
+        is_inside = not part[end - 1].isspace() and not part[end].isspace()
+        words = [found.span() for found in _WORD.finditer(part, kept[-1], behind)] if is_inside else []
+        fits = max(count_tokens_each([part[s:e] for s, e in words], encoding), default=0) <= size
+        runs = list(_pack(part, words, size, encoding)) if len(words) > 1 and fits else []
+        kept += [start for start, _ in runs[1:]] if runs else [end]
+    return [*kept, len(part)]
 
 
 def _pack(text: str, atoms: Sequence[Span], size: int, encoding: str) -> Iterator[Span]:
@@ -132,16 +149,29 @@ def _rows(table: str) -> list[int]:
     return [end for end in ends if end < len(table)]
 
 
+def _inner_rows(row: str) -> list[int]:
+    """Return the ends of the rows of tables within a row of an HTML table."""
+    return [found.end() for found in _HTML_ROW.finditer(row) if found.end() < len(row)]
+
+
 def _html_row_ends(table: str) -> list[int]:
-    """Return the ends of the rows of an HTML table; the end tag of a row may be left out.
+    """Return the ends of the rows of an HTML table, without those of tables in its cells; end tags may be left out.
 
     A table in other markup may write of tags in its cells: it has no rows of HTML.
     """
     if not _HTML_TABLE.search(table):
         return []
-    starts = [match.start() for match in _HTML_ROW_START.finditer(table)]
-    ends = [match.end() for match in _HTML_ROW.finditer(table)]
-    return ends if len(ends) >= len(starts) else [*starts[1:], len(table)]
+    starts: list[tuple[int, int]] = []
+    ends: list[tuple[int, int]] = []
+    depth = 0
+    for tag in _HTML_TABLE_TAG.finditer(table):
+        if tag[2].lower() == "table":
+            depth += -1 if tag[1] else 1
+        else:
+            (ends if tag[1] else starts).append((depth, tag.end() if tag[1] else tag.start()))
+    least = min((depth for depth, _ in (*starts, *ends)), default=0)
+    outer_starts, outer_ends = ([place for depth, place in rows if depth == least] for rows in (starts, ends))
+    return outer_ends if len(outer_ends) >= len(outer_starts) else [*outer_starts[1:], len(table)]
 
 
 def _html_items(items: str) -> list[tuple[int, float]]:
@@ -162,20 +192,15 @@ def _html_items(items: str) -> list[tuple[int, float]]:
     return found
 
 
-def _top_items(items: str) -> list[int]:
-    """Return the starts of the items that are indented least, without the first."""
-    if in_html := _html_items(items):
-        top = min(depth for _, depth in in_html)
-        return [start for start, depth in in_html[1:] if depth == top]
-    found = list(_ITEM.finditer(items))
-    least = min((len(match[1]) for match in found), default=0)
-    return [match.start() for match in found if len(match[1]) == least and match.start()]
-
-
-def _items(items: str) -> list[int]:
-    if in_html := _html_items(items):
-        return [start for start, _ in in_html[1:]]
-    return [match.start() for match in _ITEM.finditer(items) if match.start()]
+def _next_items(items: str) -> list[int]:
+    """Return the starts of the items that are indented least, without the first; for one item, of those within it."""
+    in_html = _html_items(items)
+    found = in_html or [(match.start(), float(len(match[1]))) for match in _ITEM.finditer(items)]
+    further = found[1:] if in_html else [(start, depth) for start, depth in found if start]
+    least = min((depth for _, depth in found), default=0.0)
+    if all(depth > least for _, depth in further):
+        least = min((depth for _, depth in further), default=0.0)
+    return [start for start, depth in further if depth == least]
 
 
 def _blocks(code: str) -> list[int]:
@@ -187,8 +212,8 @@ def _lines(part: str) -> list[int]:
 
 
 _RULES: dict[str, tuple[Callable[[str], list[int]], ...]] = {
-    "table": (_rows,),
-    "list": (_top_items, _items, _lines),
+    "table": (_rows, _inner_rows),
+    "list": (_next_items, _lines),
     "code": (_blocks, _lines),
 }
 

@@ -194,6 +194,30 @@ def test_a_list_is_cut_between_items_and_sub_items_stay_with_theirs():
     assert all(unit.startswith("- Duty") for unit in units)
 
 
+def test_a_list_of_three_levels_is_cut_between_the_items_of_the_second():
+    tasks = [f"  - Task {n}: open the valve\n    - tool {n}\n    - time {n}" for n in range(30)]
+    text = "- Chapter one\n" + "\n".join(tasks)
+    units = units_of(("list", 1, text), within=WIDE)
+    assert len(units) > 3 and "\n".join(units).split() == text.split()
+    assert all(unit.startswith("- Task") for unit in units[1:])
+
+
+def test_a_row_with_a_table_inside_is_not_cut_if_it_fits():
+    inner = "".join(f"<tr><td>part {n}</td></tr>" for n in range(2))
+    rows = [f"<tr><td>Pump {n}</td><td><table>{inner}</table></td></tr>" for n in range(12)]
+    units = units_of(("table", 1, "<table>" + "".join(rows) + "</table>"), within=WIDE)
+    assert len(units) > 3 and "".join(units) == "<table>" + "".join(rows) + "</table>"
+    assert all(unit.startswith("<tr><td>Pump") for unit in units[1:])
+
+
+@pytest.mark.parametrize("kind", ["table", "list", "paragraph"])
+@pytest.mark.parametrize("n_words", [70, 95, 128])
+def test_a_row_or_item_without_sentences_is_cut_at_white_space(kind, n_words):
+    row = " ".join(f"x{n}y" for n in range(n_words))
+    units = units_of((kind, 1, f"- {row}" if kind == "list" else row))
+    assert len(units) > 1 and all(word in row.split() for unit in units for word in unit.removeprefix("- ").split())
+
+
 @pytest.mark.parametrize(("end", "gap"), [("</li>", ""), ("</li>", "\n"), ("", "\n")])
 def test_a_list_in_html_is_cut_between_items(end, gap):
     items = [f"<li>Duty {n} of the clerk.<ul><li>first{end}<li>second{end}</ul>{end}" for n in range(12)]
