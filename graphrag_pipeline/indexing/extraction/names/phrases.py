@@ -7,6 +7,7 @@ Keep out: whether a phrase is a name (`finder.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +29,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 
 MAX_HEADING = 120  # characters
+MIN_ENTRIES = 3  # lines with codes of the same letters, which are a list
 MIN_SHOUTED = 4  # words in capitals in a row, which are emphasis and not a name
 
 _SHOUTED_SHARE = 0.7  # of the words of a sentence
@@ -105,6 +107,9 @@ _QUOTES = '"“”„«»‘(['
 _TABLE_HEAD = regex.compile(
     r"^[ \t]*[|│][^\n]*\n(?=[ \t]*(?:\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+|[├╞┡][─═━┼╪╇]+))", regex.MULTILINE
 )
+_ENTRY = regex.compile(
+    r"^[ \t>*|│-]*(?P<code>(?P<letters>\p{Lu}{1,4})-?\d{1,4})[.:)]?[ \t|│]+(?=\p{Lu})", regex.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,7 @@ def is_label(number: int, phrase: Phrase, text: str) -> bool:
 
 
 def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[bool]) -> Iterator[Phrase]:
-    heads = _find_table_heads(text)
+    heads, entries = _find_table_heads(text), _find_entries(text)
     for number, (start, end) in enumerate(sentences):
         for match in _PHRASE.finditer(text, start, end):
             first, last = match.span()
@@ -173,6 +178,10 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
                 first = letter.end()
+            elif first in entries and entries[first][1] < last:  # "E12 Ignition failed"
+                end_of_code, label = entries[first]
+                yield Phrase(_pieces(text[first:end_of_code]), first, end_of_code, number, True, heading, False)
+                first, is_listed = label, True
             weak = is_listed or heading or (_is_weak(text, first, start) and not _heads_list(text, first, last))
             words = text[first:last]
             verb = words.endswith("I") and _PRONOUN_I.match(text, last) is not None
@@ -182,6 +191,17 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
 def _find_table_heads(text: str) -> list[tuple[int, int]]:
     """Return the spans of the rows with the names of a table's columns, which are labels as headings are."""
     return [match.span() for match in _TABLE_HEAD.finditer(text)] if "|" in text or "│" in text else []
+
+
+def _find_entries(text: str) -> dict[int, tuple[int, int]]:
+    """Return the codes that begin the lines of a list: start -> (end of the code, start of the label after it)."""
+    entries = list(_ENTRY.finditer(text))
+    counts = Counter(entry["letters"] for entry in entries)
+    return {
+        entry.start("code"): (entry.end("code"), entry.end())
+        for entry in entries
+        if counts[entry["letters"]] >= MIN_ENTRIES
+    }
 
 
 def _is_inside(place: int, spans: list[tuple[int, int]]) -> bool:

@@ -187,6 +187,21 @@ def test_the_letter_of_a_list_item_is_no_initial(text: str, expected: list[str])
     assert names_in(text) == expected
 
 
+def test_the_label_after_a_code_in_a_list_is_no_name() -> None:
+    lines = ["E01 Safety thermostat", "E12 Ignition failed", "E17 Lambda sensor faulty"]
+    end = "They found E12 and rang Brambex Heating."
+    assert names_in("\n\n".join([*lines, end])) == ["E12", "E12", "Brambex Heating"]
+    rows = ["| E01 | Safety |", "| E12 | Ignition |", "| E17 | Lambda |", ""]
+    assert names_in("\n".join([*rows, end])) == ["E12", "E12", "Brambex Heating"]
+
+
+def test_two_lines_with_a_code_are_no_list_of_codes() -> None:
+    assert names_in("A12 Wharfdale Lane was closed.\nA40 Western Avenue was closed.") == [
+        "A12 Wharfdale Lane",
+        "A40 Western Avenue",
+    ]
+
+
 def test_a_document_with_many_capitals_keeps_names_that_occur_once() -> None:
     roles = "The Chair thanked the Treasurer. The Clerk saw the Board. The Vote was lost, and the Motion fell. "
     text = (
