@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 _WITH_WORK_LEFT = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 from graphrag_pipeline import cli
 from graphrag_pipeline.__main__ import run
 
@@ -16,7 +16,7 @@ class Circle:
     def __del__(self): print("searched for unreachable objects")
 
 def work():
-    time.sleep(0.2)
+    threading.main_thread().join()
     print("the thread has ended")
 
 main = cli.main
