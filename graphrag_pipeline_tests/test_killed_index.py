@@ -31,7 +31,7 @@ from graphrag_pipeline_tests.support.two_snapshots import files_of
 
 pytestmark = pytest.mark.slow
 
-N_KILLS = repetitions(8, thorough=20)
+N_KILLS = repetitions(5, thorough=20)
 N_KILLS_PUBLISHING = repetitions(4, thorough=6)
 N_KILLS_BY_MODEL = repetitions(2, thorough=4)
 N_KILLS_FORGETTING = repetitions(4, thorough=8)

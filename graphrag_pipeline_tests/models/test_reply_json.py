@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.reply_json import LARGEST, MAX_DEPTH, clean_text, keep_whole_values, read_json
 from graphrag_pipeline.models.structured import parse_reply
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
-SIZE = 2_000_000
+SIZE = repetitions(500_000, thorough=2_000_000)
 
 
 class Rated(BaseModel):
@@ -42,8 +43,8 @@ HOSTILE_REPLIES = (
     '{"a": "\x00\x1b[0m"}', "{“a”: “b”}", "{'a': 'it''s'}",
     # cut off
     '{"a": "b', '{"a": [1, {"b": ', '{"a": "\\u00', '{"a": tru', '{"a": "b", ', '```json\n{"a": 1',
-    # 2 MB
-    json.dumps({"a": "long " * 400_000}), fill('{"a": 1}\n'), fill('{"a": 1}\n', '{"a" 1}'), fill("{} "),
+    # large
+    json.dumps({"a": fill("long ")}), fill('{"a": 1}\n'), fill('{"a": 1}\n', '{"a" 1}'), fill("{} "),
     fill("x {b} "), fill("}{1", '{"\\'), fill('{] "'), fill("{b c]", '" : ": '), fill('[{"a":"b" ', '{"a": "'),
     fill('{"a": "', '{"a": "'), fill('"', '{"a": '), fill("```"), fill("\\", '{"a": "'), fill(", ", "[{"),
     fill('a: "b", ', "["), fill("\u200b", '{"a": 1'), fill(" ", "{") + '"a": 1}',
