@@ -18,11 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.communities.detection import detect_communities
-from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
-from graphrag_pipeline.indexing.graph.merge import merge_graph
-from graphrag_pipeline.indexing.graph.titles import NamePolicy
-from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 
@@ -114,6 +109,9 @@ def _choose(documents: pa.Table, n_characters: int) -> pa.Table:
 
 def _read(documents: pa.Table, settings: Settings) -> _Tables:
     """Return the text units of documents and their mentions, by table name; each document is read alone."""
+    from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+    from graphrag_pipeline.indexing.text_units import split_documents
+
     units = split_documents(documents, settings.text_units)
     return {"text_units": units, **extract_graph(documents, units, settings.extraction)}
 
@@ -124,6 +122,10 @@ def _join(one: _Tables, other: _Tables) -> _Tables:
 
 def _count(read: _Tables, settings: Settings) -> tuple[int, dict[str, int]]:
     """Return the number of text units, and the records of each stage in a graph of their mentions."""
+    from graphrag_pipeline.indexing.communities.detection import detect_communities
+    from graphrag_pipeline.indexing.graph.merge import merge_graph
+    from graphrag_pipeline.indexing.graph.titles import NamePolicy
+
     units = read["text_units"]
     entity, relationship, claim = (read[f"{kind}_mentions"] for kind in ("entity", "relationship", "claim"))
     policy = NamePolicy(rules=settings.resolution.applied_rules)

@@ -41,11 +41,12 @@ def refuse_empty(root: Root, problems: list[tuple[str, str]]) -> None:
 
 def refuse_unreadable_gold(root: Root) -> None:
     """Read the golden questions before anything is paid for; they are answered only at the end."""
+    if not root.settings.publishing.golden_questions:
+        return
     from graphrag_pipeline.evaluation.questions import read_gold
     from graphrag_pipeline.evaluation.regression_gate import find_golden_questions
 
-    if root.settings.publishing.golden_questions:
-        read_gold(find_golden_questions(root))
+    read_gold(find_golden_questions(root))
 
 
 def refuse_other_corpus(root: Root, shared: SharedStore, manifests: Mapping[str, pa.Table]) -> None:
