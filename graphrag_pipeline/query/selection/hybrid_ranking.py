@@ -9,13 +9,10 @@ BM25 is that of the text unit under its document's title. A window is two neighb
 weight is small because static vectors blur long texts: they only decide between text units whose words match almost
 equally. The sum of reciprocal ranks let them overrule the words.
 
-The best text unit of each document counts in full. Each further one counts
-
-    1 - REPEAT_LOSS * (d - 1) / (d - 1 + HALF_LOSS),    d the number of documents among the candidates
-
-so that several text units of one document do not crowd out a second document that the question needs. Of a few long
-documents, as the chapters of a book, every text unit but a few is a further one, and it loses less. The order inside a
-document stays.
+The best text unit of each document counts in full, each further one `REPEAT` of its score. So of text units that match
+almost equally, those of a second document come first, which the question may need. One that matches clearly better
+keeps its place: in a long manual or in minutes the answer is often in the second or third text unit of a document. The
+order inside a document stays.
 
 Candidates are the `N_BY_WORDS` best text units by BM25 and the `N_BY_VECTOR` best by the text unit's own vector. One
 that only the vectors find has BM25 score 0: looking its low score up costs a scan and finds no more. The candidates do
@@ -40,10 +37,8 @@ from graphrag_pipeline.text.scripts import spell_both
 
 TEXT_UNIT_VECTORS = "default-text_unit-text"
 WINDOW_WEIGHT = 0.15
-REPEAT_LOSS = 0.5
-"""Share of its score that a text unit loses if its document, one of very many, has a better one."""
-HALF_LOSS = 10
-"""Number of further documents at which half of that is lost; 5 to 20 find as much evidence."""
+REPEAT = 0.95
+"""Share of its score that a text unit keeps if its document has a better one."""
 N_BY_WORDS = 100
 """Number of candidates by BM25."""
 N_BY_VECTOR = 20
@@ -98,18 +93,15 @@ def _follow(ranked: ScoredIds, by_words: ScoredIds, near: ScoredIds) -> ScoredId
 
 
 def weigh_repeats(scores: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Multiply the score of each text unit whose document has one before it by the module's factor.
+    """Multiply the score of each text unit whose document has one before it by `REPEAT`.
 
     Args:
         scores: float (n,), best first.
         documents: number of each text unit's document; -1 is unknown, and no repetition.
     """
-    known, first = np.unique(documents, return_index=True)
-    n_others = max(int((known >= 0).sum()) - 1, 0)
-    factor = 1 - REPEAT_LOSS * n_others / (n_others + HALF_LOSS)
     is_repeated = documents >= 0
-    is_repeated[first] = False
-    return np.round(scores * np.where(is_repeated, factor, 1.0), 6)
+    is_repeated[np.unique(documents, return_index=True)[1]] = False
+    return np.round(scores * np.where(is_repeated, REPEAT, 1.0), 6)
 
 
 def searched_words(question: str) -> str:

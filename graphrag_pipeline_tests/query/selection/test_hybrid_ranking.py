@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.query.selection.hybrid_ranking import (
-    HALF_LOSS,
     N_BY_VECTOR,
-    REPEAT_LOSS,
+    REPEAT,
     fuse,
     rank_text_units,
     searched_words,
@@ -25,19 +24,15 @@ def test_words_decide_before_vectors() -> None:
 
 
 def test_a_further_text_unit_of_a_document_counts_less_than_the_first_of_another() -> None:
-    scores = weigh_repeats(np.array([1.0, 0.9, 0.8, 0.7]), np.array([4, 4, 1, 4]))
-    factor = 1 - REPEAT_LOSS / (1 + HALF_LOSS)
-    assert scores.tolist() == pytest.approx([1.0, 0.9 * factor, 0.8, 0.7 * factor])
+    scores = weigh_repeats(np.array([1.0, 0.9, 0.88, 0.7]), np.array([4, 4, 1, 4]))
+    assert scores.tolist() == pytest.approx([1.0, 0.9 * REPEAT, 0.88, 0.7 * REPEAT])
+    assert scores[1] < scores[2]
     assert weigh_repeats(np.array([1.0, 0.9]), np.array([-1, -1])).tolist() == [1.0, 0.9]  # an import without documents
 
 
-def test_a_repetition_counts_the_less_the_more_documents_there_are() -> None:
-    def last_of(n_documents: int) -> float:
-        documents = np.array([*range(n_documents), 0])
-        return float(weigh_repeats(np.ones(len(documents)), documents)[-1])
-
-    assert last_of(1) == 1.0  # every text unit is of one document
-    assert last_of(5) > last_of(40) > last_of(1_000) > 1 - REPEAT_LOSS
+def test_a_further_text_unit_that_matches_clearly_better_keeps_its_place() -> None:
+    scores = weigh_repeats(np.array([1.0, 0.9, *[0.7] * 50]), np.arange(52).clip(1) - 1)
+    assert scores.argsort()[::-1][:2].tolist() == [0, 1]
 
 
 def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
