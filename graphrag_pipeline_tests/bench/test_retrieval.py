@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from graphrag_pipeline_tests.bench.retrieval import read_passages, read_questions
+from graphrag_pipeline_tests.bench.retrieval import (
+    read_manual,
+    read_manual_questions,
+    read_passages,
+    read_questions,
+)
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import (
     ask_for_documents,
     ask_for_passages,
@@ -35,3 +40,11 @@ def test_a_sentence_is_not_repeated_whole_by_its_question() -> None:
     text = " ".join(document["text"] for document in write_dossiers(1, 2))
     asked = ask_for_sentences(text, 10)
     assert not any(sentence in one.question for one in asked for sentence in one.evidence)
+
+
+def test_the_manual_has_all_evidence_of_its_questions() -> None:
+    pages = {page["title"]: " ".join(page["text"].split()) for page in read_manual()}
+    kinds = read_manual_questions()
+    assert {kind: len(asked) for kind, asked in kinds.items()} == {"pages": 46, "passages": 30}
+    assert all(name in pages for one in kinds["pages"] for piece in one.evidence for name in piece.split("|"))
+    assert all(any(phrase in text for text in pages.values()) for one in kinds["passages"] for phrase in one.evidence)
