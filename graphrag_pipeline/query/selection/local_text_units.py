@@ -1,7 +1,7 @@
 """Step 5 of local search: candidate text units, and the choice of a strategy among them.
 
 Candidates are the text units of the matched entities. The strategies in `strategies.RANKED` also get the text units
-that personalised PageRank reaches.
+that personalised PageRank reaches, and of equal texts only the best, as in basic search.
 
 The strategies in `RANKED` reserve places for the first `N_RESERVED` text units of their own ranking, which begins with
 those of basic search (`graph_ranking.py`), so that local search does not fall below basic search. The other strategies
@@ -92,12 +92,38 @@ def gather_text_units(
         return TextUnitPool(rows, candidates, np.searchsorted(rows, found))
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_with_graph(index, named, scored)
+    copies = find_copies(index, reached)
+    if len(copies):
+        is_first = ~np.isin(reached, copies)
+        reached, scores = reached[is_first], scores[is_first]
+        offers = [(units[kept], counts[kept]) for units, counts in offers for kept in (~np.isin(units, copies),)]
     rows, candidates = join_offers(index, matches, offers, reached)
     relevance = np.zeros(len(rows))
     relevance[np.searchsorted(rows, reached)] = scores
     means = index.snapshot.sentence_means
     candidates = replace(candidates, relevance=relevance, read_vectors=lambda chosen: means.read(rows[chosen]))
     return TextUnitPool(rows, candidates, np.searchsorted(rows, reached[:N_RESERVED]))
+
+
+def find_copies(index: IndexReader, rows: np.ndarray) -> np.ndarray:
+    """Return the rows whose text equals that of an earlier row, such as an article that two agencies sent.
+
+    Texts are read only of rows with equal numbers of tokens and equal ends of the last sentence.
+
+    Args:
+        rows: of text units, each once, best first.
+    """
+    sentences, n_tokens = index.snapshot.sentences, index.column("text_units", "n_tokens")[rows].astype(np.int64)
+    n_before = sentences.indptr[rows + 1]  # of the sentences of all text units up to this one
+    has_sentences = n_before > sentences.indptr[rows]
+    shapes = n_tokens << 32
+    shapes[has_sentences] += sentences.ends[n_before[has_sentences] - 1]
+    _, shape, n_alike = np.unique(shapes, return_inverse=True, return_counts=True)
+    alike = rows[n_alike[shape] > 1]
+    first: dict[str, int] = {}
+    texts = [record["text"] for record in index.snapshot.take("text_units", alike, ["text"])]
+    copies = [row for row, text in zip(alike.tolist(), texts, strict=True) if first.setdefault(text, row) != row]
+    return np.array(copies, dtype=np.int64)
 
 
 Offer: TypeAlias = tuple[np.ndarray, np.ndarray]

@@ -8,6 +8,7 @@ from graphrag_pipeline.query.search import local_ranking
 from graphrag_pipeline.query.selection import hybrid_ranking, local_text_units
 from graphrag_pipeline.query.selection.strategies import RANKED, STRATEGIES
 from graphrag_pipeline.settings.settings import BasicSearchSettings, LocalSearchSettings
+from graphrag_pipeline_tests.support.roots import open_built
 
 
 def rows_of(index, *titles):
@@ -246,3 +247,17 @@ def test_the_frontier_has_each_entity_once(carol):
         members = [entity for ids in communities["entity_ids"].to_pylist() for entity in ids]
         assert len(members) == len(set(members)) == 561
         assert sum(number < 122 for number in communities["community"].to_pylist()) == n_own
+
+
+@pytest.mark.parametrize("strategy", sorted(RANKED))
+def test_of_equal_texts_of_several_documents_one_is_read(tmp_path, strategy):
+    sent = "Mayor Greta Lund opened the bridge at Ardmere. Greta Lund thanked the builders of the bridge."
+    other = "Greta Lund closed the mill at Ardmere. The bridge at Ardmere is near the mill."
+    documents = {"agency_one.txt": sent, "agency_two.txt": sent, "paper.txt": other}
+    with open_built(tmp_path / "root", documents) as index:
+        settings = LocalSearchSettings(strategy=strategy)
+        found = local_search.select_local_context(index, "What did Greta Lund open?", settings)
+        assert [unit.text for unit in found.text_units] == [sent, other]
+        equal = [row for row, unit in enumerate(index.snapshot.take("text_units", range(3))) if unit["text"] == sent]
+        assert local_text_units.find_copies(index, np.array(equal[::-1])).tolist() == equal[:1]
+        assert not len(local_text_units.find_copies(index, np.array([], dtype=np.int64)))
