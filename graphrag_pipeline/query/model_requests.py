@@ -15,13 +15,14 @@ from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.token_budget import reply_tokens
+from graphrag_pipeline.text.late_patterns import late_re
 
 T = TypeVar("T")
 
 MAX_QUESTION_CHARS = 500
 """Most characters of a question that a model writes."""
 
-_CLOSING = re.compile(r"<\s*/(?=\s*(?:data|question))", re.IGNORECASE)
+_CLOSING = late_re(r"<\s*/(?=\s*(?:data|question))", re.IGNORECASE)
 _ANSWER_LANGUAGE = "Write in the language of the user's question; leave names as the data writes them."
 
 

@@ -8,7 +8,6 @@ Keep out: vectors, and what a name's entity is about.
 from __future__ import annotations
 
 import functools
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,12 @@ import numpy as np
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.question import is_asking_word, is_function_word
 from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays, name_key
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import simplify
 
 MAX_NAME_WORDS = 8
 
-_SPACE = re.compile(r"\s+")
+_SPACE = late_re(r"\s+")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02bc`\u00b4", "'"))
 
 

@@ -15,6 +15,7 @@ from graphrag_pipeline.citations import remove_written
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.query.question import fold_question
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentences import split_sentences
 
 DECLINED = "NOT IN THE INDEX"
@@ -22,7 +23,7 @@ DECLINED = "NOT IN THE INDEX"
 AROUND = " \t\r\n*#_`>\"'.:"
 """Characters that a model writes around it."""
 
-_DECLINES = re.compile(r"\W*(?:the|these) (?:data|points) (?:do|does)(?: not|n['\u2019]t) answer\b", re.IGNORECASE)
+_DECLINES = late_re(r"\W*(?:the|these) (?:data|points) (?:do|does)(?: not|n['\u2019]t) answer\b", re.IGNORECASE)
 _NO_ANSWER = (
     f"the reply repeats the prompt: answer the question from the data, or write {DECLINED} if the data does not answer"
 )

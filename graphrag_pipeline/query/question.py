@@ -12,6 +12,7 @@ import unicodedata
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_QUESTION_CHARS = 8_000
 MAX_MARK_CHARS = 12
@@ -52,7 +53,7 @@ everything anything something thing entire across here discuss discussed cover c
 trend common broad moral lesson message character people person place event organization brief briefly
 wichtige ereignisse événements acontecimientos importantes 主 要 事 件
 """
-_GOING_TO = re.compile(r"\b(?:is|are|was|were)?\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
+_GOING_TO = late_re(r"\b(?:is|are|was|were)?\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
 """A future: "Who is going to open it?" asks who will."""
 _IRREGULAR_TEXT = """
 became/become began/begin begun/begin bent/bend bitten/bite blew/blow blown/blow bought/buy broke/break broken/break

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from graphrag_pipeline.query.question import stem
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.late_patterns import late_re
 
 _ENDINGS = """
 ership ation ition ment ance ence ancy ency ant ent ery or er ist ship ion ness ity ive ure age al ly e
@@ -162,7 +163,7 @@ born die perish drown marry married wed divorce bury buried baptise baptize murd
 sculpt carve cast forge crown ordain canonise canonize weigh measure
 """
 """Verbs that texts seldom replace by a phrase, as they do "resign" by "step down" and "cause" by "lead to"."""
-_ACT = re.compile(r"(?:[ai]tion|sion|ment|al|ing)\Z")
+_ACT = late_re(r"(?:[ai]tion|sion|ment|al|ing)\Z")
 """Endings of nouns for what a verb says: "resignation"."""
 _ADVERB_ENDINGS = ("ally", "ully", "ely", "tly", "dly", "sly", "rly", "ngly")
 MIN_ADVERB = 5

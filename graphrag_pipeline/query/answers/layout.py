@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from graphrag_pipeline.query.answers.quoting import Quote
 from graphrag_pipeline.query.results import Answer
+from graphrag_pipeline.text.late_patterns import late_re
 
 _NAMES = "Extractive answer (no model): {name}, by the first passage [1]."
-_NAMED = re.compile(re.escape(_NAMES).replace(re.escape("{name}"), "(.+)"))
+_NAMED = late_re(re.escape(_NAMES).replace(re.escape("{name}"), "(.+)"))
 
 
 def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:

@@ -23,6 +23,7 @@ from graphrag_pipeline.citations import (
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_CITED = 10
 """Most records of one citation that get a marker; the prompt asks for at most five of a kind."""
@@ -38,19 +39,19 @@ _BRACKETS = re.escape(OPENERS) + r"\]\uff3d\u3011"
 _UNSETTLED = rf"(?!\s*[:\uff1a]{NUMBERED}(?:[.!?]\s+|[ \t]*\n\s*)[^\s.!?{_BRACKETS}])[^{_BRACKETS}]*"
 """Text of a citation that may still be closed: no other text follows the sentence or line that it ends."""
 _BEGUN_DATA = "|".join(sorted({re.escape(word[:end]) for word in DATA_WORDS for end in range(1, len(word))}))
-_MAYBE = re.compile(
+_MAYBE = late_re(
     rf"(?<![ \t])[ \t]*+[,;]?[ \t]*+(?:[{re.escape(OPENERS)}]\s*"
     rf"(?:|{_BEGUN_DATA}|(?:{'|'.join(DATA_WORDS)})\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
+_BARE = late_re(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
 """A marker that the model wrote itself, such as "[3]"; it would look like one of ours, which is resolved."""
 _JOINERS = ("and", "or", "und", "oder", "sowie", "et", "ou", "y", "e")
-_JOINT = re.compile(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
+_JOINT = late_re(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
 """Text between two citations of one statement."""
 _BEGUN = "|".join(sorted({joiner[:end] for joiner in _JOINERS for end in range(1, len(joiner) + 1)}))
-_MAYBE_JOINT = re.compile(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
-_COMMA = re.compile(r"[ \t]*[,;]\Z")
+_MAYBE_JOINT = late_re(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
+_COMMA = late_re(r"[ \t]*[,;]\Z")
 _DECORATION = " \t*#>-+"
 
 

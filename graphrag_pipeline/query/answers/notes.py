@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.query.results import Answer, UncitedSentence, Unread
+from graphrag_pipeline.text.late_patterns import late_re
 
 UNCITED = "\n\n(No statement of this answer cites a record of the index.)"
 BESIDE = "\n\nThe embedded engine answers from the index:\n\n"
 PARTIAL = "No answer in what could be read"
 NOT_IN_INDEX = "Not in the index"
 
-_START = re.compile(
+_START = late_re(
     r"\n\n\((?:No statement of this answer|Found in what was read|Not found in what was read|"
     rf"\d+ of \d+ [^\n]{{1,80}} could not be read)|{re.escape(BESIDE)}"
 )

@@ -18,7 +18,6 @@ are taken (`text/extractive.py`) and put in reading order. Keep out: the text ar
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +39,7 @@ from graphrag_pipeline.query.selection.passages import (
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 from graphrag_pipeline.text.extractive import pick_diverse
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import (
     count_words,
     has_open_quote,
@@ -82,12 +82,12 @@ IN_OTHER_WORDS, CARRIED = 0.85, 0.7
 """Weights of a word of the question that a text says by another one, and of one that stands before it, to its own."""
 SUBJECT_WORDS = 4
 """First words of a sentence that have its subject."""
-_PRONOUN_FIRST = re.compile(r"\W*(?:It|They|He|She)\b(?! is \w+ (?:that|to)\b)")
+_PRONOUN_FIRST = late_re(r"\W*(?:It|They|He|She)\b(?! is \w+ (?:that|to)\b)")
 N_BEFORE = 6
 """Sentences before a passage that may name what it goes on about: "Owner Jakob Mendel said ..."."""
 N_BEHIND = 3
 """Sentences behind a question in a text that may answer it."""
-_ASKS = re.compile(r"\?[\W_]*\Z")
+_ASKS = late_re(r"\?[\W_]*\Z")
 MAX_PASSAGE_WORDS = 90
 """A run of more words is divided into several quotations."""
 

@@ -21,6 +21,7 @@ from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -29,15 +30,15 @@ WINDOW = 2
 """Neighbouring sentences that support one together."""
 MIN_WORDS = 2
 
-_MARKER = re.compile(r"\[\d+\]")
-_BEHIND_STOP = re.compile(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")
-_DECORATION = re.compile(r"^[\s>*+\-\u2022]*(?:\d{1,3}[.)]\s+)?|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
-_NO_STATEMENT = re.compile(r"\s*(?:#|\||-{3,})|.*[:\uff1a?\uff1f]\W*\Z", re.DOTALL)
+_MARKER = late_re(r"\[\d+\]")
+_BEHIND_STOP = late_re(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")
+_DECORATION = late_re(r"^[\s>*+\-\u2022]*(?:\d{1,3}[.)]\s+)?|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+_NO_STATEMENT = late_re(r"\s*(?:#|\||-{3,})|.*[:\uff1a?\uff1f]\W*\Z", re.DOTALL)
 _SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
-_LEAD_IN = re.compile(
+_LEAD_IN = late_re(
     rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{_SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE
 )
-_ABOUT_DATA = re.compile(
+_ABOUT_DATA = late_re(
     rf"\b{_SOURCES}\b.{{0,60}}\b(?:not|no|nothing|neither|open)\b|\bno (?:information|mention|record|evidence)\b|"
     r"\b(?:not|n't) (?:say|state|mention|specif|provid|answer|known|clear|stated|mentioned|specified|given)",
     re.IGNORECASE,

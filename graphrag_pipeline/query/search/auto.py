@@ -22,10 +22,11 @@ from typing import Any
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.understanding.question_analysis import kind_of
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_NAMES_LISTED = 3
 
-_CORPUS_WIDE = re.compile(
+_CORPUS_WIDE = late_re(
     r"\b(?:themes?|topics?|overview|summari[sz]e|summary|overall|in general|trends?|patterns?|takeaways?|key points"
     r"|across\s+(?:the|all|these|every)|(?:all|most|entire|whole)\s+(?:of\s+)?(?:the\s+)?"
     r"(?:documents|texts|corpus|data\w*|reports|articles|sources)"
@@ -34,17 +35,17 @@ _CORPUS_WIDE = re.compile(
     r"|主题|概述|总结|概括|总体|趋势",
     re.IGNORECASE,
 )
-_COMPARES = re.compile(
+_COMPARES = late_re(
     r"\b(?:compar\w+|differ\w*|versus|vs|similarit\w+|in common|relat(?:ed|ion\w*)\s+(?:to|between|with)|connect\w*"
     r"|between|both|vergleich\w*|unterschied\w*|différence\w*|diferencia\w*)\b|比较|区别|关系",
     re.IGNORECASE,
 )
-_SECOND_QUESTION = re.compile(
+_SECOND_QUESTION = late_re(
     r"\b(?:and|but|und|et|y)\s*,?\s+(?:also\s+)?(?:how|what|why|who|whom|whose|where|when|which|wie|was|warum|wer|wo|wann"
     r"|comment|pourquoi|qui|où|cómo|qué|quién)\b|\?.+\?",
     re.IGNORECASE | re.DOTALL,
 )
-_ASKS_FOR_RECORD = re.compile(r"\W*(?:which|whose|when)\b", re.IGNORECASE)
+_ASKS_FOR_RECORD = late_re(r"\W*(?:which|whose|when)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ Keep out: what a rating leads to.
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +43,7 @@ from graphrag_pipeline.query.search.report_rating import RatedReport, Rater
 from graphrag_pipeline.query.token_budget import count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.cut_texts import cut_tokens
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_RATING = 5
 TOKENS_PER_RATING = 25
@@ -52,7 +52,7 @@ UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
 N_FIRST = 8
 """Number of requests, the first of a question, of which at least one must get a rating that can be read."""
-_NUMBER = re.compile(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
+_NUMBER = late_re(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
 
 
 class RatingReply(BaseModel):

@@ -16,7 +16,6 @@ Texts are read only for the entities asked for. Keep out: which entities need an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +37,7 @@ from graphrag_pipeline.query.selection.mentions import (
     words_of_name,
 )
 from graphrag_pipeline.query.understanding.entity_matching import Match
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens
 
@@ -49,7 +49,7 @@ MAX_WORDED = 6
 """Text units of an entity in which words of its names are looked for, if no text unit has a name."""
 MAX_MENTIONS = 20
 """Mentions in a text unit that are compared with the question."""
-_WORD = re.compile(r"[\u2e80-\uffff]|[^\s\u2e80-\uffff]+")
+_WORD = late_re(r"[\u2e80-\uffff]|[^\s\u2e80-\uffff]+")
 """A word with its punctuation; of scripts without spaces, one letter."""
 
 

@@ -24,7 +24,6 @@ out. Words such as "where" and "did" are rare in texts, so BM25 would give them 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -33,6 +32,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_searched
 from graphrag_pipeline.query.selection.windows import embed_question, find_best_windows
 from graphrag_pipeline.storage.vectors.stores import ScoredIds
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import spell_both
 
 TEXT_UNIT_VECTORS = "default-text_unit-text"
@@ -43,7 +43,7 @@ N_BY_WORDS = 100
 """Number of candidates by BM25."""
 N_BY_VECTOR = 20
 """Number of candidates by vector; 50 find no more evidence."""
-_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+_WORD = late_re(r"\w+(?:['\u2019]\w+)*")
 
 
 def rank_text_units(index: IndexReader, question: str, k: int) -> list[tuple[str, float]]:

@@ -5,18 +5,18 @@ A passage is a few neighbouring sentences, long enough to be read alone. Keep ou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import repeats_question
 from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
-_NUMBERED_HEADING = re.compile(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
+_NUMBERED_HEADING = late_re(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
 """The line "3. Solar roof", which ends with no full stop."""
 
 

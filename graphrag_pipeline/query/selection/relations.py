@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.question import is_searched
+from graphrag_pipeline.text.late_patterns import late_re
 
 N_WORDS = 4
 """Content words that are read on each side of a name: a verb, an object and an apposition."""
@@ -29,10 +29,10 @@ DECAY = 0.8
 a name belongs to it."""
 MAX_CHARS = 160
 """Characters that are read on each side; four content words rarely take more."""
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
+_WORD = late_re(r"[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*")
 """A word; read backwards, a text has the same words."""
-_SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
-_SENTENCE_START = re.compile(r"\s[.!?。！？]|\n")
+_SENTENCE_END = late_re(r"[.!?。！？]\s|\n")
+_SENTENCE_START = late_re(r"\s[.!?。！？]|\n")
 """The end of the sentence before, read backwards."""
 
 _DECAYS = [DECAY**distance for distance in range(N_WORDS + 1)]

@@ -6,7 +6,6 @@ question with the conversation before it, and lists candidates for the next ques
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,10 +17,11 @@ from graphrag_pipeline.query.model_requests import as_data, open_question, read_
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.suggestions.suggested import OpenRecord, SuggestedQuestion
+from graphrag_pipeline.text.late_patterns import late_re
 
 PROMPT = "follow_up_questions"
 NOT_ASKED = "(nothing has been asked yet)"
-_BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.)])\s+(.*\S)\s*$")
+_BULLET = late_re(r"^\s*(?:[-*\u2022]|\d{1,2}[.)])\s+(.*\S)\s*$")
 
 
 def request_questions(

@@ -18,13 +18,14 @@ from graphrag_pipeline.query.understanding.asked_role import AskedRole, read_ask
 from graphrag_pipeline.query.understanding.asked_verb import AskedVerb, read_asked_verb
 from graphrag_pipeline.query.understanding.question_analysis import BODY, kind_of
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.late_patterns import late_re
 
-_NEXT_CLAUSE = re.compile(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
-_OWNER = re.compile(r"['\u2019]s?\s+(?=[a-z])")
-_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
-_WHICH_BODY = re.compile(rf"(?P<before>\W*)(?:which|what)\s+{BODY}\s+(?!do\b|does\b|did\b)(?=[a-z])", re.IGNORECASE)
+_NEXT_CLAUSE = late_re(r"[?;,]?\s+and\s+(?=(?:what|who|where|when|how|why|which)\b)|[?;]\s*(?=\S)", re.IGNORECASE)
+_OWNER = late_re(r"['\u2019]s?\s+(?=[a-z])")
+_CAPITAL = late_re(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w.-]*")
+_WHICH_BODY = late_re(rf"(?P<before>\W*)(?:which|what)\s+{BODY}\s+(?!do\b|does\b|did\b)(?=[a-z])", re.IGNORECASE)
 """What asks for the organization that does something, or to which something is done."""
-_WHOSE = re.compile(r"\W*whose\b", re.IGNORECASE)
+_WHOSE = late_re(r"\W*whose\b", re.IGNORECASE)
 _MEASURE_WORDS = frozenset(stem(word) for word in ("many", "much", "long", "old", "year", "date", "day"))
 _MEASURES = {
     "date": r"when|(?:what|which)\s+(?:year|date|day)",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from graphrag_pipeline.query.question import content_words, is_english, is_past_form, stem
 from graphrag_pipeline.query.understanding.roles import GROUPS, Role, find_role
 from graphrag_pipeline.query.word_families import offices_like
+from graphrag_pipeline.text.late_patterns import late_re
 
 _IS = (
     r"\W*(?:who(?:\s+(?:(?P<now>is|are)|was|were)|['\u2019]s)|"
@@ -67,7 +68,7 @@ _HOLDERS = {
     "headed": "head",
 }
 """Verbs of a question and the role of who does it."""
-_BY_VERB = re.compile(rf"\W*who\s+(?P<verb>{'|'.join(_HOLDERS)})\s+(?P<owner>[^,;]+?)\s*[?.!]*\s*\Z", re.IGNORECASE)
+_BY_VERB = late_re(rf"\W*who\s+(?P<verb>{'|'.join(_HOLDERS)})\s+(?P<owner>[^,;]+?)\s*[?.!]*\s*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

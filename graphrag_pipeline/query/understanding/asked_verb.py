@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import is_english, is_past_form, stem
+from graphrag_pipeline.text.late_patterns import late_re
 
-_WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_WORD = late_re(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 _BE = frozenset("is are was were be been being".split())  # noqa: SIM905
 _DO = frozenset("do does did".split())  # noqa: SIM905
 _AUXILIARY = _DO | frozenset("has have had will would can could may might must shall should".split())  # noqa: SIM905
@@ -22,15 +23,13 @@ _PREPOSITIONS = frozenset(
     into near off on onto out outside over through to towards under until up upon with within without""".split()  # noqa: SIM905
 )
 _PARTICLES = frozenset(("up", "out", "down", "off"))
-_GOING_TO = re.compile(r"\b(?:is|are|was|were)(?P<subject>\b.*?)\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
+_GOING_TO = late_re(r"\b(?:is|are|was|were)(?P<subject>\b.*?)\s+going\s+to\b(?=\s+[a-z])", re.IGNORECASE)
 _HELPERS = _AUXILIARY | _BE | _ADVERBS
 _DETERMINERS = frozenset("the a an his her its their my your our this that these those all".split())  # noqa: SIM905
-_OPENING = re.compile(
-    r"\W*(?P<word>whom?|where|when|how|why|what|which|whose)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL
-)
+_OPENING = late_re(r"\W*(?P<word>whom?|where|when|how|why|what|which|whose)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 
 
-_TIME = re.compile(
+_TIME = late_re(
     r"(?:\s+(?:(?:next|last|this|every|each)\s+\w+|today|yesterday|tomorrow|now|then|first|again|later))+[?.!\s]*\Z",
     re.IGNORECASE,
 )

@@ -9,31 +9,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN, has_han, simplify
 
 _H = f"[{HAN}]"
 _NAME = f"[{HAN}·]{{2,8}}?"
 _WHO = "谁|什么人|何人|甚么人"
-_WHO_IS = re.compile(rf"\s*((?!{_H}+的{_H}+是){_NAME})(?:究竟|到底)?是(?:{_WHO})[\s？?。]*")
+_WHO_IS = late_re(rf"\s*((?!{_H}+的{_H}+是){_NAME})(?:究竟|到底)?是(?:{_WHO})[\s？?。]*")
 _APPOSITION = r"，(?:表?字|号|本名|原名|原[为是]|本[为是]|曾[为是]|乃|[为是])"
 _COPULA = (
     r"(?:原本|原|本|曾经?|便|就|乃)?[是为]"
     r"(?!在|从|被|把|对|由|昨|今|明|当|第.{1,3}[个次位].*的人|[^，。！？]*的[，。！？])"
 )
-_END = re.compile(r"[呢啊呀吗？?。！!\s]*\Z")
+_END = late_re(r"[呢啊呀吗？?。！!\s]*\Z")
 _ASIDE = r"(?:究竟|到底|后来|最后|最先|首先|曾经?|亲手|又|一直)*"
-_SUBJECT = re.compile(
+_SUBJECT = late_re(
     rf"(?:(?P<before>[^，。]{{0,12}}?)，?)(?:是)?{_ASIDE}(?:{_WHO}){_ASIDE}(?!是|的)(?P<verb>.{{1,24}}?)的?"
 )
-_BY_WHOM = re.compile(rf"(?P<object>{_NAME})(?:是)?被(?:{_WHO})(?P<verb>.{{1,8}}?)的?")
-_OBJECT = re.compile(rf"(?P<rest>.{{3,20}}?)(?:{_WHO})")
-_PLACE = re.compile(
+_BY_WHOM = late_re(rf"(?P<object>{_NAME})(?:是)?被(?:{_WHO})(?P<verb>.{{1,8}}?)的?")
+_OBJECT = late_re(rf"(?P<rest>.{{3,20}}?)(?:{_WHO})")
+_PLACE = late_re(
     r"(?P<before>.{2,20}?)(?P<at>在|到了?|去了?|往|进了?|于)?(?:哪里|哪儿|何处|什么地方)(?P<verb>.{0,14}?)的?"
 )
-_DATE = re.compile(
+_DATE = late_re(
     r"(?P<before>.{0,16}?)(?:是)?在?(?:什么时候|何时|哪一?年|哪一?天|几时|几月几[日号])(?P<verb>.{0,16}?)的?"
 )
-_AGE = re.compile(rf"(?P<name>{_NAME})(?:今年|现在)?(?:有)?(?:多大(?:年纪|岁数|了)?|[几多][少]?岁了?)")
+_AGE = late_re(rf"(?P<name>{_NAME})(?:今年|现在)?(?:有)?(?:多大(?:年纪|岁数|了)?|[几多][少]?岁了?)")
 
 
 TITLES = (

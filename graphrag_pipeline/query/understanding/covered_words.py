@@ -50,6 +50,7 @@ from graphrag_pipeline.query.understanding.roles import GROUPS, find_role
 from graphrag_pipeline.query.word_families import family_of, is_adverb, is_said_by_itself, said_by, says_little
 from graphrag_pipeline.text.currencies import CURRENCIES
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentences import split_sentences
 
 NEAR = 0.6
@@ -61,8 +62,8 @@ VERB = 0.5
 Of "Who cast the bell?" and "How much does it weigh?" the verb is what is asked, so it has its full weight."""
 N_NEAR = 3
 """Sentences on each side in which a word of the question makes a text one about it."""
-_HOW_MUCH = re.compile(r"\W*how much\b", re.IGNORECASE)
-_WHICH = re.compile(
+_HOW_MUCH = late_re(r"\W*how much\b", re.IGNORECASE)
+_WHICH = late_re(
     r"\W*(?:which|what)\s+([a-z]+)\s+(?:do|does|did|has|have|had|is|was|are|were|will|would|can|could)\b", re.I
 )
 _NAMED_KINDS = frozenset(
@@ -72,7 +73,7 @@ _NAMED_KINDS = frozenset(
     year""".split()  # noqa: SIM905
 )
 """Nouns that a name or a number answers without them: "Which town did Ida visit?"."""
-_HOW = re.compile(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big|fast)\b", re.IGNORECASE)
+_HOW = late_re(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big|fast)\b", re.IGNORECASE)
 _AMOUNTS = tuple(
     (frozenset(map(stem, words.split())), re.compile(said, re.IGNORECASE))
     for words, said in (
@@ -89,15 +90,15 @@ _AMOUNTS = tuple(
     )
 )
 """Words for an amount, and how a text gives it without them."""
-_CEREMONY = re.compile(
+_CEREMONY = late_re(
     r"\b(?:(perform|conduct|hold|lead)\w*\s+(?:the|an?)\s+)?[a-z]+(?:ing|ion|al)\s+(ceremony)\b", re.IGNORECASE
 )
 """A phrase of which only the middle says what happens: "perform the opening ceremony"."""
-_NEXT_QUESTION = re.compile(
+_NEXT_QUESTION = late_re(
     r"\?\s+(?=\w)|,?\s+and\s+(?=(?:who|whom|whose|what|when|where|which|why|how)\b)", re.IGNORECASE
 )
-_COUPLE = re.compile(r"\bMr\.?\s+and\s+Mrs\.?\s+(?P<name>[A-Z][\w-]+)")
-_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]+")
+_COUPLE = late_re(r"\bMr\.?\s+and\s+Mrs\.?\s+(?P<name>[A-Z][\w-]+)")
+_CAPITAL = late_re(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]+")
 _LENGTH = r"(?:feet|foot|ft|inch(?:es)?|met(?:er|re)s?|centimet(?:er|re)s?|kilomet(?:er|re)s?|m|cm|km|miles?|yards?)"
 _WEIGHT = r"(?:kilo(?:gram)?s?|kg|grams?|pounds?|stones?|tons?|tonnes?|ounces?|hundredweight)"
 _COUNTED = (

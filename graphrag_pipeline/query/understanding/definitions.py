@@ -18,48 +18,49 @@ import re
 
 from graphrag_pipeline.query.question import stem
 from graphrag_pipeline.query.understanding.roles import find_role
+from graphrag_pipeline.text.late_patterns import late_re
 
 SAYS_WHO, RELATES, SAYS_SOMETHING, ASKS = 3.0, 2.5, 2.0, 1.5
 
 _ADDRESS = (r"(?:, |[\u2018\u201c'\"]|(?:my )?dear )(?:(?:little|young|old|good|poor) )?", r"[,.!?]")
-_YOUR_KIN = re.compile(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
-_CALLS_KIN = re.compile(r"\b(?:[Dd]ear|[Mm]y) (?P<noun>[a-z]+)(?=[,.!?])")
-_SMALL_WORD = re.compile(r"\b[a-z]+\b")
+_YOUR_KIN = late_re(r"\b[Yy]our (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
+_CALLS_KIN = late_re(r"\b(?:[Dd]ear|[Mm]y) (?P<noun>[a-z]+)(?=[,.!?])")
+_SMALL_WORD = late_re(r"\b[a-z]+\b")
 _IT_IS = (
     r"\b(?:[Ii]t|[Tt]his|[Tt]hat|[Hh]e|[Ss]he)(?:['\u2019]s| is| was) (?:(?:old|young|little|poor|dear|my|our) ){0,2}"
 )
-_WHO_IS = re.compile(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S.*?)\s*[?.!]*\s*\Z", re.IGNORECASE)
-_WHAT_IS = re.compile(
+_WHO_IS = late_re(r"\W*who(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?P<name>\S.*?)\s*[?.!]*\s*\Z", re.IGNORECASE)
+_WHAT_IS = late_re(
     r"\W*what(?:\s+(?:is|was|are|were)|['\u2019]s)\s+(?:the\s+|an?\s+)?(?P<name>[\w-]+(?:\s+[\w-]+){0,3})\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
-_SHORT_FORM = re.compile(
+_SHORT_FORM = late_re(
     r"\W*(?:(?i:what)\s+(?:(?i:does|do|did)\s+(?:the\s+)?(?:abbreviation\s+|acronym\s+|letters\s+|initials\s+)?"
     r"(?P<stands>[\w/-]+)\s+(?:stand\s+for|mean)"
     r"|is\s+(?:the\s+)?(?P<is>[\w/-]+)\s+(?:short|an?\s+abbreviation|an?\s+acronym)\s+(?:for|of)"
     r"|is\s+the\s+(?:full|long)\s+(?:name|form)\s+of\s+(?:the\s+)?(?P<of>[\w/-]+)))\s*[?.!]*\s*\Z"
 )
-_MEANS = re.compile(
+_MEANS = late_re(
     r"\W*what\s+(?:does|do|did)\s+(?:the\s+)?(?:(?:error|fault|warning|alarm|message|code|number|display|symbol|entry)"
     r"\s+)*(?P<entry>[\w./-]+)\s+mean\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
-_ENTRY_ENDS = re.compile(r"\s*(?:[:=\u2013\u2014-]\s*\w|\s[A-Z])")
-_OPENS = re.compile(r"(?:\A|[,;:.\u2014]\s)\W*(?:(?:the|an?)\s+)?\Z", re.IGNORECASE)
-_IS_THING = re.compile(
+_ENTRY_ENDS = late_re(r"\s*(?:[:=\u2013\u2014-]\s*\w|\s[A-Z])")
+_OPENS = late_re(r"(?:\A|[,;:.\u2014]\s)\W*(?:(?:the|an?)\s+)?\Z", re.IGNORECASE)
+_IS_THING = late_re(
     r"(?:\s*\([^)]*\))?(?:\s+(?:is|are|was|were)\s+(?:\w+ly\s+)?(?:an?|the|one of)\s|,\s+an?\s[^,;:]+[,;:]"
     r"|\s+(?:means|refers to)\s)"
 )
-_EXAMPLE = re.compile(
+_EXAMPLE = late_re(
     r"\b(?:an?|the|one)\s(?:[\w-]+\s){1,5}(?:such as|called|named|known as)\s(?:the\s)?\Z", re.IGNORECASE
 )
-_OPENING = re.compile(r"(?:\A|\s)['\"\u2018\u201c](?=\w)")
-_CLOSING = re.compile(r"[,.!?]['\"\u2019\u201d](?=\s|\Z)")
-_TITLED = re.compile(r"\b(?:Mrs?|Miss(?:es)?|Lady|Sir)\.?\s\Z")
-_KIN_APPOSED = re.compile(r"\b[A-Z][a-z]+, (?:the|his|her|their) (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
+_OPENING = late_re(r"(?:\A|\s)['\"\u2018\u201c](?=\w)")
+_CLOSING = late_re(r"[,.!?]['\"\u2019\u201d](?=\s|\Z)")
+_TITLED = late_re(r"\b(?:Mrs?|Miss(?:es)?|Lady|Sir)\.?\s\Z")
+_KIN_APPOSED = late_re(r"\b[A-Z][a-z]+, (?:the|his|her|their) (?:[a-z]+ )?(?P<noun>[a-z]+)\b")
 _PRONOUN_DOES = r",? (?:he|she) (?:bore|had|was|wore|carried|lived|walked)\b"
 _WORDS = r"(?:(?!(?:of|and|or|to|with|in|at|for|that|than|as|by|on|from)\b)[a-z][\w-]* ){0,3}?"
-_SOMEONE = re.compile(rf"\b[Aa]n? (?P<words>{_WORDS}[a-z]+)(?= (?:in|of|with|who|at|on|from|behind|by)\b|[,.;:])")
+_SOMEONE = late_re(rf"\b[Aa]n? (?P<words>{_WORDS}[a-z]+)(?= (?:in|of|with|who|at|on|from|behind|by)\b|[,.;:])")
 _OWNER = r"(?:[Tt]he|[Aa]n?|[Hh]is|[Hh]er|[Tt]heir|[Ii]ts|[Mm]y|[Yy]our|[Oo]ur|[\w.]+['\u2019]s?)"
 _BESIDE = rf"\b{_OWNER} {_WORDS}(?P<noun>[a-z][\w-]*)(?: (?:is|was|were))?,? (?:the )?(?:Dr\.? |Mrs?\.? |Sir )?"
 _CALLED = r"\b[Aa]n? (?:[\w-]+ ){1,6}(?:called|named),? "
@@ -78,7 +79,7 @@ _STATE = (
     r"(?: (?:himself|herself))? (?:(?:has|had) )?(?:owned|owns|kept|keeps|led|leads|headed|heads|founded"
     r"|teaches|taught|works|worked|served|grew up|was born|married|plays|studied|(?:ran|runs) (?:the|an?|his|her))\b"
 )
-_TRADE = re.compile(r"\w\w(?:er|or|ist|ian|man|woman|ess|eer|smith|wright|ward)\Z")
+_TRADE = late_re(r"\w\w(?:er|or|ist|ian|man|woman|ess|eer|smith|wright|ward)\Z")
 _OFFICES = frozenset(
     """boy girl child lad lady clerk nurse king queen judge cook mate chief head monk nun spy poet pilot guide duke
     count prince pope priest saint general captain deputy magistrate chair dog cat horse parrot ghost orphan bride

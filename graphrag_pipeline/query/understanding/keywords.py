@@ -8,7 +8,6 @@ goes to the model of answers, and its reply is stored. Keep out: what is read ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +21,12 @@ from graphrag_pipeline.models.structured import json_schema_format, list_limit
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import open_question, request_all
 from graphrag_pipeline.query.token_budget import answer_cost
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_KEYWORDS = 12
 """Keywords of a kind that are used, the first in the reply."""
 MAX_KEYWORD_CHARACTERS = 100
-_SEPARATORS = re.compile(r"[,;\n\u3001\uff0c]")
+_SEPARATORS = late_re(r"[,;\n\u3001\uff0c]")
 """Between keywords that a small model writes as one string."""
 _PROMPT = "local_search_keywords"
 _RELATIONSHIP_VECTORS = "default-relationship-description"

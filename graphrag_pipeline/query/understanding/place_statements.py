@@ -18,6 +18,7 @@ from graphrag_pipeline.query.understanding.role_statements import NAME
 from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
 from graphrag_pipeline.query.understanding.verb_statements import belongs_to, find_verbs
 from graphrag_pipeline.query.word_families import means_same
+from graphrag_pipeline.text.late_patterns import late_re
 
 _NOUNS = frozenset(
     """abbey academy airport annex apartment arena attic bakery ball-room bank bar barn barracks basement beach bed
@@ -44,7 +45,7 @@ _TIME = rf"(?:{MONTH_NAMES}|\w+day|Christmas|Easter|Spring|Summer|Autumn|Winter)
 _THING = rf"(?:{_DETERMINER}\s+{_WORDS}{_NOUN}|(?:the\s+)?(?!{_TIME}){NAME})"
 _MORE = rf"(?:\s+(?:of|in|at|on|near|by|behind|beside|above|below|off|outside|in front of)\s+{_THING})"
 _BESIDE = r"[Ii]nside|[Bb]ehind|[Uu]nder|[Bb]eneath|[Nn]ear|[Oo]utside|[Aa]board|[Bb]eside|[Aa]bove|[Bb]elow|[Oo]ff"
-_LOCATED = re.compile(
+_LOCATED = late_re(
     rf"\b(?:(?:[Ii]n|[Aa]t|[Oo]n)\s+|(?=(?:{_BESIDE})\s))(?P<place>(?:(?:{_BESIDE})\s+)?{_THING}{_MORE}{{0,2}})"
 )
 _MOVED = {
@@ -53,11 +54,11 @@ _MOVED = {
 }
 """Forms behind a verb by which something is moved from a place or to it: "taken from a tower in Bruges"."""
 _TAKING = frozenset(map(stem, "steal rob loot snatch kidnap abduct escape disappear vanish".split()))  # noqa: SIM905
-_MADE = re.compile(
+_MADE = late_re(
     rf"\b(?P<place>[Tt]he\s+{_WORDS}{_NOUN})\s+(?:was|were|became|is|had\s+been)\b[^.;]*?"
     r"\b(?P<event>[a-z]+)-?(?:room|hall|house|floor)\b"
 )
-_BREAK = re.compile(r"[;:]|,\s+(?:and|but|as|while|who|because)\b|\bas\s+\w+\s+as\b")
+_BREAK = late_re(r"[;:]|,\s+(?:and|but|as|while|who|because)\b|\bas\s+\w+\s+as\b")
 _SOCIAL = frozenset(
     map(stem, ("ball", "dance", "feast", "supper", "dinner", "party", "wedding", "banquet", "breakfast", "reception"))
 )

@@ -23,10 +23,11 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
 from graphrag_pipeline.query.word_families import family_of, said_by
 from graphrag_pipeline.text.extractive import sentences_of, words_of
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_ACRONYM = 4
 _NONE: frozenset[str] = frozenset()
-_CAPITAL = re.compile(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]*")
+_CAPITAL = late_re(r"(?<=[\s(\"'\u2018\u201c-])[A-Z\u00c0-\u00de][\w-]*")
 
 _COLUMNS = ["title", "type", "names", "description"]
 _TYPES_OF = {"person": ("PERSON", "ORGANIZATION"), "place": ("GEO", "ORGANIZATION"), "body": ("ORGANIZATION",)}
@@ -47,42 +48,40 @@ BODY = (
     r"|charity|organi[sz]ation)"
 )
 """Nouns that ask for the name of an organization: "Which company owns the cable?"."""
-_WHICH = re.compile(
+_WHICH = late_re(
     rf"\W*(?:(?:by|for|from|in|at|to|with)\s+)?(?:which|what)\s+(?P<body>{BODY})\s"
     r"|\W*(?:in|at|to|from|near)\s+(?:which|what)\s+"
     r"(?P<place>parts?|town|city|village|country|county|district|region|street)\s",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
+_NUMBER = late_re(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
     r"|nine)ty|hundreds?|thousands?|millions?|dozen|half|double|twice|once|first|second|third|january|february|march"
     r"|april|june|july|august|september|october|november|december)\b|[一二三四五六七八九十百千万两]",
     re.IGNORECASE,
 )
-_MEASURE = re.compile(r"\W*how\s+(often|old|long|far|tall|high|wide|deep|heavy|big|large)\b", re.IGNORECASE)
-_HOW_OFTEN = re.compile(r"\W*how\s+often\b", re.IGNORECASE)
-_HOW_MANY = re.compile(
+_MEASURE = late_re(r"\W*how\s+(often|old|long|far|tall|high|wide|deep|heavy|big|large)\b", re.IGNORECASE)
+_HOW_OFTEN = late_re(r"\W*how\s+often\b", re.IGNORECASE)
+_HOW_MANY = late_re(
     r"\W*how\s+many\s+(?:[a-z]+\s+(?:of\s+)?)??([a-z]+)\b(?=\s+(?:\w+(?:ed|n)|do|did|does|will|would|are|is|were|was"
     r"|has|have|had|can|could|must|may)\b)",
     re.IGNORECASE,
 )
-_RATE = re.compile(
-    r"\b(?:every|each|daily|weekly|monthly|hourly|yearly|annually|once|twice|times|per)\b", re.IGNORECASE
-)
-_USED_TO = re.compile(r"\bused? to (\w+)", re.IGNORECASE)
-_WHY = re.compile(r"\W*(?:why\b|what\s+(?:is|was|were|are)\s+the\s+(?:\w+\s+)?reasons?\b)", re.IGNORECASE)
-_CAUSE = re.compile(
+_RATE = late_re(r"\b(?:every|each|daily|weekly|monthly|hourly|yearly|annually|once|twice|times|per)\b", re.IGNORECASE)
+_USED_TO = late_re(r"\bused? to (\w+)", re.IGNORECASE)
+_WHY = late_re(r"\W*(?:why\b|what\s+(?:is|was|were|are)\s+the\s+(?:\w+\s+)?reasons?\b)", re.IGNORECASE)
+_CAUSE = late_re(
     r"\b(?:because|since|due|owing|thanks|reasons?|causes?|caused|therefore|so that|after|blam\w+|led to|result\w*"
     r"|in order to|for fear|in protest)\b",
     re.IGNORECASE,
 )
-_WHEN = re.compile(r"\W*when\b", re.IGNORECASE)
-_TIME = re.compile(
+_WHEN = late_re(r"\W*when\b", re.IGNORECASE)
+_TIME = late_re(
     rf"{_NUMBER.pattern}|\b(?:when|after|before|until|once|soon|during|since|spring|summer|autumn|winter|christmas|easter"
     r"|(?:sun|mon|tues|wednes|thurs|fri|satur|yester)day|today|tomorrow|night|morning|evening|noon|midnight)\b",
     re.IGNORECASE,
 )
-_PART_OF = re.compile(
+_PART_OF = late_re(
     r"\W*(?:what|who)(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the\s+(?P<asked>.+?)\s+of\s+(?P<owner>.+)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import content_words, is_past_form
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_BACK = 3
 """Sentences that are read backwards for the name that a pronoun stands for."""
@@ -53,7 +54,7 @@ _IS = (
     r"(?: (?:since|from|in) \d{4})? (?:is|was|were|became|becomes|remains) "
     rf"(?:{_CALLED}|{_AN}(?:{_CALLED})?|an? [\w-]+, )?"
 )
-_BEHIND = re.compile(
+_BEHIND = late_re(
     rf"{_NP}(?:(?: {_AN}| )(?P<beside>{NAME})|(?:{_OF})?"
     rf"(?:{_APPOSED}(?P<apposed>{NAME})(?=\s*(?:[,.;:!?)(]|$| and\b))|{_IS}(?P<is>{NAME})))"
 )
@@ -61,7 +62,7 @@ _BECAME = (
     r"(?:is|was|were|became|becomes|become|remained|remains|(?:had|has) been|served as|worked as|acted as|"
     r"(?:is|was|were) (?:elected|appointed|made|chosen|named|re-elected)(?: as)?)"
 )
-_BEFORE = re.compile(
+_BEFORE = late_re(
     rf"(?:\b[Tt]he )?(?P<holder>{NAME}|\b[Hh]e\b|\b[Ss]he\b)"
     r"(?:(?P<comma>, (?:(?:who (?:is|was)|then|now|once|for [a-z0-9 -]{3,20}) )?)"
     rf"|,?(?: who)? (?:later |then |soon )?{_BECAME}(?: (?:then|now|once|also|later|still))? "
@@ -70,23 +71,23 @@ _BEFORE = re.compile(
     r"(?P<end>\s*(?:[.;:!?)(]|,|$)| (?:until|from|since|who|when|in|for|while|but)\b"
     r"| and\b(?! (?:his|[A-Z])))"
 )
-_BRACKETED = re.compile(
+_BRACKETED = late_re(
     rf"(?P<holder>{NAME}) \((?:(?P<article>[Tt]he) )?(?P<modifiers>{_ADJECTIVE}{{0,3}}){_NOUN}"
     rf"(?: of (?P<of>[^(),;]{{2,60}}))?[),;]"
 )
-_OWNED = re.compile(
+_OWNED = late_re(
     rf"(?:(?P<owner>{NAME}|[a-z]+)['\u2019]s? (?:[\w-]+ ){{0,3}})?{_NOUN}(?: (?:of|to) (?:the )?(?P<of>{NAME}))?"
 )
-_POSSESSED = re.compile(
+_POSSESSED = late_re(
     rf"\b(?:his|her|their|my|your|our|has|had|have|owns?|owned|keeps?|kept|with) (?:[\w-]+ ){{0,3}}{_NOUN}",
     re.IGNORECASE,
 )
-_LOCATES = re.compile(r"\b(?:in|at|from|near|into)\s+\Z")
-_PAST = re.compile(r"\b(?:was|were|became|had been|former|late|first|until)\b")
+_LOCATES = late_re(r"\b(?:in|at|from|near|into)\s+\Z")
+_PAST = late_re(r"\b(?:was|were|became|had been|former|late|first|until)\b")
 _SAYS = r"(?:said|says|cried|asked|replied|answered|returned|added|whispered|exclaimed)"
-_SPEAKS = re.compile(rf"['\u2019\"\u201d] {_SAYS} (?:old |young )?{NAME}\Z")
-_GOES_ON = re.compile(r"[ ,]['\u2018\"\u201c]\w")
-_SPEAKER = re.compile(rf"\b{_SAYS} (?P<name>{NAME})|(?P<before>{NAME}|\b[Hh]e|\b[Ss]he) {_SAYS}\b")
+_SPEAKS = late_re(rf"['\u2019\"\u201d] {_SAYS} (?:old |young )?{NAME}\Z")
+_GOES_ON = late_re(r"[ ,]['\u2018\"\u201c]\w")
+_SPEAKER = late_re(rf"\b{_SAYS} (?P<name>{NAME})|(?P<before>{NAME}|\b[Hh]e|\b[Ss]he) {_SAYS}\b")
 _VERBS = {
     "spouse": r"married",
     "successor": r"(?:succeeded|followed|replaced|succeeds|follows|replaces)",
@@ -96,20 +97,20 @@ _VERBS = {
 }
 _ONE = rf"(?:(?:the |an? )?{_ADJECTIVE}{{0,2}})(?P<%s>{NAME}|\b(?:[Hh]e|[Ss]he|him|her)\b)"
 _HAD = r"(?:,? who|,)?(?: (?:had|has|later|then|soon))*"
-_ACTIVE = re.compile(rf"{_ONE % 'holder'}{_HAD} {_VERB}(?: in \d{{4}})?(?: to)? {_ONE % 'owner'}")
-_PASSIVE = re.compile(
+_ACTIVE = late_re(rf"{_ONE % 'holder'}{_HAD} {_VERB}(?: in \d{{4}})?(?: to)? {_ONE % 'owner'}")
+_PASSIVE = late_re(
     rf"{_ONE % 'owner'}{_HAD} (?:was|is|been) (?:\w+ )?{_VERB}(?: for [^,.]{{3,20}}| in \d{{4}})? (?:by|to) "
     + _ONE % "holder"
 )
 _WHEN = r"(?:In|On|At|After|Before|For|By) [^,.]{1,30},? "
-_PRONOUN_FIRST = re.compile(rf"\W*(?:{_WHEN})?(?P<word>he|she|his|her|they|their)\b", re.IGNORECASE)
+_PRONOUN_FIRST = late_re(rf"\W*(?:{_WHEN})?(?P<word>he|she|his|her|they|their)\b", re.IGNORECASE)
 _MALE = ("his", "he", "him", "mr", "sir", "lord", "king", "prince", "duke", "count", "emperor", "uncle", "grandfather")
 _FEMALE = ("her", "she", "mrs", "miss", "ms", "lady", "dame", "queen", "princess", "duchess", "aunt", "grandmother")
 _GENDERS = dict.fromkeys(_MALE, "male") | dict.fromkeys(_FEMALE, "female")
-_THING = re.compile(
+_THING = late_re(
     rf"\W*(?P<thing>(?:The|An?) (?=(?P<words>[a-z][a-z -]*))|(?:The |An? )?(?P<name>{NAME}(?:['\u2019] {NAME})?))"
 )
-_NEXT_THING = re.compile(rf"\b(?P<word>\w+) (?:(?:the|an?|another) [\w]|{_UPPER})")
+_NEXT_THING = late_re(rf"\b(?P<word>\w+) (?:(?:the|an?|another) [\w]|{_UPPER})")
 _LINKS = frozenset(
     "about after at before behind between by during for from in into near of on since to under until with".split()  # noqa: SIM905
 )

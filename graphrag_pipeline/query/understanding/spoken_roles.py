@@ -16,9 +16,10 @@ from itertools import pairwise
 from graphrag_pipeline.query.question import stem
 from graphrag_pipeline.query.understanding.role_statements import NAME, NOT_NAMES, gender_of
 from graphrag_pipeline.query.understanding.roles import find_role
+from graphrag_pipeline.text.late_patterns import late_re
 
-_PARAGRAPH = re.compile(r"\S(?:[^\n]|\n(?![ \t]*\n))*")
-_SPEECH = re.compile(
+_PARAGRAPH = late_re(r"\S(?:[^\n]|\n(?![ \t]*\n))*")
+_SPEECH = late_re(
     r"(?<![\w.,!?;])['\u2018](?P<single>(?=\w).*?)(?:(?<=[.,!?;\u2014-])['\u2019](?!\w)|$)"
     r"|[\"\u201c](?P<double>.*?)(?:[\"\u201d]|$)"
 )
@@ -28,21 +29,21 @@ _SAYS = (
 )
 _STOPS = r"(?:to|with|in|at|on|as|from|and|who|of|for|by|when|but|after|before|again|once|\w+ly)\b"
 _PHRASE = rf"(?:(?:[Tt]he|{NAME}['\u2019]s?) (?:(?!{_STOPS})[a-z-]+ ?){{1,3}}|{NAME}|\b[Hh]e\b|\b[Ss]he\b)"
-_TAG = re.compile(rf"\b{_SAYS} (?P<behind>{_PHRASE})|(?P<before>{_PHRASE})\s*{_SAYS}\b")
-_SPEAKER_TAG = re.compile(
+_TAG = late_re(rf"\b{_SAYS} (?P<behind>{_PHRASE})|(?P<before>{_PHRASE})\s*{_SAYS}\b")
+_SPEAKER_TAG = late_re(
     rf"(?<=[,.!?;\u2014-]['\"\u2019\u201d]) (?:(?:\w+ed|said|says) {_PHRASE}|{_PHRASE}\s*(?:\w+ed|said|says)\b)"
 )
-_OF_SPEAKER = re.compile(r"\b(?:I|me|my|we|us|our|[Mm]yself)\b")
+_OF_SPEAKER = late_re(r"\b(?:I|me|my|we|us|our|[Mm]yself)\b")
 _FOND = r"(?:(?:my|dear|dearest|little|old|poor|young|good|sweet),? )*"
-_CALLED = re.compile(rf"(?:\A|[,!?.;] ){_FOND}(?P<name>{NAME})(?=[,!?.;])")
+_CALLED = late_re(rf"(?:\A|[,!?.;] ){_FOND}(?P<name>{NAME})(?=[,!?.;])")
 _KIN = {"papa": "father", "dad": "father", "daddy": "father", "mamma": "mother", "mama": "mother", "mum": "mother"}
 _KIN |= {"mummy": "mother", "auntie": "aunt", "grandpa": "grandfather", "grandma": "grandmother"}
 _KIN |= {word: word for word in "father mother brother sister uncle aunt son daughter cousin nephew niece".split()}  # noqa: SIM905
 _KIN |= {word: word for word in ("grandfather", "grandmother", "husband", "wife")}
-_KIN_CALLED = re.compile(rf"(?:\A|[,!?.;] ){_FOND}(?P<kin>{'|'.join(_KIN)})(?=[,!?.;])", re.IGNORECASE)
+_KIN_CALLED = late_re(rf"(?:\A|[,!?.;] ){_FOND}(?P<kin>{'|'.join(_KIN)})(?=[,!?.;])", re.IGNORECASE)
 _NOT_CALLED = NOT_NAMES | set(_KIN) | {"god", "lord", "heaven", "heavens", "sir", "madam", "spirit"}
-_MALE = re.compile(r"\b(?:he|his|him|boy|lad|man|gentleman|father|brother|son|uncle|nephew)\b", re.IGNORECASE)
-_FEMALE = re.compile(r"\b(?:she|her|girl|lady|woman|mother|sister|daughter|aunt|niece)\b", re.IGNORECASE)
+_MALE = late_re(r"\b(?:he|his|him|boy|lad|man|gentleman|father|brother|son|uncle|nephew)\b", re.IGNORECASE)
+_FEMALE = late_re(r"\b(?:she|her|girl|lady|woman|mother|sister|daughter|aunt|niece)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ from graphrag_pipeline.query.understanding.time_forms import (
     PATTERNS,
     UNIT_OF,
 )
+from graphrag_pipeline.text.late_patterns import late_re
 
 RECENT_DAYS = 30
 _NAMING = ("between", "since", "after", "before", "until", "during")
-_PREPOSITION = re.compile(r"^(?:in|on|of|over|during|for|within|so far|from(?=.* (?:last|past)))\s+", re.IGNORECASE)
+_PREPOSITION = late_re(r"^(?:in|on|of|over|during|for|within|so far|from(?=.* (?:last|past)))\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

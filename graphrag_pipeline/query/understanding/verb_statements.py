@@ -15,61 +15,60 @@ from dataclasses import dataclass
 
 from graphrag_pipeline.query.question import content_words, is_past_form, stem
 from graphrag_pipeline.query.word_families import means_same
+from graphrag_pipeline.text.late_patterns import late_re
 
-_WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
-_BREAK = re.compile(
+_WORD = late_re(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_BREAK = late_re(
     r"[;:.!?\u2014](?:\s|$)|,\s+(?:and|but|as|or|so|then)\b|\b(?:who|which|whose|that|while|when|after|before|because"
     r"|although|though|where|until|since|if)\b|\bas\s+\w+\s+as\b"
 )
-_DETERMINER = re.compile(
+_DETERMINER = late_re(
     r"\b(?:the|an?|his|her|its|their|my|your|our|this|that|these|those|some|any|no|[\w.]+['\u2019]s?)\s+(?:\w+ly\s+)?\Z",
     re.IGNORECASE,
 )
-_BE_BEFORE = re.compile(
-    r"\b(?:is|are|was|were|be|been|being)(?:\s+(?:\w+ly|not|never|also|later|then|first|now))*\s+\Z"
-)
-_HELPERS_BEFORE = re.compile(
+_BE_BEFORE = late_re(r"\b(?:is|are|was|were|be|been|being)(?:\s+(?:\w+ly|not|never|also|later|then|first|now))*\s+\Z")
+_HELPERS_BEFORE = late_re(
     r"(?:\s+(?:has|have|had|will|would|can|could|may|might|must|shall|should|did|does|do|is|are|was|were|be|been|being"
     r"|not|never|also|later|then|first|now|soon|again|still|once|already|\w+ly))+\s*\Z"
 )
 _PRONOUN = r"\b(?:he|she|it|they|who|which|that)"
 _RELATIVES = ("which", "that", "who", "whom")
-_PRONOUN_SUBJECT = re.compile(rf"{_PRONOUN}\W*\Z", re.IGNORECASE)
-_KNOWN_SUBJECT = re.compile(
+_PRONOUN_SUBJECT = late_re(rf"{_PRONOUN}\W*\Z", re.IGNORECASE)
+_KNOWN_SUBJECT = late_re(
     rf"(?:{_PRONOUN}|\b(?:the|this|that|his|her|its|their)\s+(?:[\w-]+\s+){{0,2}}[\w-]+)\W*\Z", re.IGNORECASE
 )
-_RELATIVE = re.compile(r",?\s*\b(?:who|which)\s*\Z")
-_COORDINATED = re.compile(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
-_INSERTED = re.compile(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
-_RELATIVE_INSERTED = re.compile(r",\s+(?:who|which|whose)\b[^,;:]*,\s*\Z")
-_LINKED_BEFORE = re.compile(
+_RELATIVE = late_re(r",?\s*\b(?:who|which)\s*\Z")
+_COORDINATED = late_re(r",?\s+(?:and|but)(?:\s+then)?\s*\Z")
+_INSERTED = late_re(r",(?:[^,;:.]|(?<=\d)[,.](?=\d)|\.(?=\s?[A-Z]))*,\s*\Z")
+_RELATIVE_INSERTED = late_re(r",\s+(?:who|which|whose)\b[^,;:]*,\s*\Z")
+_LINKED_BEFORE = late_re(
     r"\b(?:of|by|with|to|in|from|for|at|near|on|against|about|under|beside|than|as|like)\s+(?:the\s+)?(?:[a-z]+\s+)?\Z"
 )
-_BY = re.compile(r"\s*(?:[\w'\u2019-]+\s+){0,3}?by\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[\w-]+\s+){0,3}\Z")
-_BY_APPOSED = re.compile(r"\s*by\s+(?:the|his|her|its|their)\s+(?:[\w-]+\s+){0,2}[\w-]+,\s+\Z")
-_CLOSES = re.compile(r"\s*(?:[.,;:!?)]|$)")
+_BY = late_re(r"\s*(?:[\w'\u2019-]+\s+){0,3}?by\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[\w-]+\s+){0,3}\Z")
+_BY_APPOSED = late_re(r"\s*by\s+(?:the|his|her|its|their)\s+(?:[\w-]+\s+){0,2}[\w-]+,\s+\Z")
+_CLOSES = late_re(r"\s*(?:[.,;:!?)]|$)")
 """What is behind a name that stands beside a noun: "by the caretaker, Ted Loveridge."."""
-_OBJECT = re.compile(r"\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[a-z-]+\s+){0,3}\Z")
-_NOUN_BEHIND = re.compile(
+_OBJECT = late_re(r"\s+(?:the\s+|an?\s+|his\s+|her\s+|their\s+)?(?:[a-z-]+\s+){0,3}\Z")
+_NOUN_BEHIND = late_re(
     r"\s+(?!(?:and|or|of|in|at|on|by|to|from|for|with|about|after|before|as|who|when|while|was|is|were|are|had|has|the"
     r"|an?|his|her|their|near|because|but|into|over|under|against|during|that|where|last|next|this|again|yesterday)\b)"
     r"[a-z]+"
 )
 
 
-_PRONOUN_OBJECT = re.compile(
+_PRONOUN_OBJECT = late_re(
     r"\s*(?:[a-z]+\s+)?(?:it|them|him|her|this|these|those|there|here|so)\b(?=\W*(?:$|[,.;:]|[a-z]))"
 )
-_PRONOUN_CLAUSE = re.compile(r"\b(?:it|they|he|she|this|these|those)\b", re.IGNORECASE)
-_STANDS_FOR = re.compile(r"\b(?:it|they|he|she|its|their|his|her)\b|^\W*(?:This|These|Those)\b", re.IGNORECASE)
+_PRONOUN_CLAUSE = late_re(r"\b(?:it|they|he|she|this|these|those)\b", re.IGNORECASE)
+_STANDS_FOR = late_re(r"\b(?:it|they|he|she|its|their|his|her)\b|^\W*(?:This|These|Those)\b", re.IGNORECASE)
 _THING = (
     r"\W*the\s+(?:buildings?|structure|company|firm|club|group|organi[sz]ation|vessel|ship|boat|animals?|work|book|site"
     r"|town|village|place|machine|device|disease|condition|drug|project|scheme)\b"
 )
-_THING_CLAUSE = re.compile(rf"{_THING}\W*\Z", re.IGNORECASE)
-_THING_OPENS = re.compile(_THING, re.IGNORECASE)
+_THING_CLAUSE = late_re(rf"{_THING}\W*\Z", re.IGNORECASE)
+_THING_OPENS = late_re(_THING, re.IGNORECASE)
 """A noun that names again what the sentence before names: "The building was given to the town"."""
-_BY_BEHIND = re.compile(r"[^,;:.!?]*\bby\b")
+_BY_BEHIND = late_re(r"[^,;:.!?]*\bby\b")
 
 
 @dataclass(frozen=True)

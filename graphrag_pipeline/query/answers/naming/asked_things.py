@@ -38,26 +38,27 @@ from graphrag_pipeline.query.understanding.verb_statements import (
     read_object_parts,
 )
 from graphrag_pipeline.query.word_families import is_adverb, means_same, says_little
+from graphrag_pipeline.text.late_patterns import late_re
 
 N_BEFORE = 6
 """Sentences before the one with the name that may say what its object belongs to."""
 _TITLES = frozenset(map(stem, "mr mrs ms miss dr sir lady lord professor captain".split()))  # noqa: SIM905
-_NAME = re.compile(r"\b[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*")
-_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
-_ROOM = re.compile(
+_NAME = late_re(r"\b[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*")
+_YEAR = late_re(r"\b(?:1[5-9]|20)\d\d\b")
+_ROOM = late_re(
     rf"\b(?:[Ii]n|[Aa]t|[Nn]ear) (?:the )?(?!(?:{MONTH_NAMES}|\w+day|Mr|Mrs|Miss|Dr)\b)"
     r"(?P<name>[A-Z\u00c0-\u00de][\w-]*(?:\s+[A-Z\u00c0-\u00de][\w-]*)*)"
 )
 """A place with a name: "in Great Yarmouth"."""
-_PRONOUN = re.compile(r"\b(?:he|she|him|it|they|them)\b", re.IGNORECASE)
-_FIRST_THING = re.compile(r"\W*The ([A-Z\u00c0-\u00de][\w-]*(?: [A-Z\u00c0-\u00de][\w-]*)*) (?=[a-z])")
+_PRONOUN = late_re(r"\b(?:he|she|him|it|they|them)\b", re.IGNORECASE)
+_FIRST_THING = late_re(r"\W*The ([A-Z\u00c0-\u00de][\w-]*(?: [A-Z\u00c0-\u00de][\w-]*)*) (?=[a-z])")
 """The thing that a sentence begins with: "The Gilded Pike belongs to"."""
-_OWNER = re.compile(r"\b[\w.-]+['\u2019]s?\s+(?=[a-z])")
+_OWNER = late_re(r"\b[\w.-]+['\u2019]s?\s+(?=[a-z])")
 _OF_A_LIFE = frozenset(map(stem, "die perish born marry wed retire resign drown".split()))  # noqa: SIM905
 """Verbs of which "the miners" goes on about no person that the sentence before names."""
-_NO_OBJECT = re.compile(r"\s+as\b", re.IGNORECASE)
+_NO_OBJECT = late_re(r"\s+as\b", re.IGNORECASE)
 """What is behind a verb without an object: "Who resigned as mayor?"."""
-_WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_WORD = late_re(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 
 
 class AskedThings:

@@ -19,18 +19,19 @@ from graphrag_pipeline.query.understanding.asked_name import AskedName
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.time_forms import MONTH_NAMES
 from graphrag_pipeline.text.currencies import CURRENCIES
+from graphrag_pipeline.text.late_patterns import late_re
 
 UNTYPED = 0.7
 """Factor of a name without a type."""
 
-_WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
-_OPENING = re.compile(r"(?:\A|\n)[^\w\n]*(\w)")
+_WORD = late_re(r"\w+(?:[-'\u2019]\w+)*")
+_OPENING = late_re(r"(?:\A|\n)[^\w\n]*(\w)")
 """The first word of a sentence and of a line, which has a capital though it is no name: "Held in the Corn Exchange"."""
-_NAME = re.compile(
+_NAME = late_re(
     r"(?:(?:Mrs?|Miss|Dr|Sir|Lady|Lord)\.? )?[A-Z\u00c0-\u00de][\w-]*[a-z]\w*(?:\.(?= [A-Z]))?"
     r"(?:\s+(?:(?:de|von|van|of|bin|al|la|le|du)\s+)?[A-Z\u00c0-\u00de][\w-]*\.?(?=\W))*"
 )
-_PLURAL = re.compile(r"s['\u2019]\s+[A-Z]")
+_PLURAL = late_re(r"s['\u2019]\s+[A-Z]")
 """A possessive inside a name: "Beekeepers' Association"."""
 _NUMBER = (
     r"(?:\d[\d,.]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six"
@@ -49,22 +50,22 @@ _NUMBERS = {
     "amount": re.compile(rf"[$\u00a3\u20ac]\s?\d[\d,.]*|\b{_NUMBER}(?:[\s-]+{_NUMBER})*\s+{_MONEY}", re.IGNORECASE),
     "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
 }
-_ATTRIBUTE = re.compile(r"-\w+['\u2019]?-")
+_ATTRIBUTE = late_re(r"-\w+['\u2019]?-")
 """What follows a number that is part of an adjective: "his seven-years'-dead partner"."""
 _VOTES = rf"(?:{_NUMBER})(?:\s+votes?)?"
-_AGAINST = re.compile(
+_AGAINST = late_re(
     rf"\b(?:carried|passed|approved|adopted|agreed|accepted)\b[^.;]*?\bby\s+{_VOTES}\s+to\s+(?P<to>{_NUMBER})"
     rf"|\b(?:rejected|defeated|lost|refused)\b[^.;]*?\bby\s+(?P<by>{_NUMBER})(?:\s+votes?)?\s+to\s"
     rf"|\b(?P<beside>{_NUMBER})(?:\s+(?:votes?|voted|members?|were)){{0,2}}\s+against\b",
     re.IGNORECASE,
 )
 """How a text gives the number of those against: "carried by 33 votes to 6", "six voted against"."""
-_IS_AGAINST = re.compile(r"\bagainst\b", re.IGNORECASE)
-_SECOND_OF = re.compile(r"(?P<person>\S+\s+\S.*?)\s+of\s")
-_SEAT = re.compile(r"(?P<owner>[A-Z\u00c0-\u00de][\w-]*) in \Z")
+_IS_AGAINST = late_re(r"\bagainst\b", re.IGNORECASE)
+_SECOND_OF = late_re(r"(?P<person>\S+\s+\S.*?)\s+of\s")
+_SEAT = late_re(r"(?P<owner>[A-Z\u00c0-\u00de][\w-]*) in \Z")
 _TYPES = {"person": ("PERSON",), "place": ("GEO",)}
-_LOCATES = re.compile(r"\b(?:in|at|on|to|near|from|of|into|towards)\s+(?:the\s+)?\Z", re.IGNORECASE)
-_CALENDAR = re.compile(rf"{_MONTH}|\w+day")
+_LOCATES = late_re(r"\b(?:in|at|on|to|near|from|of|into|towards)\s+(?:the\s+)?\Z", re.IGNORECASE)
+_CALENDAR = late_re(rf"{_MONTH}|\w+day")
 
 
 @dataclass(frozen=True)

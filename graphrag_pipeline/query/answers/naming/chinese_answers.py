@@ -29,6 +29,7 @@ from graphrag_pipeline.query.understanding.chinese_definitions import (
     read_chinese_question,
     states_role,
 )
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN, simplify
 
 Found = tuple[str, str]
@@ -42,30 +43,30 @@ MAX_TITLE = 4  # characters of a title between "is" and a name
 MAX_PLACE = 16
 """Most characters of a place that is no name: 古庙旁边的小屋里."""
 _H = f"[{HAN}]"
-_CLAUSE = re.compile(r"[^，；：。！？“”\n]+")
-_ASPECT = re.compile("[了过着的]|一[个位名件封座把]")
-_SENT = re.compile(f"[派让命令请](?:{_H}{{0,3}}(?:{TITLES}))?$")
-_NEGATION = re.compile("(?:没有?人?|不|未曾?|无人|别)[^，。]{0,3}$")
-_BEHIND = re.compile(f"[对向给跟和与把将被从比为替让同叫派请命令](?:{_H}{{0,3}}(?:{TITLES}))?$")
+_CLAUSE = late_re(r"[^，；：。！？“”\n]+")
+_ASPECT = late_re("[了过着的]|一[个位名件封座把]")
+_SENT = late_re(f"[派让命令请](?:{_H}{{0,3}}(?:{TITLES}))?$")
+_NEGATION = late_re("(?:没有?人?|不|未曾?|无人|别)[^，。]{0,3}$")
+_BEHIND = late_re(f"[对向给跟和与把将被从比为替让同叫派请命令](?:{_H}{{0,3}}(?:{TITLES}))?$")
 _JOINED = ("的", "和", "与", "、")
 _AT = "(?:在|到|于|进|入|至|去|往|回)了?"
 _ERA = (
     "(?:民国|宣统|光绪|同治|咸丰|道光|嘉庆|乾隆|雍正|康熙|顺治|崇祯|天启|万历|隆庆|嘉靖|正德|弘治|成化|景泰|宣德|永乐|洪武|至正|至元|绍兴|靖康"
     "|宣和|元丰|熙宁|庆历|天圣|景德|开宝|建隆|天宝|开元|贞观|武德|大业|开皇|昭和|大正|明治)"
 )
-_DATE = re.compile(
+_DATE = late_re(
     rf"(?:[去今明前]年|[\d〇零一二三四五六七八九十]{{2,4}}年|{_ERA}[元一二三四五六七八九十]+年)?"
     r"(?:[\d一二三四五六七八九十正腊冬]{1,3}月(?:初?[\d一二三四五六七八九十廿]{1,3}[日号]?)?)"
     rf"|{_ERA}[元一二三四五六七八九十]+年(?:[春夏秋冬][天季]?)?"
     r"|[\d〇零一二三四五六七八九十]{2,4}年(?:[春夏秋冬][天季]?)?|(?:去|今|明|前|同|次|第二)年[春夏秋冬]?天?"
     r"|[上下]个月|(?:昨|今|明|当|第二)[天日晚](?:早上|上午|中午|下午|晚上|夜里|夜)?|星期[一二三四五六日天]|周[一二三四五六日]"
 )
-_AGE = re.compile(r"(?:\d+|[〇零一二三四五六七八九十百]+)岁")
+_AGE = late_re(r"(?:\d+|[〇零一二三四五六七八九十百]+)岁")
 _FATHERS = ("父亲", "爸爸", "爹")
 _DISCIPLES = "弟子|徒弟|徒儿|门生|学生"
 _INVERSES = dict.fromkeys(_FATHERS, "[女儿子]") | dict.fromkeys(("师父", "师傅", "老师"), _DISCIPLES)
 """What a person is to the holder of a role. A father has the surname of the child."""
-_AGENTS = re.compile("^(?:皇帝|官府|警方|政府|公司|法院|众人|大家|人们|村民|老人|女子|男子|少年|孩子|士兵|敌人|有人)")
+_AGENTS = late_re("^(?:皇帝|官府|警方|政府|公司|法院|众人|大家|人们|村民|老人|女子|男子|少年|孩子|士兵|敌人|有人)")
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
 from graphrag_pipeline.text.initials import count_initials, letters_of
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_EXTRA_WORDS = 5
 """Words of a long form beyond the letters of its short form."""
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_WORD = late_re(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _NO_START = frozenset("a an the of for and or in on with by to as at from its their this that called".split())  # noqa: SIM905
 _STANDS_FOR = (
     r"\s*(?:,\s*)?(?:\b(?:stands|is\s+short|is\s+an?\s+(?:abbreviation|acronym))\s+(?:for|of)|\bmeans|,\s*or)\s+"

@@ -55,6 +55,7 @@ from graphrag_pipeline.query.understanding.verb_statements import (
     is_subject,
 )
 from graphrag_pipeline.query.word_families import means_same
+from graphrag_pipeline.text.late_patterns import late_re
 
 LEAST_SHARE = 0.6
 """Least share of the question's words, weighed by rarity, in a sentence and its neighbours."""
@@ -66,18 +67,18 @@ MAX_UNITS, MAX_UNITS_SEARCHED = 20, 200
 HALF_DISTANCE = 8
 """Words between a name and a word of the question at which the nearness is 1/2."""
 
-_WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
-_ROLE_BEFORE = re.compile(
+_WORD = late_re(r"\w+(?:[-'\u2019]\w+)*")
+_ROLE_BEFORE = late_re(
     r"[^\w()]{0,3}(?:(?:was|is|named|called|old|little|young|poor|dear|the)\W+){0,2}\Z", re.IGNORECASE
 )
-_ROLE_BEHIND = re.compile(
+_ROLE_BEHIND = late_re(
     r",?\s*(?:(?:who\s+)?(?:was|is|were|are)\s+)?(?:(?:his|her|their|my|your|its|the|a|an|old|young|\w+['\u2019]s?)\s+)"
     r"{0,3}\Z",
     re.IGNORECASE,
 )
-_BY = re.compile(r"\s*(?:and\s+\w+\s+|\w+\s+)?(?:by|to|in|at|on|of)\s+(?:the\s+)?\Z", re.IGNORECASE)
-_SUBJECT = re.compile(r"\s+(?:(?:who|had|has|have)\s+)?\Z")
-_POSSESSIVE = re.compile(r"['\u2019]s?\b|['\u2019](?=\s)")
+_BY = late_re(r"\s*(?:and\s+\w+\s+|\w+\s+)?(?:by|to|in|at|on|of)\s+(?:the\s+)?\Z", re.IGNORECASE)
+_SUBJECT = late_re(r"\s+(?:(?:who|had|has|have)\s+)?\Z")
+_POSSESSIVE = late_re(r"['\u2019]s?\b|['\u2019](?=\s)")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import re
 
 from graphrag_pipeline.query.question import content_words, stem
 from graphrag_pipeline.query.understanding.roles import GROUPS
+from graphrag_pipeline.text.late_patterns import late_re
 
 _KINDS = frozenset(map(stem, GROUPS))
-_DEFINITE = re.compile(r"\b[Tt]he\s+(?P<noun>[a-z][a-z-]+),?\s+(?:(?:was|is|were|are|had|has|been)\s+)*\Z")
-_CAPITALS = re.compile(r"(?:[A-Z\u00c0-\u00de][\w-]*(?:['\u2019]s?)?\s+)+[A-Z\u00c0-\u00de][\w-]*")
+_DEFINITE = late_re(r"\b[Tt]he\s+(?P<noun>[a-z][a-z-]+),?\s+(?:(?:was|is|were|are|had|has|been)\s+)*\Z")
+_CAPITALS = late_re(r"(?:[A-Z\u00c0-\u00de][\w-]*(?:['\u2019]s?)?\s+)+[A-Z\u00c0-\u00de][\w-]*")
 
 
 def is_short_for(phrase: str, name: frozenset[str], text: str) -> bool:

@@ -21,15 +21,16 @@ from graphrag_pipeline.query.understanding.question_analysis import QuestionAnal
 from graphrag_pipeline.query.understanding.role_statements import leading_name
 from graphrag_pipeline.query.understanding.time_forms import ENGLISH_MONTHS
 from graphrag_pipeline.query.word_families import means_same
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import has_pronoun
 
 _MONTHS = frozenset(map(stem, ENGLISH_MONTHS))
-_WORD = re.compile(r"[^\W_]+")
+_WORD = late_re(r"[^\W_]+")
 _OF_ANOTHER = r"\bof [A-Z][\w-]+ [Ii]n (?:the )?"
 """What makes a place that of a name: "the seed swap of Kirkby in Bloom"."""
 MAX_TO_PRONOUN = 40
 """Characters before a verb in which its pronoun stands; farther off, the verb often has another subject."""
-_GOES_ON = re.compile(r"\W*(?:It|They)\b")
+_GOES_ON = late_re(r"\W*(?:It|They)\b")
 N_NEAR = 3
 """Sentences on each side in which a name is near."""
 

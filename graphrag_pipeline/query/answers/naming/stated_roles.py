@@ -28,8 +28,9 @@ from graphrag_pipeline.query.understanding.asked_role import GROUP_STEMS, AskedR
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
 from graphrag_pipeline.query.understanding.role_statements import NAME, RoleReader, RoleStatement
 from graphrag_pipeline.query.understanding.spoken_roles import Speaker, SpokenRole, read_spoken_roles
+from graphrag_pipeline.text.late_patterns import late_re
 
-_PARENTS = re.compile(
+_PARENTS = late_re(
     rf"(?P<title>King |Count |Duke |Emperor |Sir )?(?P<father>{NAME}) and "
     rf"(?:(?P<wife>his (?:[a-z]+ )?wife),? ?)?(?P<mother>{NAME})?"
 )
@@ -41,7 +42,7 @@ _PLAIN_WORDS = frozenset(
 MAX_CHARS_NEAR = 1_500
 """Characters on each side of a conversation in which the speaker without a name is named."""
 MIN_NAMED = 2
-_TAGGED = re.compile(rf"(?:(?P<owner>{NAME})['\u2019]s? |[Tt]he )(?P<role>[a-z -]+)")
+_TAGGED = late_re(rf"(?:(?P<owner>{NAME})['\u2019]s? |[Tt]he )(?P<role>[a-z -]+)")
 _LEAVES = (
     r",?\s+(?:who\s+)?(?:(?:has|had|is|was|will|also|then)\s+)*(?:(?:stepped|stood|step|stand|stepping|standing)\s+down"
     r"|resign|retir|died\b)"
@@ -49,7 +50,7 @@ _LEAVES = (
 """What is behind the name of one who holds an office no longer: "The Secretary, Mr Holt, stepped down"."""
 _MEETING = content_words("meeting")
 """The owner of an office in the minutes of a meeting, which seldom say of what it is."""
-_OF_A_PEOPLE = re.compile(r"\w+(?:ish|ese|ian|ean|ch)")
+_OF_A_PEOPLE = late_re(r"\w+(?:ish|ese|ian|ean|ch)")
 
 
 @dataclass(frozen=True)

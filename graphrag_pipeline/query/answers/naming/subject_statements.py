@@ -18,19 +18,20 @@ from graphrag_pipeline.query.understanding.verb_statements import (
     read_part_before,
 )
 from graphrag_pipeline.query.word_families import is_adverb, says_little
+from graphrag_pipeline.text.late_patterns import late_re
 
-PHRASE = re.compile(
+PHRASE = late_re(
     r"\s+(?:of|in|on|at|to|from|for|with|by|about|against|near|into|after|before|during|under|over|as|when|while)\s+",
     re.IGNORECASE,
 )
 """What begins a phrase behind a noun or a verb."""
-_HELPER = re.compile(
+_HELPER = late_re(
     r"\b(?:do|does|did|is|are|was|were|has|have|had|will|would|can|could|may|might|must|shall|should)\s+(?P<subject>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_WORD = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+_WORD = late_re(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
 _IDLE = frozenset("first last finally later once ever still also now again then never already not been be".split())  # noqa: SIM905
-_ALONE = re.compile(r"\s*(?:$|[,.;:)\d]|(?:in|on|at|by|from|for|to|into|near|under|after|before|during|with|as|of)\b)")
+_ALONE = late_re(r"\s*(?:$|[,.;:)\d]|(?:in|on|at|by|from|for|to|into|near|under|after|before|during|with|as|of)\b)")
 """What is behind a verb without an object: "first held in 1895", "will begin in May", but not "held a fair"."""
 
 

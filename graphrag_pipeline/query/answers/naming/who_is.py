@@ -31,6 +31,7 @@ from graphrag_pipeline.query.understanding.definitions import (
     relates_addressee,
 )
 from graphrag_pipeline.query.understanding.question_analysis import QuestionAnalysis
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import count_words, weigh_form
 
 MAX_WORDS = 60
@@ -38,7 +39,7 @@ MAX_WORDS = 60
 WHOLE_NAME = 0.9
 """What a form with all words of the asked name adds: for "Who was Marley?", "Jacob Marley" and not "Jacob"."""
 _QUOTES = "'\"\u2018\u201c"
-_WHOSE = re.compile(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
+_WHOSE = late_re(r"\b(?:his|her|their|its|my|your|our)\b", re.IGNORECASE)
 
 
 def find_definition(question: str, analysis: QuestionAnalysis, units: Sequence[TextUnitRecord]) -> tuple[Sentence, ...]:
