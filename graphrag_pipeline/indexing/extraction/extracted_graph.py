@@ -68,7 +68,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import (
 )
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import find_adjectives
 from graphrag_pipeline.indexing.extraction.names.types.acronym_types import type_acronyms
-from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees
+from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees, find_initials, find_rolls
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import find_defined_type
 from graphrag_pipeline.indexing.extraction.names.types.name_types import (
     type_names,
@@ -172,7 +172,8 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
 def read_document(title: str, text: str) -> tuple[list[_TaggedSentence], _About | None]:
     """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
     spans = split_lines(text, split_sentences(text))
-    headings = [is_heading(text, start, end) for start, end in spans]
+    rolls = find_rolls(text)
+    headings = [is_heading(text, *span) and not any(a <= span[0] < b for _, a, b in rolls) for span in spans]
     about = read_title(title, text)
     names, links, types = _name_things(mask_code(text), spans, headings, about, title)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
@@ -231,6 +232,8 @@ def _name_things(
     if about is not None:
         names = _prefer(find_title(about, text, starts), names)
     acronyms |= find_acronyms(names, text)
+    if is_english:
+        acronyms |= find_initials({name.form for name in names}, text)
     written_types = type_acronyms(type_names(names, text, is_english), acronyms) | types
     if about is not None and (defined := find_defined_type(about.name, names, text)):
         written_types[about.name] = defined

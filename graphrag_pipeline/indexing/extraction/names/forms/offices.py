@@ -17,6 +17,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, NATIONA
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.indexing.extraction.names.types.attendance import find_rolls
 
 _HELD = words("minister ministers president premier secretary commissioner chancellor governor mayor mp mps officer")
 _OF_STATE = regex.compile(
@@ -24,6 +25,7 @@ _OF_STATE = regex.compile(
 )
 _DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
 _ROLES = OFFICES | words("manager officer lead professional representative convener convenor")
+_SEPARATORS = frozenset({", ", "- ", "– ", "— ", ": "})
 _ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
 
 
@@ -41,8 +43,22 @@ def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[
     names = [name for name in names if name.form not in dropped] if dropped else names
     if not attendees:
         return names
+    rolls = find_rolls(text)
     ends = {match.end() - 1 for match in _ASIDE.finditer(text)}
-    return [name for name in names if name.end not in ends or not _is_role(title_of(name.form))]
+    return [
+        name
+        for name in names
+        if not any(label <= name.start < start for label, start, _ in rolls)
+        and not (
+            (name.end in ends or any(start < name.start < end and _is_behind(name, text) for _, start, end in rolls))
+            and _is_role(title_of(name.form))
+        )
+    ]
+
+
+def _is_behind(name: Name, text: str) -> bool:
+    """Whether a name in an attendance list stands behind another one: "Jo Hill, Estates Manager", "Bo Lee - Nurse"."""
+    return text[max(name.start - 2, 0) : name.start] in _SEPARATORS
 
 
 def _is_office(title: str) -> bool:
@@ -52,5 +68,5 @@ def _is_office(title: str) -> bool:
 
 def _is_role(title: str) -> bool:
     """Whether a name is what a person is: "Finance Officer", "Convener", not "Environment Agency"."""
-    last = title.split()[-1]
-    return last in _ROLES or kind_of(last.lower()) == PERSON_NOUN
+    head = title.split(" OF ")[0].split()[-1]
+    return head in _ROLES or kind_of(head.lower()) == PERSON_NOUN

@@ -8,6 +8,7 @@ Keep out: honorifics (`word_types.py`) and what persons do (`agent_cues.py`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 
@@ -22,7 +23,9 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OFFICES,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
+    ORGANIZATIONS_IN_CAPITALS,
     PLACE_TAILS,
+    TERMS_IN_CAPITALS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -31,7 +34,8 @@ from graphrag_pipeline.indexing.extraction.names.terms.background import english
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
 
 _ROLL = (
-    r"(?:also |those |members |people )?(?:present|there|here|not there|attend(?:ing|ees|ance)|in attendance"
+    r"(?:(?:also|those|people|committee|board|staff|non-executive|executive) |(?:members|directors|governors|trustees"
+    r"|councillors|officers|delegates) )*(?:present|there|here|not there|attend(?:ing|ees|ance)|in attendance"
     r"|(?:with )?apologies(?: for absence| received from| from)?|absent|absen(?:t with apologies|ces)|participants?"
     r"|facilitators?|moderators?|note[- ]?takers?|notes|scribes?|minutes by|minute[- ]takers?|guests?|invited"
     r"|chaired by|chair|recorders?|observers?|in the (?:room|chair)|remote(?:ly)?|online|dialled in"
@@ -53,6 +57,9 @@ _ITEM = regex.compile(r"\s*(?:[-*•]\s+)?(?:and\s+\p{Lu}|\d+\s\p{L}|\p{Lu})")
 _NAME = regex.compile(r"(?:\p{Lu}[\p{L}'’-]*\.?)(?:\s+\p{Lu}[\p{L}'’-]*\.?)*")
 _AND = regex.compile(r"\s+and\s+(?=\p{Lu})")
 _SENTENCE_END = regex.compile(r"(?<=\p{Ll}{2})\.(?=\s|$)")
+_INITIALS_AFTER = regex.compile(r"(\p{Lu}[^,;:()\n]*\p{Ll})\s\((\p{Lu}{2,4})\b[^()\n]*\)")
+_MAX_INITIALS = 4
+_KNOWN_CAPITALS = ORGANIZATIONS_IN_CAPITALS | TERMS_IN_CAPITALS
 _MAX_WORDS = 8  # of an item, without asides
 _MAX_ABBREVIATION = 3  # characters of "Jr."
 _MAX_EVERYDAY_RANK = 9_000
@@ -76,7 +83,8 @@ _BODY_WORDS = (
 def find_attendees(text: str) -> frozenset[str]:
     """Return the names in the attendance lists of a text: full names, their first names, and short ones in brackets."""
     found = set[str]()
-    for listed in _find_lists(text):
+    for _, start, end in find_rolls(text):
+        listed = text[start:end]
         found |= {aside for name, aside in _SHORT.findall(listed) if _is_short_name(aside, name)}
         is_body = False
         for item in _split_items(listed):
@@ -92,6 +100,36 @@ def _is_short_name(aside: str, name: str) -> bool:
     """Whether a word in brackets is short for a name, as "Tom" of "Thomas Hill (Tom)", and no firm of the person."""
     initials = {word[0] for word in name.split()}
     return aside[0] in initials and title_of(aside) not in HONORIFICS and title_of(aside) not in OFFICES
+
+
+def find_initials(forms: Iterable[str], text: str) -> dict[str, str]:
+    """Return initials -> full name of the only attendee who has them: "RS to circulate" where Raj Sundaram is present.
+
+    Minutes name who acts so. Initials behind a name of the list, "Raj Sundaram (RS)", count before others.
+    """
+    attendees = find_attendees(text)
+    if not attendees:
+        return {}
+    forms = set(forms)
+    people = {form for form in choose_attendees(forms, attendees) if " " in form}
+    given = {
+        initials: name
+        for _, start, end in find_rolls(text)
+        for name, initials in _INITIALS_AFTER.findall(text, start, end)
+        if name in forms
+    }
+    bearers: defaultdict[str, set[str]] = defaultdict(set)
+    for form in people:
+        words = _without_honorifics(form.split())
+        for parts in (words, [part for word in words for part in word.split("-")]):
+            bearers["".join(part[0] for part in parts)].add(" ".join(words))
+    able = {form for form in forms if 1 < len(form) <= _MAX_INITIALS and form.isupper() and form.isalpha()}
+    found = {
+        form: min(form_of for form_of in people if form_of.endswith(min(bearers[form])))
+        for form in able - _KNOWN_CAPITALS
+        if len(bearers[form]) == 1
+    }
+    return found | {form: given[form] for form in able & given.keys()}
 
 
 def choose_attendees(forms: Iterable[str], attendees: Set[str]) -> set[str]:
@@ -141,10 +179,16 @@ def _is_everyday(word: str) -> bool:
     return is_common_noun(word) and rank is not None and rank < _MAX_EVERYDAY_RANK
 
 
-def _find_lists(text: str) -> Iterator[str]:
+@lru_cache(maxsize=4)
+def find_rolls(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the attendance lists of a text: start of the label, start and end of the list, in reading order."""
+    return tuple(_find_rolls(text))
+
+
+def _find_rolls(text: str) -> Iterator[tuple[int, int, int]]:
     """Yield what stands behind a label, or on the lines below it."""
-    ends = sorted(label.end() for labels in _LABELS for label in labels.finditer(text))
-    for start in ends:
+    labels = sorted(label.span() for labels in _LABELS for label in labels.finditer(text))
+    for label, start in labels:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         following = _NEXT_LABEL.search(text, start, end)
@@ -153,7 +197,7 @@ def _find_lists(text: str) -> Iterator[str]:
             end = text.find("\n\n", end + 1)
             end = len(text) if end < 0 else end
         if _is_list(text[start:end]):
-            yield text[start:end]
+            yield label, start, end
 
 
 def _is_list(text: str) -> bool:
@@ -164,4 +208,4 @@ def _is_list(text: str) -> bool:
 
 
 def _is_short(item: str) -> bool:
-    return len(_SENTENCE_END.split(item)[0].split()) <= _MAX_WORDS
+    return all(len(part.split()) <= _MAX_WORDS for part in _SENTENCE_END.split(item)[0].split(" and "))

@@ -93,3 +93,23 @@ def test_surnames_of_attendees_are_persons_unless_they_are_words_or_places() -> 
     text = "Attendees: Gwen Asante (chair), Jo Tessim\n\nAsante has welcomed the firm. Tessim expects more."
     found = {o.name: o.type for sentence in read_document("x", text)[0] for o in sentence.occurrences}
     assert found == {"Gwen Asante": "PERSON", "Jo Tessim": "PERSON"}
+
+
+BOARD = """Brambex Holdings plc
+
+Directors present:
+Dame Olu Zarrick (Chair)
+Piet Vossen (Chief Executive)
+Mina Quell-Hart (Non-executive)
+
+In attendance: Sven Ostrow (SO), Operations Director; Gil Tarn and four members of the public
+
+1. Accounts
+PV presented the accounts. MQH asked about the loan, and the AGM was set for May. Action: SO to write. CT left.
+"""
+
+
+def test_initials_stand_for_the_only_attendee_who_has_them() -> None:
+    found = {one.title for sentence in read_document("board", BOARD)[0] for one in sentence.occurrences}
+    assert {"OLU ZARRICK", "PIET VOSSEN", "MINA QUELL-HART", "SVEN OSTROW", "GIL TARN", "CT"} <= found
+    assert not found & {"PV", "MQH", "SO", "OPERATIONS DIRECTOR", "DIRECTORS"}
