@@ -125,7 +125,7 @@ HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke archduke archduchess infante infanta landgrave margrave count
 baron baroness earl marquis viscount pope bishop
-archbishop cardinal rev revd reverend cllr pc pcso
+archbishop cardinal rev revd reverend cllr cllrs drs profs pc pcso cmdr cdr adm supt insp
 father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
@@ -134,6 +134,10 @@ councillor councillors councilman councilwoman alderman chief director engineer 
 präsident präsidenten präsidentin ministerin ministerpräsident außenminister außenministerin président présidente
 presidente
 """)
+
+# Behind the name of a person, in capitals.
+POSTNOMINALS = words("mp mep msp obe cbe mbe phd frs frcs kc qc sc")
+JUDGES = words("j ja cj lj jj jja jsc")  # "Mensah J", in law
 
 # Honorifics that also describe ("General Public License").
 DESCRIBING_HONORIFICS = words("""

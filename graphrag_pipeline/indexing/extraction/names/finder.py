@@ -56,8 +56,10 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.name_limits import (
     ADDRESSES,
+    is_initial,
     is_origin,
     is_place,
+    is_rank,
     keeps_possessive,
     repeats,
     splits_list,
@@ -172,6 +174,8 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
     piece = phrase.pieces[number]
     if piece.key == "I" and run:  # "World War I", but not "the Scrooge I know"
         return phrase.is_before_verb
+    if is_initial(number, phrase):
+        return False
     is_shouted = phrase.is_heading and piece.key in STOPWORDS and not evidence.alone[piece.key]  # "WHO", not the WHO
     if _is_stopword(piece) or is_shouted:  # inside a title it stays: "Ghost of Christmas Yet To Come"
         is_opening = number == 0 and not phrase.is_weak and piece.key in _OPENING_PREPOSITIONS  # "of Under Armour"
@@ -226,7 +230,8 @@ def _trim(
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     first = pieces[0]
     is_greeting = first.key in GREETINGS and len(pieces) > 1
-    if first.is_connector or is_greeting or opens_with_role(pieces, evidence.sure_family_names):
+    family_names = evidence.sure_family_names
+    if first.is_connector or is_greeting or opens_with_role(pieces, family_names) or is_rank(pieces, family_names):
         return True
     is_opener = first.key in _OPENERS_OF or is_plural_opener(first, phrase)
     if is_opener and len(pieces) > 2 and pieces[1].key == "OF":

@@ -5,8 +5,11 @@ Keep out: persons before "of" (`phrases.py`, `affiliations.py`), and whether wor
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
     is_common_word,
@@ -18,6 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     HONORIFICS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS,
+    ORGANIZATIONS_IN_CAPITALS,
     PLACE_TAILS,
     RANKS,
     SAINTS,
@@ -39,6 +43,9 @@ _FAMILY_TAILS = words("son nephew nephews daughter daughters partners associates
 _CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
+_MAX_RANK = 5  # letters
+_SHIPS = words("mv ms mt ss hms uss rms hmas hmcs ins fv sv my sy")
+_NO_RANKS = _SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
 _IDENTIFIER = regex.compile(
@@ -90,6 +97,34 @@ def _ends_field(last: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     is_body = is_tailed or named[-1] in ORGANIZATIONS
     is_person = following[0].key in GIVEN_NAMES and not is_also_a_word(following[0].key)
     return is_body or is_person or not is_also_a_word(named[-1].rpartition("-")[2])
+
+
+def is_initial(number: int, phrase: Phrase) -> bool:
+    """Whether an "A" is the first of several initials of a person: "A N Sowden", "A. B. Lee"."""
+    following = phrase.pieces[number + 1 : number + 3]
+    if phrase.pieces[number].key != "A" or len(following) < 2:
+        return False
+    initial, surname = following
+    return len(initial.key) == 1 and len(surname.key) > 1 and surname.text[0].isupper()
+
+
+def is_rank(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
+    """Whether capitals before a person are a rank or an office, and no body: "DS Nicola Farrant", "MSP Bo Lee".
+
+    Args:
+        family_names: words that the document writes behind given names, which show a person alone ("DS Farrant").
+    """
+    first, *others = pieces
+    if (
+        not (first.text.isupper() and first.text.isalpha() and 1 < len(first.text) <= _MAX_RANK)
+        or first.key in _NO_RANKS
+    ):
+        return False
+    if not others or first.is_possessive or not all(piece.text.istitle() or piece.is_connector for piece in others):
+        return False
+    if others[-1].key in _AFTER_PLACES or is_place(first.key) or is_well_known(first.key):
+        return False
+    return (len(others) > 1 and others[0].key in GIVEN_NAMES) or (len(others) == 1 and others[0].key in family_names)
 
 
 def _follows_place(number: int, phrase: Phrase) -> bool:

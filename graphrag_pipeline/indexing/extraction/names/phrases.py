@@ -34,7 +34,10 @@ MIN_SHOUTED = 4  # words in capitals in a row, which are emphasis and not a name
 
 _SHOUTED_SHARE = 0.7  # of the words of a sentence
 
-_ABBREVIATION = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Sen|Rep|Gov|Messrs|Mt|Ft|Mme|Mlle|Sra|Srta)\."
+_ABBREVIATION = (
+    r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|Cmdr|Cdr|Adm|Maj|Brig|Supt|Insp|Det|Cpl|Sen|Rep|Gov|Messrs"
+    r"|Mt|Ft|Mme|Mlle|Sra|Srta)\."
+)
 _TAIL = r"(?:(?:Inc|Ltd|Corp|Co|Bros|Jr|Sr)\.|S\.[pP]\.A\.?|S\.[rR]\.[lL]\.?)"
 _BODY = r"\p{Lu}[\p{L}\p{M}\p{Nd}]*+"
 _OWNED = (

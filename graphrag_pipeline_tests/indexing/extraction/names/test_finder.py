@@ -18,6 +18,8 @@ def names_in(text: str) -> list[str]:
         ("The miser met Scrooge there.", ["Scrooge"]),
         ("The bells of St. Mary's were ringing. Saint Oswald's share a hub. St. Mary's Churchyard is old.",
          ["St. Mary's", "Saint Oswald's", "St. Mary's Churchyard"]),
+        ("They heard A N Penrose, DCI Ruth Vale and Cmdr. Otto Quill. DCI Vale left.",
+         ["A N Penrose", "Ruth Vale", "Cmdr. Otto Quill", "Vale"]),
         ("They took 8 MiB or 3 KiB and 1 GB of RAM.", ["RAM"]),
         ("The trials BEST-CLI, DAMO2CLES and VA INTREPID ended.", ["BEST-CLI", "DAMO2CLES", "VA INTREPID"]),
         ("It uses SHA-256. They saw NXDOMAIN there.", ["SHA-256", "NXDOMAIN"]),

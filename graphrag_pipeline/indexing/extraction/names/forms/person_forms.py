@@ -21,8 +21,10 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
     HONORIFICS,
     INITIAL_HONORIFICS,
+    JUDGES,
     LONERS,
     MALE_HONORIFICS,
+    POSTNOMINALS,
     RANKS,
     REGAL,
     words,
@@ -68,7 +70,18 @@ def split_honorifics(form: str, known: Iterable[str] = (), language: str = "") -
         if not (is_epithet or is_rank or is_address):
             break
         n += 1
+    while len(words) > n + 1 and _is_postnominal(words, n):
+        words = words[:-1]
     return words[:n], words[n:]
+
+
+def _is_postnominal(words: list[str], n_honorifics: int) -> bool:
+    """Whether the last word is a degree or an office behind a name: "Rosalind Amery KC", "Lorne JA", not "Tom J"."""
+    key = words[-1].replace(".", "")
+    n_names = len(words) - 1 - n_honorifics
+    return (key in POSTNOMINALS and (n_names > 1 or n_honorifics > 0)) or (
+        key in JUDGES and n_names == 1 and title_of(words[0]) not in GIVEN_NAMES
+    )
 
 
 def link_persons(
@@ -106,8 +119,8 @@ def link_persons(
         }
         if len(possible) == 1:
             links[form] = next(iter(possible))
-        elif honorifics and bare in counts and not _is_female(honorifics) and possible == candidates:
-            links[form] = bare
+        elif bare in counts and not _is_female(honorifics) and (possible == candidates or not honorifics):
+            links[form] = bare  # "Lorne JA", and "Lorne"
     return {short: long for short, long in links.items() if short != long}
 
 

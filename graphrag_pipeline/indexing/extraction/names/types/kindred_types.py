@@ -6,12 +6,25 @@ Keep out: cues (`name_types.py`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 
 import regex
 
-from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, LONERS, ORGANIZATION_TAILS, PLACE_HEADS, words
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    BUILDINGS,
+    CLUB_HEADS,
+    HEADS_ABROAD,
+    HONORIFICS,
+    LONERS,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PLACE_HEADS,
+    PLACE_HEADS_ABROAD,
+    PLACE_TAILS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_code, is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import EVENT, GEO, ORGANIZATION, PERSON, UNKNOWN
@@ -24,6 +37,10 @@ _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
 _BEFORE_NAMES = ("River", "Lake", "Loch", "Mount")
 _LOCAL_BODIES = words("council school club society commissioners parish police festival library board")
+_BODY_CUES = {ORGANIZATION, "organization role", "trader", "club", "members", "agency"}
+_NO_GIVEN_NAMES = HEADS_ABROAD | CLUB_HEADS | ORGANIZATION_HEADS | PLACE_HEADS | PLACE_HEADS_ABROAD | LONERS
+_NO_SURNAMES = ORGANIZATION_TAILS | PLACE_TAILS | BUILDINGS
+_MAX_PERSON = 3  # words
 _PRIZES = words("award awards prize prizes medal medals chart charts")
 
 
@@ -87,6 +104,39 @@ def type_by_first_words(types: Mapping[str, str], cues: Mapping[str, Counter[str
 
 def _is_place_of(cues: Counter[str]) -> bool:
     return cues["towards"] + cues[GEO] > 0
+
+
+def type_by_second_mentions(
+    names: Iterable[Name], types: Mapping[str, str], cues: Mapping[str, Counter[str]], text: str
+) -> dict[str, str]:
+    """Return PERSON for full names that a report shortens to the last word: "Hiwot Tesfaye", then "Tesfaye was".
+
+    Firms are shortened to their first word, and places not at all. A body whose words or deeds show it stays one.
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for name in names:
+        if name.sentence >= 0 and not text.startswith(("the ", "The "), max(name.start - 4, 0)):
+            first.setdefault(name.form, name.start)
+            last[name.form] = name.start
+    found: dict[str, str] = {}
+    for full, start in first.items():
+        given, surname = full.split()[0], full.split()[-1]
+        if given == surname or types[full] not in (UNKNOWN, ORGANIZATION) or last.get(surname, -1) < start:
+            continue
+        is_person = _may_be_full_name(full) and given not in first and not _BODY_CUES & cues[full].keys()
+        is_place = cues[surname][GEO] + cues[surname]["place role"] + cues[surname]["towards"] > 0
+        if is_person and not is_place and not _BODY_CUES & cues[surname].keys():
+            found |= {full: PERSON, surname: PERSON}
+    return found
+
+
+def _may_be_full_name(form: str) -> bool:
+    """Whether two or three words may name a person: none of them is one of bodies or places, and one is rare."""
+    words = title_of(form).split()
+    is_written = len(words) <= _MAX_PERSON and all(part[0].isupper() and not part.isupper() for part in form.split())
+    is_other = words[0] in _NO_GIVEN_NAMES or words[-1] in _NO_SURNAMES or words[-1] in load_places()
+    return is_written and not is_other and not all(map(is_common_noun, form.split()))
 
 
 def type_families(types: Mapping[str, str], cues: Mapping[str, Counter[str]]) -> dict[str, str]:

@@ -62,6 +62,7 @@ from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_last_words,
     type_by_places,
     type_by_relatives,
+    type_by_second_mentions,
     type_by_short_names,
     type_families,
 )
@@ -161,6 +162,8 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     if is_explaining:
         types |= drop_persons_of_things(types)
+    if is_english and not is_explaining:
+        types |= type_by_second_mentions(names, types, cues, text)
     types |= type_by_last_words(types, cues, is_explaining)
     types |= type_by_family(types, counts, cues)
     types |= type_families(types, cues)

@@ -28,6 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     HOLDINGS,
     HONORIFICS,
     JOINED_TAILS,
+    JUDGES,
     KIN,
     LEGAL_SUFFIXES,
     NATIONALITIES,
@@ -37,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PERSON_ROLES,
     PLACE_HEADS,
     PLACE_TAILS,
+    POSTNOMINALS,
     RANKS,
     REGAL,
     SAINTS,
@@ -55,7 +57,6 @@ CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.
 
 _BYNAMES = frozenset(BYNAMES.upper().split("|"))
 _ONE_OF_SEVERAL = regex.compile(r"\b(?:an?|any|each|every|that|such|no)\s+[\"“]?$", regex.IGNORECASE)
-_POSTNOMINALS = words("mp mep msp obe cbe mbe phd frs frcs")
 _HEADS_OF = words("director head chair dean manager registrar commissioner comptroller treasurer controller warden")
 _NUMERAL = regex.compile(r"[IVX]+")
 _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
@@ -125,8 +126,10 @@ def type_by_words(form: str) -> str | None:
     if _is_event(words):
         return EVENT
     first, last = words[0], words[-1].replace(".", "")  # "S.A" is SA
-    if (last in _POSTNOMINALS and len(words) > 2) or (first in _HEADS_OF and len(words) > 2 and words[1] == "OF"):
+    if (last in POSTNOMINALS and len(words) > 2) or (first in _HEADS_OF and len(words) > 2 and words[1] == "OF"):
         return PERSON  # "Alun Harker MP", "Director of Finance"
+    if len(words) == 2 and last in JUDGES and not is_also_a_word(first.capitalize()):
+        return PERSON  # "Mensah J"
     if first in _SCOPES and len(words) > 2 and last in _SCOPED_TAILS and "OF" not in words:
         return ORGANIZATION  # "International Lymphoma Network"
     if last in _WEAK_TAILS and (

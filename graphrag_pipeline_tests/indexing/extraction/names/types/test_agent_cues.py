@@ -31,7 +31,7 @@ MINUTES = "Mrs Ann Hill opened the meeting. Mr Tom Wexford read the letter, and 
         ("Mr Tom Wexford thanked Ottoline Firth of the Friends of Thornley Vale.", "OTTOLINE FIRTH", "PERSON"),
         ("It will be held in St Oswin's Hall again.", "ST OSWIN'S HALL", "GEO"),
         ("They bring visitors from Zornsley. The visitors from Zornsley left.", "ZORNSLEY", "GEO"),
-        ("She wrote to Alun Harker MP again.", "ALUN HARKER MP", "PERSON"),
+        ("She wrote to Alun Harker MP again.", "ALUN HARKER", "PERSON"),
         ("The paper is by the Director of Finance of the town.", "DIRECTOR OF FINANCE", "PERSON"),
         ("We heard Zorbin Brakka (Director of Works) there.", "ZORBIN BRAKKA", "PERSON"),
         ("They met in the Council Chamber again.", "COUNCIL CHAMBER", "GEO"),

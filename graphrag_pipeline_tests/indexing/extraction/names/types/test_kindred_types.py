@@ -1,5 +1,8 @@
 from collections import Counter, defaultdict
 
+import pytest
+
+from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_company,
@@ -67,3 +70,17 @@ def test_the_first_word_of_local_bodies_is_their_place() -> None:
     towards = NO_CUES | {"Tarkerris": Counter({"towards": 1})}
     assert type_by_first_words(club, towards) == {"Tarkerris": "GEO"}
     assert type_by_first_words({"Lumo Sensing": "ORGANIZATION", "Lumo": "UNKNOWN"}, NO_CUES) == {"Lumo": "ORGANIZATION"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Two laps later Zelwa Orrik fell. Orrik was nine seconds back.", {"ZELWA ORRIK": "PERSON"}),
+        ("Two laps later Zelwa Orrik fell. Zelwa was nine seconds back.", {"ZELWA ORRIK": "UNKNOWN"}),
+        ("The firm fell behind Grupo Orrik. Orrik was nine points back.", {"GRUPO ORRIK": "ORGANIZATION"}),
+        ("The appeal was heard by Quenda J and by Orrik JA. Quenda agreed.", {"QUENDA": "PERSON"}),
+    ],
+)
+def test_a_name_is_a_person_if_its_last_word_is_its_second_mention(text: str, expected: dict[str, str]) -> None:
+    found = {one.title: one.type for sentence in read_document("race", text)[0] for one in sentence.occurrences}
+    assert expected.items() <= found.items()
