@@ -29,7 +29,7 @@ _NUMBERED = regex.compile(
     rf"(?P<number>{_NUMBER}|(?<=Executive\sOrder\s|Public\sLaw\s|(?:House|Senate|Assembly)\sBill\s)\d+(?:[-\u2010\u2011\u2013]\d+)?+)(?![\p{{L}}\p{{Nd}}\u2010\u2011\u2013-])"
 )
 _CAPITAL = r"\p{Lu}[\p{L}’'-]*+"
-_DATED_HEAD = r"(?:Act|Regulations|Rules|Ordinance)"
+_DATED_HEAD = r"(?:Act|Regulations|Rules|Ordinance|Order)"
 _YEAR = r"\s+(?:of\s+)?(?:1[6-9]|20)\d\d(?![\p{L}\p{Nd}/-])"
 _MAY_BE_DATED = regex.compile(rf"\b{_DATED_HEAD}{_YEAR}")
 _DATED = regex.compile(

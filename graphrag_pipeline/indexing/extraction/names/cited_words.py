@@ -3,7 +3,7 @@
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
 "History"' cites a heading. "Copyright (c) 1998" is a notice.
 
-"Ctrl" of "Ctrl+X" is a key. "Valid responses:" at the start of several lines or sentences is the label of a form.
+"SCR" of "[2004] SCR 118" is a series of law reports. "Ctrl" of "Ctrl+X" is a key. "Valid responses:" at the start of several lines or sentences is the label of a form.
 
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """
@@ -27,6 +27,8 @@ _CITES = regex.compile(
     r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
     regex.IGNORECASE,
 )
+_VOLUME = regex.compile(r"(?:[\[(]\d{4}[\])]\s(?:\d{1,4}\s)?|(?<![\p{L}\d.])\d{1,4}\s)$")
+_PAGE = regex.compile(r"\.?\s(?:§§?\s)?\d")
 _JOINED = regex.compile(r"[`*]{0,2}\+(?=\S|$)[`*]{0,2}")
 _QUOTES = frozenset("\"“'‘")
 _MIN_CITED_SHARE = 0.8
@@ -42,7 +44,7 @@ def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[N
     Args:
         headings: for each sentence, whether it is a heading.
     """
-    names = [name for name in names if not _is_notice(name, text)]
+    names = [name for name in names if not (_is_notice(name, text) or _is_reporter(name, text))]
     names = _drop_keys(names, text) if "+" in text else names
     names = _drop_labels(names, text)
     total: Counter[str] = Counter()
@@ -99,6 +101,13 @@ def _is_notice(name: Name, text: str) -> bool:
     """Whether a name is the word of a notice: "Copyright (c)", "Copyright 2001"."""
     pattern = _DATED if name.form.upper() == "COPYRIGHT" else _NOTICE
     return (pattern.match(text, name.end) or _NOTICE.match(text, name.end)) is not None
+
+
+def _is_reporter(name: Name, text: str) -> bool:
+    """Whether capitals are the series of a law report: "[2004] SCR 118", "162 CLR 44", "33 C.F.R. § 117"."""
+    if not name.form.replace(".", "").isupper() or _PAGE.match(text, name.end) is None:
+        return False
+    return _VOLUME.search(text, max(name.start - 16, 0), name.start) is not None
 
 
 def _is_common(form: str) -> bool:

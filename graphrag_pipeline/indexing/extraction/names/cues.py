@@ -247,7 +247,7 @@ police press senate service services society syndicate times tribunal tribune tr
 motors legion band choir highways records pictures studios entertainment industries partners capital ventures
 technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
 plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
-telecom logistics securities mutual library reserve synod symphony philharmonic brothers bros sons alliance coalition
+telecom logistics securities mutual library reserve synod nation movement symphony philharmonic brothers bros sons alliance coalition
 consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
 haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
 taskforce navy army conservancy coastguard constabulary gazette observer herald chronicle examiner telegraph mercury

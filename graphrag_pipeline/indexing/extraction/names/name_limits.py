@@ -40,6 +40,7 @@ _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
 _FAMILY_TAILS = words("son nephew nephews daughter daughters partners associates")
+_FIELD_ENDINGS = ("OLOGY", "GRAPHY", "METRY", "NOMY", "ICS", "TION", "MENT", "CULTURE", "ISM")
 _CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
@@ -96,7 +97,8 @@ def _ends_field(last: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     is_tailed = len(named) > 1 and named[-1] in ORGANIZATION_TAILS and not named[-1].endswith("S")
     is_body = is_tailed or named[-1] in ORGANIZATIONS
     is_person = following[0].key in GIVEN_NAMES and not is_also_a_word(following[0].key)
-    return is_body or is_person or not is_also_a_word(named[-1].rpartition("-")[2])
+    field = named[-1].rpartition("-")[2]
+    return is_body or is_person or not (is_also_a_word(field) or field.endswith(_FIELD_ENDINGS))
 
 
 def is_initial(number: int, phrase: Phrase) -> bool:

@@ -56,6 +56,7 @@ _SHORT_BODIES = {"CREDIT UNION", "BUILDING SOCIETY", "ALLOTMENT SOCIETY", "DRAIN
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MAX_INITIALS = 6
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
+_VERSUS = regex.compile(r" v\.? ")
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
@@ -83,6 +84,7 @@ def find_canonical_forms(
         | _link_organizations(kept, kept_types, places)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
+    links |= _link_cases(kept_types, places)
     links |= _link_owned(kept_types, links)
     links |= _link_initials(kept_types, links)
     links |= _link_codes(kept_types, links)
@@ -196,6 +198,18 @@ def _link_owned(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str,
         if kind in _TERM_TYPES and form not in links and len(longs) == 1:
             found[form] = min(longs)
     return found
+
+
+def _link_cases(types: Mapping[str, str], places: Mapping[str, int]) -> dict[str, str]:
+    """Link the word by which a text cites a case afterwards: "Ferreira" of "Attorney General v Ferreira"."""
+    parts = Counter(word for form in types for word in set(form.split()))
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for case in types:
+        for party in _VERSUS.split(case) if types[case] == CONCEPT and _VERSUS.search(case) else ():
+            for word in {party.split()[0], party.split()[-1]}:
+                if word in types and parts[word] == 2 and places[word] > places[case]:
+                    found[word].add(case)
+    return {word: min(cases) for word, cases in found.items() if len(cases) == 1}
 
 
 def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:

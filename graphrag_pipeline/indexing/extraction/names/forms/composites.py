@@ -25,6 +25,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 _NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?)?\p{Lu}[\p{L}’'-]++)*+"
 _IN = " in "
 _SIDE = regex.compile(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|New)\s$")
+_TOWN = r"\p{Lu}[\p{Lu}.’'-]++(?:[ ]\p{Lu}[\p{Lu}.’'-]++){0,3}+"  # of a dateline: "ST. LOUIS"
+_WIRE = r"\(\p{Lu}[\p{L}. ]{1,40}\)"  # an agency
 _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
 _PLACE = r"\p{Lu}\p{Ll}{2,}+"
 _BODY = r"(?:Senate|House|Government|Parliament|Congress|Council|Cabinet|Treasury|Party|Church|University|College)\b"
@@ -45,13 +47,30 @@ _KINDS = (
         ORGANIZATION,
     ),
     (
-        " Council ",
-        regex.compile(r"\b\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++[ ]Council(?=[ ](?:has|is|was|\p{Ll}{3,}s)\b)"),
+        " Council| Police| Constabulary",
+        regex.compile(
+            rf"(?<!\b(?:[Bb]oth|[Bb]etween)[ ])\b(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}(?:[ ](?:District|Borough|City|County))?"
+            r"[ ](?:Council|Police|Constabulary)\b(?![ ]\p{Lu})"
+        ),
         ORGANIZATION,
     ),
     (
-        " Police| Constabulary",
-        regex.compile(rf"\b{_PLACE}[ ]and[ ]{_PLACE}[ ](?:Police|Constabulary)\b(?![ ]\p{{Lu}})"),
+        " (",
+        regex.compile(rf"\b{_NAME}[ ]\(\p{{Lu}}[\p{{L}}. ]++\)[ ](?:Ltd|Limited|Inc|plc|PLC|LLC|LLP|Pty|Corp)\b"),
+        ORGANIZATION,
+    ),
+    (
+        " - | – | — |- |— ",
+        regex.compile(
+            rf"(?:^|(?<=\n))[ \t]*\K{_TOWN}(?=(?:,[ ]\p{{Lu}}\p{{L}}[\p{{L}}. ]{{1,30}})?"
+            rf"(?:,[ ]\p{{Lu}}\p{{Ll}}+\.?[ ]\d{{1,2}}(?:[ ]{_WIRE})?|[ ]{_WIRE})[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"
+            rf"|(?:^|(?<=\n))[ \t]*\K{_TOWN}(?=,[ ]\p{{Lu}}\p{{L}}[\p{{L}}. ]{{1,30}}[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"
+        ),
+        GEO,
+    ),
+    (
+        " - | – | — |- |— ",
+        regex.compile(rf"(?:^|(?<=\n))[^\n]{{4,60}}[ ]\(\K\p{{Lu}}[\p{{L}}. ]+(?=\)[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"),
         ORGANIZATION,
     ),
     (

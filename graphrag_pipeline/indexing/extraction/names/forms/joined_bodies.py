@@ -17,6 +17,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
+    BODIES,
     BUILDINGS,
     EVENT_TAILS,
     GIVEN_NAMES,
@@ -37,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.background import english
 
 _AND = " and "
 _FIRST_HALF = regex.compile(r"\b\p{Lu}[\p{L}’'-]*+(?: \p{Lu}[\p{L}’'-]*+){0,3}+$")
+_LISTED_BEFORE = regex.compile(r"\b(\p{Lu}\p{Ll}++(?: \p{Lu}\p{Ll}++){0,2}), $")
 _MAX_FIRST = 48  # characters of the first half
 _BODY_TAILS = (
     ORGANIZATION_TAILS | JOINED_TAILS | words("scheme programme program project commissioner initiative festival")
@@ -88,11 +90,27 @@ def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
     is_after_the = text.startswith(("the ", "The "), start - 4)
     if first.startswith(("The ", "A ")):
         start, first, is_after_the = start + first.index(" ") + 1, first.partition(" ")[2], True
+    listed = _start_of_list(start, text) if _are_fields(first, second.form) else start
+    if listed < start:  # "Transport, Energy and Dock Workers Union"
+        first, start, is_after_the = text[listed : match.end()], listed, False
+        return Name(f"{first}{joint}{second.form}", start, second.end, second.sentence), first, second.form
     is_body = _are_fields(first, second.form) or (is_after_the and _are_shared(first, second.form))
     is_body = is_body or _are_givers(first, second.form)
     if not is_body and not _is_whole_line(start, second, text):
         return None
     return Name(f"{first}{joint}{second.form}", start, second.end, second.sentence), first, second.form
+
+
+def _start_of_list(start: int, text: str) -> int:
+    """Return where the list of fields begins that goes on at `start`: "Housing, Local Government and Heritage Board"."""
+    while match := _LISTED_BEFORE.search(text, max(start - _MAX_FIRST, 0), start):
+        field = match.group(1)
+        words = title_of(field).split()
+        is_field = all(map(is_also_a_word, words)) and _PERSONAL.isdisjoint(words) and words[-1] not in BODIES
+        if not is_field or title_of(field) in load_places():
+            break
+        start = match.start()
+    return start
 
 
 def _may_end_body(form: str) -> bool:

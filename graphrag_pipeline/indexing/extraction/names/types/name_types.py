@@ -210,7 +210,7 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         form, long = name.form, links[name.form]
-        if cut_legal_form(long):
+        if cut_legal_form(long) and types.get(long) != CONCEPT:  # a firm, unless it is a party of a case
             votes[long][ORGANIZATION] += 1
             continue
         is_acronym = form != long and form.isupper() and " " not in form

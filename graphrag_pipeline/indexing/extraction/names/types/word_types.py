@@ -80,6 +80,7 @@ library symphony shipping refrigeration haulage gazette observer herald chronicl
 _HEADS_ON = words(
     "court council committee commission board panel network institute group"
 )  # "Council on Foreign Relations"
+_OF_ASSEMBLIES = words("national general legislative state provincial regional constituent federal people's")
 _ESTATES = words("duchy archduchy")
 _JOINED_FIRMS = JOINED_TAILS | words("son nephew nephews daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
@@ -145,6 +146,9 @@ def type_by_words(form: str) -> str | None:
     is_office = (head in _OFFICES and "FOR" in words) or (
         first == "ASSEMBLY" and head == first
     )  # "Office for National Statistics", "Centre for Policy Studies"
+    is_office = is_office or (head in _HEADS_ON and not {"ON", "FOR"}.isdisjoint(words))  # "Commission on Human Rights"
+    if len(words) == 2 and last == "ASSEMBLY" and first in _OF_ASSEMBLIES:
+        return ORGANIZATION
     is_group = head == "GROUP" and "WORKING" in words
     is_institution = (
         is_group or first in ORGANIZATION_HEADS or head in _INSTITUTIONS
