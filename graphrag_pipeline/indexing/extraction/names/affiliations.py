@@ -52,7 +52,8 @@ agriculture industry energy labour labor employment opposition shadow federal ex
 assistant associate national parliamentary press media science culture tourism planning housing communications
 intelligence police security operations financial operating technology technical marketing policy staff treasury
 commerce communities families women veterans resources fisheries mines development revenue welfare assembly
-oil petroleum water special medical scientific sport sports youth budget infrastructure economy forestry
+oil petroleum water district circuit magistrates special medical scientific sport sports youth budget infrastructure
+economy forestry
 """)
 _ESTATES = words("duchy archduchy earldom barony viceroyalty sultanate emirate sheikhdom principality margraviate")
 # Of firms, never the first word of their names.

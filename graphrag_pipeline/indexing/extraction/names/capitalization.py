@@ -36,6 +36,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.text.tokens import load_encoding
 
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
@@ -55,8 +56,28 @@ _MOSTLY_UPPER = 4  # times as often in capitals as in lower case
 _MIN_FIELDS = 3  # words that follow the name of a data type
 _DATA_TYPE = regex.compile(r"\p{Lu}{3,}\d+")
 _MIN_RARE = 5  # letters
+_OF_NOUNS = (
+    *OPENER_SUFFIXES,
+    "S",
+    "ION",
+    "ISM",
+    "ITY",
+    "NESS",
+    "MENT",
+    "IA",
+    "ANCE",
+    "ENCE",
+    "OLOGY",
+    "PATHY",
+    "ER",
+    "EN",
+)
+_ABOUT_NAME = regex.compile(
+    r",\s(?:the|an?|who|which|whose|based|once)\s|\sof\s\p{Lu}\p{L}+(?:\sand)?\s|\s(?:had|has|said|says|will|would|declined|refused|did)\s\p{Ll}"
+)
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
 _PROPER_RATIO = 4.0
+_MAX_FOREIGN_RANK = 100_000  # of a word in lower case that English prose has not
 _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 
 
@@ -64,7 +85,9 @@ _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 def is_common_word(key: str) -> bool:
     """Whether English writes a word (in upper case here) mostly without a capital; False for rare words."""
     small, capital = token_rank(key.lower()), token_rank(key.capitalize())
-    return small is not None and (capital is None or capital > _COMMON_RATIO * small)
+    if small is None or (small > _MAX_FOREIGN_RANK and english_rank(key.lower()) is None):
+        return False  # "Molde", which is a word of other languages
+    return capital is None or capital > _COMMON_RATIO * small
 
 
 @lru_cache(maxsize=1 << 16)
@@ -96,6 +119,7 @@ class CapitalizationEvidence:
         self.pairs: set[tuple[str, str]] = set()  # neighbours in one name
         self.family_names: set[str] = set()
         self.sure_family_names: set[str] = set()  # those after a given name that is not also a month
+        self.ranks: set[str] = set()  # capitals before a given name: "DS Nicola Farrant"
         self.month_people: set[int] = (
             set()
         )  # offsets where a month may be a given name: "April Jones", not "in April Jones"
@@ -135,6 +159,9 @@ class CapitalizationEvidence:
 
     def _count(self, phrase: Phrase) -> None:
         titled = False
+        first, *others = phrase.pieces
+        if len(others) > 1 and first.text.isupper() and others[0].key in GIVEN_NAMES:
+            self.ranks.add(first.key)
         self.pairs.update((a.key, b.key) for a, b in pairwise(phrase.pieces))
         for piece in phrase.pieces:
             if not piece.is_connector:
@@ -184,6 +211,17 @@ class CapitalizationEvidence:
         """Whether a word that English does not know begins two sentences or more: "Vasquera knocked out"."""
         is_rare = len(key) >= _MIN_RARE and token_rank(key.lower()) is None and not key.endswith(OPENER_SUFFIXES)
         return is_rare and not self.is_ornate and self.openings[key] > 1 and not self.lower[key.lower()]
+
+    def is_introduced(self, key: str, text: str, end: int) -> bool:
+        """Whether a word that English does not know opens a sentence, and what follows is about a name.
+
+        "Eramet of France", "Caruthersville, the county seat,", "Rothschild had put".
+        """
+        is_rare = len(key) >= _MIN_RARE and token_rank(key.lower()) is None and not key.endswith(_OF_NOUNS)
+        is_compound = any(_is_english(key[:n]) and _is_english(key[n:]) for n in range(4, len(key) - 3))  # "Lunchtime"
+        if not is_rare or is_compound or self.is_ornate or self.lower[key.lower()]:
+            return False
+        return _ABOUT_NAME.match(text, end) is not None
 
     def is_common(self, piece: PhrasePiece) -> bool:
         """Whether the document or English writes a word mostly without a capital: "Man" in one religious sentence."""
@@ -245,3 +283,7 @@ class CapitalizationEvidence:
 
 def _is_short_acronym(piece: PhrasePiece) -> bool:
     return 1 < len(piece.text) <= _MAX_SHORT and piece.text.isupper()
+
+
+def _is_english(key: str) -> bool:
+    return english_rank(key.lower()) is not None

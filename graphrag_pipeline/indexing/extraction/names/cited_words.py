@@ -3,7 +3,9 @@
 "Preserve the Title" begins with a verb: a noun is seldom followed by an article or a pronoun. 'the section Entitled
 "History"' cites a heading. "Copyright (c) 1998" is a notice.
 
-"SCR" of "[2004] SCR 118" is a series of law reports. "Ctrl" of "Ctrl+X" is a key. "Valid responses:" at the start of several lines or sentences is the label of a form.
+"SCR" of "[2004] SCR 118" is a series of law reports.
+
+"Ctrl" of "Ctrl+X" is a key. "Valid responses:" at the start of several lines or sentences is the label of a form.
 
 Keep out: capitals that the place in a sentence explains (`finder.py`).
 """

@@ -159,6 +159,9 @@ NOBLE = REGAL | words(
 
 SAINTS = words("st saint")
 
+# Before the name of a ship, in capitals.
+SHIPS = words("mv ms mt ss hms uss rms hmas hmcs ins fv sv my sy")
+
 # Before an honorific, part of it ("Prime Minister").
 RANKS = words("prime vice deputy chief former acting interim town police finance fire city county")
 
@@ -247,11 +250,12 @@ police press senate service services society syndicate times tribunal tribune tr
 motors legion band choir highways records pictures studios entertainment industries partners capital ventures
 technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
 plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
-telecom logistics securities mutual library reserve synod nation movement symphony philharmonic brothers bros sons alliance coalition
+telecom logistics securities mutual library reserve synod nation movement
+symphony philharmonic brothers bros sons alliance coalition
 consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
 haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
 taskforce navy army conservancy coastguard constabulary gazette observer herald chronicle examiner telegraph mercury
-advertiser united rovers wanderers athletic albion hotspur
+advertiser afc rfc united rovers wanderers athletic albion hotspur
 """)
 # First words of organizations in other languages ("Instituto Boreal").
 HEADS_ABROAD = words("""

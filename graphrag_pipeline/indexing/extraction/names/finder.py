@@ -230,8 +230,8 @@ def _trim(
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     first = pieces[0]
     is_greeting = first.key in GREETINGS and len(pieces) > 1
-    family_names = evidence.sure_family_names
-    if first.is_connector or is_greeting or opens_with_role(pieces, family_names) or is_rank(pieces, family_names):
+    is_role = opens_with_role(pieces, evidence.sure_family_names) or is_rank(pieces, evidence)
+    if first.is_connector or is_greeting or is_role:
         return True
     is_opener = first.key in _OPENERS_OF or is_plural_opener(first, phrase)
     if is_opener and len(pieces) > 2 and pieces[1].key == "OF":
@@ -306,6 +306,7 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_coined = not phrase.is_heading and _INNER_CAPITAL.search(word.text) is not None  # "LeafHand"
         is_subject = not phrase.is_heading and _SUBJECT.match(text, phrase.start + word.end) is not None
         is_coined = is_coined or (is_subject and evidence.is_opening_name(word.key))
+        is_coined = is_coined or (not phrase.is_heading and evidence.is_introduced(word.key, text, phrase.end))
         is_known = is_brand or is_acronym or is_name or is_coined or _is_person(word, phrase, evidence, text)
         return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
     return True

@@ -158,6 +158,7 @@ _ENDINGS = (
             "mistress",
             "keeper",
             "sman",
+            "-in-law",
             "smith",
             "shipmaster",
         ),

@@ -5,8 +5,6 @@ Keep out: persons before "of" (`phrases.py`, `affiliations.py`), and whether wor
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
@@ -25,6 +23,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_TAILS,
     RANKS,
     SAINTS,
+    SHIPS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
@@ -40,13 +39,12 @@ _OWNED_DAYS = words("day eve")
 _GROUPS = words("women men fishermen children people workers students teachers farmers writers artists pensioners")
 _FIRM_TAILS = words("sons co company brothers")
 _FAMILY_TAILS = words("son nephew nephews daughter daughters partners associates")
-_FIELD_ENDINGS = ("OLOGY", "GRAPHY", "METRY", "NOMY", "ICS", "TION", "MENT", "CULTURE", "ISM")
+FIELD_ENDINGS = ("OLOGY", "GRAPHY", "METRY", "NOMY", "ICS", "TION", "MENT", "URE", "ERY", "ISM")
 _CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
 _MAX_RANK = 5  # letters
-_SHIPS = words("mv ms mt ss hms uss rms hmas hmcs ins fv sv my sy")
-_NO_RANKS = _SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
+_NO_RANKS = SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
 _IDENTIFIER = regex.compile(
@@ -98,7 +96,7 @@ def _ends_field(last: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
     is_body = is_tailed or named[-1] in ORGANIZATIONS
     is_person = following[0].key in GIVEN_NAMES and not is_also_a_word(following[0].key)
     field = named[-1].rpartition("-")[2]
-    return is_body or is_person or not (is_also_a_word(field) or field.endswith(_FIELD_ENDINGS))
+    return is_body or is_person or not (is_also_a_word(field) or field.endswith(FIELD_ENDINGS))
 
 
 def is_initial(number: int, phrase: Phrase) -> bool:
@@ -110,12 +108,8 @@ def is_initial(number: int, phrase: Phrase) -> bool:
     return len(initial.key) == 1 and len(surname.key) > 1 and surname.text[0].isupper()
 
 
-def is_rank(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
-    """Whether capitals before a person are a rank or an office, and no body: "DS Nicola Farrant", "MSP Bo Lee".
-
-    Args:
-        family_names: words that the document writes behind given names, which show a person alone ("DS Farrant").
-    """
+def is_rank(pieces: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
+    """Whether capitals before a person are a rank or an office, and no body: "DS Nicola Farrant", then "DS Farrant"."""
     first, *others = pieces
     if (
         not (first.text.isupper() and first.text.isalpha() and 1 < len(first.text) <= _MAX_RANK)
@@ -126,7 +120,9 @@ def is_rank(pieces: list[PhrasePiece], family_names: Set[str]) -> bool:
         return False
     if others[-1].key in _AFTER_PLACES or is_place(first.key) or is_well_known(first.key):
         return False
-    return (len(others) > 1 and others[0].key in GIVEN_NAMES) or (len(others) == 1 and others[0].key in family_names)
+    return (len(others) > 1 and others[0].key in GIVEN_NAMES) or (
+        len(others) == 1 and first.key in evidence.ranks and others[0].key in evidence.family_names
+    )
 
 
 def _follows_place(number: int, phrase: Phrase) -> bool:

@@ -49,14 +49,24 @@ _KINDS = (
     (
         " Council| Police| Constabulary",
         regex.compile(
-            rf"(?<!\b(?:[Bb]oth|[Bb]etween)[ ])\b(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}(?:[ ](?:District|Borough|City|County))?"
-            r"[ ](?:Council|Police|Constabulary)\b(?![ ]\p{Lu})"
+            rf"(?<!\b(?:[Bb]oth|[Bb]etween|(?!The\b)\p{{Lu}}\p{{L}}*)[ ])\b(?!{_BODY}){_PLACE}"
+            rf"[ ]and[ ](?!{_BODY}){_PLACE}"
+            r"(?:[ ](?:District|Borough|City|County))?[ ](?:Police|Constabulary|Council(?=[.,;:'’)]"
+            r"|[ ](?:has|is|was|had|will|would|in|to|for|on|at|by|and|\p{Ll}{2,}(?:s|ed))\b))(?![ ]\p{Lu})"
         ),
         ORGANIZATION,
     ),
     (
         " (",
         regex.compile(rf"\b{_NAME}[ ]\(\p{{Lu}}[\p{{L}}. ]++\)[ ](?:Ltd|Limited|Inc|plc|PLC|LLC|LLP|Pty|Corp)\b"),
+        ORGANIZATION,
+    ),
+    (
+        " LTD| LIMITED| INC| PLC| LLC| GMBH",
+        regex.compile(
+            r"(?<![\p{Lu}&’'-][ ])\b(?:\p{Lu}[\p{Lu}&’'-]+[ ]|&[ ]|AND[ ]){1,5}"
+            r"(?:\(\p{Lu}+\)[ ])?(?:LTD|LIMITED|INC|PLC|LLC|GMBH)\b"
+        ),
         ORGANIZATION,
     ),
     (
@@ -70,7 +80,7 @@ _KINDS = (
     ),
     (
         " - | – | — |- |— ",
-        regex.compile(rf"(?:^|(?<=\n))[^\n]{{4,60}}[ ]\(\K\p{{Lu}}[\p{{L}}. ]+(?=\)[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"),
+        regex.compile(r"(?:^|(?<=\n))[^\n]{4,60}[ ]\(\K\p{Lu}[\p{L}. ]+(?=\)[ ]?[-–—]{1,2}[ ]?[\p{Lu}“\"])"),
         ORGANIZATION,
     ),
     (

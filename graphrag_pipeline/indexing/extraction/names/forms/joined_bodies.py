@@ -33,6 +33,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.name_limits import FIELD_ENDINGS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
@@ -71,6 +72,11 @@ def find_joined_bodies(names: Sequence[Name], text: str) -> Iterator[Name]:
     found = [read for name in names if (read := _read_body(name, text))]
     seconds = Counter(second for _, _, second in found)
     firsts = Counter(first for _, first, _ in found)
+    for name in names:
+        if " and " in name.form and name.form.split()[-1].upper() in ORGANIZATION_TAILS:
+            start = _start_of_list(name.start, text)
+            if start < name.start:
+                yield Name(f"{text[start : name.start]}{name.form}", start, name.end, name.sentence)
     for body, first, second in found:
         if counts[first] <= firsts[first] and counts[second] <= seconds[second]:
             yield body
@@ -102,14 +108,18 @@ def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
 
 
 def _start_of_list(start: int, text: str) -> int:
-    """Return where the list of fields begins that goes on at `start`: "Housing, Local Government and Heritage Board"."""
+    """Return where the list of fields begins that goes on at `start`: "Housing, Planning and Heritage Board"."""
     while match := _LISTED_BEFORE.search(text, max(start - _MAX_FIRST, 0), start):
         field = match.group(1)
         words = title_of(field).split()
-        is_field = all(map(is_also_a_word, words)) and _PERSONAL.isdisjoint(words) and words[-1] not in BODIES
+        is_field = (
+            all(is_also_a_word(word) or word.endswith(FIELD_ENDINGS) for word in words)
+            and _PERSONAL.isdisjoint(words)
+            and words[-1] not in BODIES
+        )
         if not is_field or title_of(field) in load_places():
             break
-        start = match.start()
+        start = match.start() + 4 * field.startswith("The ")
     return start
 
 

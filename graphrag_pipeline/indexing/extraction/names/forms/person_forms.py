@@ -101,9 +101,10 @@ def link_persons(
     titles: defaultdict[str, set[str]] = defaultdict(set)
     for honorifics, rest in parts.values():
         titles[" ".join(rest)].update(map(key_of, honorifics))
+    written = {title_of(form): form for form in counts}
     links = {}
     for form, (honorifics, rest) in parts.items():
-        bare = " ".join(rest)
+        bare = written.get(title_of(" ".join(rest)), " ".join(rest))
         if len(rest) > 1 and not rest[0].islower():  # "van Gogh" is a last name
             links[form] = full.get(_ends(rest), bare)
             continue

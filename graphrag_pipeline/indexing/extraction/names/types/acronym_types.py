@@ -87,3 +87,9 @@ def is_known_acronym(title: str) -> bool:
 
 def _is_of_common_words(form: str) -> bool:
     return all(is_also_a_word(word) and word.upper() not in load_places() for word in form.replace("-", " ").split())
+
+
+def begins_with_acronym(form: str) -> bool:
+    """Whether words with a capital follow an acronym of three letters or more: "TÜV Süd"."""
+    first, *others = form.split()
+    return first.isupper() and first.isalpha() and len(first) > 2 and bool(others) and all(map(str.istitle, others))

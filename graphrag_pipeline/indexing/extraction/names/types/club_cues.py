@@ -8,10 +8,11 @@ Keep out: firms (`trade_cues.py`), last words that only clubs have, such as Rove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
 
 CLUB, RIVAL = "club", "rival"
@@ -36,7 +37,7 @@ _SPORT_AFTER = regex.compile(
 _SPORT_BEFORE = regex.compile(
     rf"\b(?:(?:debut|match|game|fixture|replay|tie)(?:\s+is)?\s+against|points?\s+(?:behind|above|below|ahead\s+of|clear\s+of)"
     rf"|joined\s+the\s+(?:club|side)\s+from|{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
-    rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw)\s+(?:over|against|with)"
+    rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw|defeat|loss)\s+(?:over|against|with|at)|(?:match|game|fixture|tie|final)\s+between(?:\s\p{{Lu}}\p{{L}}+\s+and)?"
     rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+(?:at\s+home\s+|away\s+)?to|\p{{L}}+\s\d{{1,3}},)\s+$"
 )
 _RIVAL_AFTER = regex.compile(
@@ -44,7 +45,23 @@ _RIVAL_AFTER = regex.compile(
 )
 _RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " against ", " held ")
 _LOOK_BACK = 64
-_ENDS = (", ", "of ", "at ", "for ", "from ", "by ", "to ", "against ", "over ", "with ", "behind ", "above ", "below ")
+_ENDS = (
+    ", ",
+    "between ",
+    "and ",
+    "of ",
+    "at ",
+    "for ",
+    "from ",
+    "by ",
+    "to ",
+    "against ",
+    "over ",
+    "with ",
+    "behind ",
+    "above ",
+    "below ",
+)
 
 
 def read_club_cues(text: str, name: Name) -> Iterator[str]:
@@ -65,3 +82,9 @@ def is_club(cues: Counter[str], is_place_noun: bool = False) -> bool:
     n_club = cues[CLUB] + cues[RIVAL] + cues[_FIRM]
     n_sure = cues[CLUB] + cues["trader"] + (0 if is_place_noun else cues[_FIRM])
     return n_sure > 0 and n_club > cues[_PLACE] + cues["place role"] + cues[_PERSON]
+
+
+def is_club_of_place(words: Sequence[str], cues: Counter[str]) -> bool:
+    """Whether several words that end with a place play in a match, and are no person's: "played for Lyn Oslo"."""
+    is_name = len(words) > 1 and words[-1] in load_places() and " ".join(words) not in load_places()
+    return is_name and cues[CLUB] > 0 and not cues["person role"]

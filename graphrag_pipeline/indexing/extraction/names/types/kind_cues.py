@@ -97,6 +97,14 @@ _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
 )
 _MAY_BE_FIRMS = frozenset({"owner", "co-owner", "landlord", "partner", "developer", "producer", "grower", "organiser"})
+_TRADES = frozenset({"miner", "trader", "grower"})  # of persons and of firms
+_NOT_TITLES = _MAY_BE_FIRMS | frozenset(
+    {"court", "school", "church", "council", "parliament", "senate", "board", "team", "party", "order"}
+)
+_MODIFIER = TwinPattern(
+    r"(?<![\p{L}'’-])(?!(?:at|in|on|of|to|for|from|by|with|as|and|or|but|that|this|than|into|over|near|outside|inside|before"
+    r"|after|against|between|via|per|told|said|left)\s)\p{Ll}{3,}\s+$"
+)
 _FOUNDED = TwinPattern(r"\b(?:founded|co-founded|headed|chaired)\s+(?:in\s+\d{4}\s+)?by\s+$")
 _SHOWN_AT = TwinPattern(
     r"\b(?:presented|demonstrated|demonstration|shown|showed|unveiled|exhibited|exhibits|spoke|speak|keynote|talk|stand|booth)"
@@ -208,6 +216,10 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
         return kind if is_determined and is_closed and not match["the"] and not is_holder else None
     if match["the"]:
         return None
+    if match["noun"] in _TRADES and " " not in name.form and kind == PERSON_NOUN:  # "copper miner Codelco"
+        return BODY_NOUN if before[: match.start()].rstrip()[-1:].isalpha() else None
+    if kind == BODY_NOUN and match["noun"] not in _NOT_TITLES and _MODIFIER.search(before[: match.start()]):
+        return kind  # "drug distributor Kessler Mattingly"
     if match["noun"] in _MAY_BE_FIRMS and name.form.count(" ") == 1 and not any(map(is_also_a_word, name.form.split())):
         return PERSON_NOUN  # "hotel owner Celeste Barroso"
     return kind if is_determined or kind == PERSON_NOUN else None

@@ -37,7 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 _OF_PERSONS = GIVEN_NAMES | HONORIFICS
 _WEAK_PLACE_TAILS = words("""
 mill ward loop close green barn marsh wood woods common field fields crescent row way mews grove rise orchard moor
-hollow bottom end head top foot nook gill ghyll beck garth meadow meadows copse coppice spinney down downs dale fen
+hollow bottom end head top foot nook fell gill ghyll beck garth meadow meadows copse coppice spinney down downs dale fen
 heath cross steps stairs yard wharf gate estate court square ropewalk recreation ground
 """)
 _BODY_ACRONYMS = words("nhs bbc itv bt ibm hsbc rspb rspca tuc ucl lse edf kpmg nasa who nato hmrc raf")

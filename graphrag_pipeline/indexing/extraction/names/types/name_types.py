@@ -34,6 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.acronym_types import (
     MIN_PERSON_SHARE,
+    begins_with_acronym,
     is_acronym,
     is_known_acronym,
     type_acronym,
@@ -52,7 +53,7 @@ from graphrag_pipeline.indexing.extraction.names.types.attendance import (
     choose_surnames,
     find_attendees,
 )
-from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, read_club_cues
+from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, is_club_of_place, read_club_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, WORK, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
@@ -329,7 +330,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return GEO
     if title in load_organizations() and is_well_known(title) and not cues["person role"] + cues[GEO]:
         return ORGANIZATION
-    if not cues["person role"] and _is_national_body(words, form):
+    if not cues["person role"] + cues[GEO] and _is_national_body(words, form):
         return ORGANIZATION
     if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() and title not in load_countries():
         return ORGANIZATION  # "three points behind Gillingham"
@@ -354,6 +355,9 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return ORGANIZATION  # "a Fatah leader"
     if may_be_surname(form):  # "Ann Hill"
         return type_as_surname(words[-1], cues)
+    is_acting = cues[PERSON] + cues[AGENT] + cues[ACTOR] > 0
+    if is_club_of_place(words, cues) or (is_acting and begins_with_acronym(form)):  # "TÜV Süd asked"
+        return ORGANIZATION
     if words[0] in GIVEN_NAMES and "OF" not in words:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS

@@ -53,6 +53,7 @@ _WATER_OF = regex.compile(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estua
 _ROUTE = regex.compile(
     r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
+_SEAT_IN = regex.compile(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
 _SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
 _LOOK_BACK = 72
 _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
@@ -66,8 +67,10 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
     is_flowing = before.endswith(("the ", "The ")) and _FLOWS.match(text, name.end)
     is_water = is_flowing or (before.endswith("the ") and _WATER.search(before))
     is_distant = text.startswith(", ", name.end) and _MILES_AFTER.match(text, name.end)
+    is_seat = last == "in" and _SEAT_IN.search(before)
     if (
         is_side
+        or is_seat
         or is_water
         or is_distant
         or _SEAT_AFTER.match(text, name.end)

@@ -28,7 +28,7 @@ MEMBERSHIP = "membership"  # of a place or a body: "Mrs Ida Holroyd of X"
 _MONEY = r"[£$€]\s?\d[\d,.]*\s?(?:m|k|bn|million|thousand)?|\d[\d,.]*\s(?:pounds|euros|dollars|per\s?cent)"
 _PAPERS = (
     r"(?:invoices?|bills?|quot(?:es?|ations?)|estimates?|tenders?|bids?|offers?|refunds?|grants?|loans?|donations?"
-    r"|mortgages?|deliver(?:y|ies)|suppl(?:y|ies)|statements?|prices?|credit\snotes?|figures?|cheques?|leases?)"
+    r"|mortgages?|deliver(?:y|ies)|suppl(?:y|ies)|statements?|prices?|credit\snotes?|figures?|cheques?|leases?|orders?)"
 )
 _ACCOUNTS = (
     r"(?:accounts?|contracts?|deals?|polic(?:y|ies)|agreements?|mortgages?|overdrafts?|subscriptions?|orders?|claims?"
@@ -89,6 +89,8 @@ _AFTER_FIRM = TwinPattern(
         |prices?|price\slist|head\soffice|sales\steam|customers|branch|fitters?|installers?|call\scentre)\b
     |,?\s+(?:who|which)\s+(?:now\s+)?{_SERVICES}\s
     |\s+\((?:[\p{{L}}-]+\s){{0,2}}{_TRADES}\)
+    |\s(?:analyst|economist|strategist|spokes\p{{Ll}}+|chief\sexecutive|co-founder|researcher)s?\s\p{{Lu}}\p{{Ll}}
+    |,\s(?:an?|the|its|another)\s(?:\p{{Ll}}[\p{{L}}-]*\s){{0,3}}(?:unit|arm|subsidiary|division|affiliate|offshoot)\sof\b
     |,\s+(?:our|the|their|its|a)\s+(?:\p{{Ll}}+\s+){{0,2}}?{_TRADES}\s*[,.;:)]
     |\s+(?:(?:has|had|have)\s+)?(?:had|have|has|received|won|lost)\s+(?:an?|the|its|their)\s+(?:grant|contract|tender|vacancy|turnover)\b
     """,

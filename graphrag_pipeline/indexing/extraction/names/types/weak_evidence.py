@@ -20,7 +20,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places, load_towns
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places, load_towns
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import (
     BODY_NOUN,
     PERSON_NOUN,
@@ -54,6 +54,8 @@ _MIN_LAST = 2  # letters of the last word: not "Exhibit B"
 _MIN_LETTERS = 6  # of a word whose ending may be that of a place
 
 _WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "of country": {ORGANIZATION: 1.2, PERSON: 0.3},
+    "person of country": {PERSON: 1.6, ORGANIZATION: 0.6},
     "by": {ORGANIZATION: 1.7, PERSON: 1.1},
     "done by": {ORGANIZATION: 1.2, PERSON: 0.6},
     "acts": {ORGANIZATION: 1.1, PERSON: 0.7, CONCEPT: 0.7},
@@ -98,6 +100,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "many persons": {PERSON: 0.5, GEO: 0.7},
 }
 _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
+_OF_COUNTRY = regex.compile(r"(?P<place>\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)?)['’]s $")
 _CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
 _ASKED = regex.compile(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
 _FOR = regex.compile(r"\s+(?:for|to)\s+\p{Ll}")
@@ -321,6 +324,9 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "the"
     elif before.lower().endswith("the "):
         yield "the"
+    country = _OF_COUNTRY.search(before)
+    if country and title_of(country["place"]) in load_countries():
+        yield "person of country" if " " in name.form else "of country"
     is_object = match is not None and (match["word"] == "of" or match["word"].upper() in _PREPOSITIONS)
     after = text[name.end : name.end + 2]
     if after[:1].isspace() and after[1:].islower():

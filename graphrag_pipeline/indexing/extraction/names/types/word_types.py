@@ -42,6 +42,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     RANKS,
     REGAL,
     SAINTS,
+    SHIPS,
     STORMS,
     words,
 )
@@ -66,7 +67,7 @@ _WEAK_PLACES = words(
     "close crescent mews area zone region farm arms point reef port state states channel bridge drive province"
 )  # "Client Port"
 _INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words(
-    "hospital infirmary museum observatory hospice diocese archdiocese"
+    "hospital infirmary museum observatory hospice diocese archdiocese nation"
 )
 _SCOPES = words("""
 northern southern eastern western central regional international national european american african asian global world
@@ -80,6 +81,8 @@ library symphony shipping refrigeration haulage gazette observer herald chronicl
 _HEADS_ON = words(
     "court council committee commission board panel network institute group"
 )  # "Council on Foreign Relations"
+_UNDERTAKINGS = words("operation project")
+_LETTERED = words("building block wing pier terminal pavilion")
 _OF_ASSEMBLIES = words("national general legislative state provincial regional constituent federal people's")
 _ESTATES = words("duchy archduchy")
 _JOINED_FIRMS = JOINED_TAILS | words("son nephew nephews daughter daughters associates")
@@ -131,6 +134,12 @@ def type_by_words(form: str) -> str | None:
         return PERSON  # "Alun Harker MP", "Director of Finance"
     if len(words) == 2 and last in JUDGES and not is_also_a_word(first.capitalize()):
         return PERSON  # "Mensah J"
+    if first in _UNDERTAKINGS and len(words) == 2 and form.split()[-1].istitle():  # "Operation Thistle"
+        return CONCEPT
+    if first in SHIPS and len(words) > 1 and form.split()[0].isupper():  # "MV Santa Rosalia"
+        return CONCEPT
+    if first in _LETTERED and len(words) == 2 and len(last) == 1:  # "Building C"
+        return GEO
     if first in _SCOPES and len(words) > 2 and last in _SCOPED_TAILS and "OF" not in words:
         return ORGANIZATION  # "International Lymphoma Network"
     if last in _WEAK_TAILS and (

@@ -1,5 +1,6 @@
 import pytest
 
+from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
 from graphrag_pipeline.indexing.extraction.names.forms.aliases import find_acronyms, find_canonical_forms, is_acronym_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
@@ -215,3 +216,9 @@ def test_the_singular_of_a_plural_acronym_goes_with_the_name() -> None:
         "ASes": "Autonomous Systems",
         "AS": "Autonomous Systems",
     }
+
+
+def test_a_case_is_cited_by_one_party_afterwards() -> None:
+    text = "The judge relied on Attorney General v Brakka of 1904. He said that Brakka was no authority."
+    found = {one.title: one.type for sentence in read_document("law", text)[0] for one in sentence.occurrences}
+    assert found == {"ATTORNEY GENERAL V BRAKKA": "CONCEPT"}

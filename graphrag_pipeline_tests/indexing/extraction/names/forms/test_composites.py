@@ -74,3 +74,24 @@ def test_two_places_of_one_title_are_one_name() -> None:
     found, types = joined("the Prince of Thurn and Taxis, who", "Prince of Thurn", "Taxis")
     assert (found, types) == (["Prince of Thurn and Taxis"], {"Prince of Thurn and Taxis": "PERSON"})
     assert joined("the Duke of York and Ann, who", "Duke of York", "Ann")[0] == ["Duke of York", "Ann"]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "kind"),
+    [
+        ("PORT ELLERY, Samoa (Isle News) - The mill fell.", "PORT ELLERY", "GEO"),
+        ("ST. VELDA (Isle News) — The mill fell.", "ST. VELDA", "GEO"),
+        ("PORT ELLERY, May 4 (Isle News) - The mill fell.", "Isle News", "ORGANIZATION"),
+        ("He said that Ostley and Brenwick Council had met.", "Ostley and Brenwick Council", "ORGANIZATION"),
+        ("They sued Brambex Foods (Pty) Ltd again.", "Brambex Foods (Pty) Ltd", "ORGANIZATION"),
+        ("BRAMBEX FOODS (PTY) LTD, Appellant", "BRAMBEX FOODS (PTY) LTD", "ORGANIZATION"),
+    ],
+)
+def test_datelines_councils_and_firms_in_brackets_are_whole(text: str, whole: str, kind: str) -> None:
+    found, types = joined(text)
+    assert whole in found
+    assert types[whole] == kind
+
+
+def test_a_list_before_the_council_is_no_part_of_it() -> None:
+    assert joined("He met the Ostley Farm and Brenwick Council in May.")[0] == []
