@@ -108,6 +108,8 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     is_family_firm = run[-1].key in _FAMILY_TAILS and any(piece.key == "AND" for piece in run)
     if connector.key == "OF" and is_family_firm:  # "Jukes and Son of Coleford"
         return True
+    if following[0].key == "THE" and following[-1].text.isupper():  # "Zelwa of the OSF"
+        following = following[1:]
     if connector.key != "OF" or any(piece.is_connector for piece in (*run, *following)):
         return False
     if any(_is_word(piece.key) and len(piece.key) > _MAX_PARTICLE for piece in following):
@@ -239,6 +241,11 @@ def count_role_words(pieces: list[PhrasePiece], family_names: Set[str] = frozens
         return 1  # "Israeli Prime Minister Ariel Sharon"
     if pieces[0].key in RANKS and pieces[1].key in HONORIFICS:
         return 0
+    n_origin = 1 if pieces[0].key in NATIONALITIES else 2 * (" ".join(p.key for p in pieces[:2])[:-1] in load_places())
+    rest = pieces[n_origin:]
+    is_person = len(rest) > 1 and (rest[0].key in GIVEN_NAMES or (len(rest) == 2 and _are_unknown(rest)))
+    if n_origin and is_person and rest[-1].key not in _NOT_IN_PERSONS:
+        return n_origin  # "the South African Ayo Brandvold"
     place = next((n for n, piece in enumerate(pieces) if n and piece.key in GIVEN_NAMES), 0)
     if not 0 < place < len(pieces) - 1:
         place = len(pieces) - 1 if pieces[-1].key in family_names else 0
@@ -281,6 +288,10 @@ def _are_person(pieces: list[PhrasePiece]) -> bool:
         return False
     is_rare_family = len(pieces) == 2 and token_rank(pieces[1].key.lower()) is None  # "Batsman Innocent Kaia"
     return _are_rare(pieces) or (is_rare_family and pieces[1].text.istitle())
+
+
+def _are_unknown(pieces: list[PhrasePiece]) -> bool:
+    return all(piece.text.istitle() and token_rank(piece.key.lower()) is None for piece in pieces)
 
 
 def _are_rare(pieces: list[PhrasePiece]) -> bool:

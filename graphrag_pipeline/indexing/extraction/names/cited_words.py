@@ -30,6 +30,7 @@ _CITES = regex.compile(
     regex.IGNORECASE,
 )
 _VOLUME = regex.compile(r"(?:[\[(]\d{4}[\])]\s(?:\d{1,4}\s)?|(?<![\p{L}\d.])\d{1,4}\s)$")
+_COURT = regex.compile(r"\]\s\p{Lu}+\s\d{1,4}\s\($")  # "[2020] EWHC 727 (QB)"
 _PAGE = regex.compile(r"\.?\s(?:§§?\s)?\d")
 _JOINED = regex.compile(r"[`*]{0,2}\+(?=\S|$)[`*]{0,2}")
 _QUOTES = frozenset("\"“'‘")
@@ -106,10 +107,15 @@ def _is_notice(name: Name, text: str) -> bool:
 
 
 def _is_reporter(name: Name, text: str) -> bool:
-    """Whether capitals are the series of a law report: "[2004] SCR 118", "162 CLR 44", "33 C.F.R. § 117"."""
-    if not name.form.replace(".", "").isupper() or _PAGE.match(text, name.end) is None:
+    """Whether capitals are the series of a law report: "[2004] SCR 118", "33 C.F.R. § 117", or its court."""
+    if not name.form.replace(".", "").isupper():
         return False
-    return _VOLUME.search(text, max(name.start - 16, 0), name.start) is not None
+    if text[name.end : name.end + 1] == ")" and _COURT.search(text, max(name.start - 20, 0), name.start):
+        return True
+    return (
+        _PAGE.match(text, name.end) is not None
+        and _VOLUME.search(text, max(name.start - 16, 0), name.start) is not None
+    )
 
 
 def _is_common(form: str) -> bool:

@@ -70,7 +70,7 @@ abkhazian flemish walloon frisian tyrolean galician andalusian castilian califor
 """)
 # Never a name alone, but may be part of one ("New York", "Good Friday", "First World War").
 # Of quantities ("8 MiB").
-UNITS = words("kib mib gib tib kb mb gb tb hz khz mhz ghz kw kwh mw")
+UNITS = words("kib mib gib tib kb mb gb tb hz khz mhz ghz kw kwh mw mwh gw gwh twh mva kva")
 LONERS = (
     COMMANDS
     | UNITS
@@ -260,6 +260,7 @@ advertiser afc rfc united rovers wanderers athletic albion hotspur
 # First words of organizations in other languages ("Instituto Boreal").
 HEADS_ABROAD = words("""
 grupo gruppo groupe gruppe cooperativa société sociedad società stichting verein fundación fundação fundació fondation
+hôpital ospedale ospital clínica lycée liceo colegio escuela ministerio partido federación comisión
 fondazione kanzlei banca banco banque asociación associação associazione instituto istituto institut universidad
 universidade università université universität sindicato consorzio consorcio azienda ayuntamiento cassa caisse teatro
 théâtre orquesta orchestre galerie galleria galería

@@ -157,7 +157,7 @@ def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -
             yield from _trim(run, phrase, evidence, text)
             run = []
             continue
-        if run and (repeats(piece, run) or starts_name(number, phrase, run, evidence)):
+        if run and (repeats(piece, run, evidence) or starts_name(number, phrase, run, evidence)):
             yield from _trim(run, phrase, evidence, text)
             run = []
         run.append(piece)
@@ -188,8 +188,11 @@ def _splits_phrase(number: int, phrase: Phrase, evidence: CapitalizationEvidence
             bool(run) and ((run[-1].key, piece.key) in evidence.pairs or piece.key in PLACE_TAILS)
         )
         is_title = phrase.start == 0 and _is_title_of_body(number, phrase)
-        is_addressed = (run[0] if run else piece).text.rstrip(".") in ADDRESSES  # "Ms Priya Raman"
+        is_given = piece.key in GIVEN_NAMES and evidence.is_name(following) and following not in PLACE_TAILS
+        is_addressed = is_given or (run[0] if run else piece).text.rstrip(".") in ADDRESSES  # "Ms Priya Raman"
         return not (is_pair or is_title or is_addressed or evidence.is_name(piece.key) or is_place(piece.key))
+    if phrase.start == 0 and _is_title_of_body(number, phrase):
+        return False
     return evidence.is_emphasis(piece) and not evidence.is_name(piece.key) and not is_place(piece.key)
 
 
@@ -230,7 +233,7 @@ def _trim(
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     first = pieces[0]
     is_greeting = first.key in GREETINGS and len(pieces) > 1
-    is_role = opens_with_role(pieces, evidence.sure_family_names) or is_rank(pieces, evidence)
+    is_role = opens_with_role(pieces, evidence.sure_family_names) or is_rank(pieces, phrase, evidence)
     if first.is_connector or is_greeting or is_role:
         return True
     is_opener = first.key in _OPENERS_OF or is_plural_opener(first, phrase)

@@ -43,6 +43,7 @@ FIELD_ENDINGS = ("OLOGY", "GRAPHY", "METRY", "NOMY", "ICS", "TION", "MENT", "URE
 _CHOSEN = RANKS | words("chair vice-chair chairman chairwoman chairperson treasurer secretary")
 _OF_FIELDS = words("of for on")
 _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treasury"
+_AFTER_DETECTIVE = words("con const sgt insp supt ch garda")
 _MAX_RANK = 5  # letters
 _NO_RANKS = SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
@@ -108,9 +109,17 @@ def is_initial(number: int, phrase: Phrase) -> bool:
     return len(initial.key) == 1 and len(surname.key) > 1 and surname.text[0].isupper()
 
 
-def is_rank(pieces: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
-    """Whether capitals before a person are a rank or an office, and no body: "DS Nicola Farrant", then "DS Farrant"."""
+def is_rank(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
+    """Whether a short word before a person is a rank or an office, and no body.
+
+    "DS Nicola Farrant", then "DS Farrant"; "Det Con Imogen Sharrock".
+    """
     first, *others = pieces
+    n = phrase.pieces.index(first)
+    if first.key == "DET" and len(others) > 1:
+        return others[0].key in _AFTER_DETECTIVE | GIVEN_NAMES
+    if n and phrase.pieces[n - 1].key == "DET":
+        return first.key in _AFTER_DETECTIVE
     if (
         not (first.text.isupper() and first.text.isalpha() and 1 < len(first.text) <= _MAX_RANK)
         or first.key in _NO_RANKS
@@ -150,9 +159,13 @@ def starts_name(number: int, phrase: Phrase, run: list[PhrasePiece], evidence: C
     return len(before.text) == 1 and _PLURAL_ACRONYM.fullmatch(piece.text) is not None
 
 
-def repeats(piece: PhrasePiece, run: list[PhrasePiece]) -> bool:
-    """Whether a word repeats the name before it: "called Scrooge Scrooge", or a title and the first words."""
-    if len(piece.key) == 1:  # J. R. R. Tolkien
+def repeats(piece: PhrasePiece, run: list[PhrasePiece], evidence: CapitalizationEvidence) -> bool:
+    """Whether a word repeats the name before it: "called Scrooge Scrooge", or a title and the first words.
+
+    A word that the document writes only doubled is one name: "Cora Cora".
+    """
+    is_doubled = len(run) == 1 and not piece.is_after_break and not evidence.alone[piece.key]
+    if len(piece.key) == 1 or (is_doubled and piece.text.istitle()):  # J. R. R. Tolkien
         return False
     return piece.key in ((run[-1].key, run[0].key) if piece.is_after_break else (run[-1].key,))
 

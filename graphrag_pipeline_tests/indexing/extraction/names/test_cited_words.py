@@ -42,4 +42,5 @@ def test_keys_that_a_plus_joins_are_no_names() -> None:
 
 def test_series_of_law_reports_are_no_names() -> None:
     assert _kept("He cited [2004] SCR 118 and 162 SCR 44, and 33 SCR § 7.", "SCR") == 0
+    assert _kept("See Hill v Lee [2020] EWHC 727 (SCR).", "SCR") == 0
     assert _kept("The SCR 118 engine, 4 of SCR, is old.", "SCR") == 2

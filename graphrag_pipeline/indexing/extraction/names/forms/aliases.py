@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import regex
 
@@ -40,6 +41,10 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}(?:e?s)?)[\"”]?"
 _ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
+_KNOWN_AS = regex.compile(
+    r",\s(?:(?:also|better|widely|popularly|commonly|locally)\s)?(?:known|nicknamed)\s"
+    r"(?:as|by\s(?:its|his|her|their|the)\s(?:\p{L}+\s)?(?:initials|acronym|nickname|abbreviation))\s(?:the\s)?[\"“'‘]?"
+)
 _ABOUT_TAILS = words(
     "foundation association society committee council institute museum federation alliance union consortium group "
     "project team community"
@@ -93,7 +98,12 @@ def find_canonical_forms(
 
 def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
     """Return acronym -> name where the text defines it: "World Health Organization (WHO)", "..., or WHO, ..."."""
-    found = {}
+    names = list(names)
+    found = {
+        after.form: name.form
+        for name, after in pairwise(names)
+        if after.start > name.end and _KNOWN_AS.fullmatch(text, name.end, after.start)
+    }
     for name in names:
         match = _ACRONYM_AFTER.match(text, name.end) if " " in name.form else None
         if match is None:

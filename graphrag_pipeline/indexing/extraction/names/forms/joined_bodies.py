@@ -42,7 +42,9 @@ _FIRST_HALF = regex.compile(r"\b\p{Lu}[\p{L}’'-]*+(?: \p{Lu}[\p{L}’'-]*+){0,
 _LISTED_BEFORE = regex.compile(r"\b(\p{Lu}\p{Ll}++(?: \p{Lu}\p{Ll}++){0,2}), $")
 _MAX_FIRST = 48  # characters of the first half
 _BODY_TAILS = (
-    ORGANIZATION_TAILS | JOINED_TAILS | words("scheme programme program project commissioner initiative festival")
+    ORGANIZATION_TAILS
+    | JOINED_TAILS
+    | words("scheme programme program project commissioner initiative festival enterprise")
 )
 _SHARED_TAILS = words("""
 foundation trust society board partnership association committee commission institute hospital project

@@ -146,7 +146,7 @@ def _has_title(honorifics: list[str]) -> bool:
 def _ends(rest: list[str]) -> tuple[str, str]:
     """Return first and last word; initials are one word, so "J. R. R. Tolkien" equals "J.R.R. Tolkien"."""
     initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
-    return title_of(initials or rest[0]), title_of(rest[-1])
+    return title_of(initials or rest[0]), title_of(rest[-1]).removeprefix("AL-")
 
 
 def _is_female(honorifics: list[str]) -> bool:
@@ -189,7 +189,7 @@ def _full_names_with(
     Args:
         titles: honorifics that the text writes before a full name, in upper case.
     """
-    key = title_of(word)
+    key = title_of(word).removeprefix("AL-")  # "Burhan" of "Abdel Fattah al-Burhan"
     given = {form for (first, _), form in full.items() if first == key}
     family = {form for (_, last), form in full.items() if last == key}
     if not _is_female(honorifics):

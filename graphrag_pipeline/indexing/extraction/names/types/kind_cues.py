@@ -85,6 +85,7 @@ _WHO = TwinPattern(
     r"(?!(?:now\s+)?(?:have|are|were|supply|make|run|own|sell|provide|host|clean|maintain)\b)"
 )
 _LOOK_BACK = 60
+_HOUSES = frozenset({"hospital", "university", "college", "clinic"})
 _OF_NAMED = frozenset({BODY_NOUN, EVENT_NOUN})
 _MODIFIED_PLACES = frozenset(
     """
@@ -189,6 +190,8 @@ def _read_described(text: str, name: Name) -> str | None:
     kind = _read_noun(match)
     if match and kind == PLACE_NOUN:
         return kind if match["noun"] in _MODIFIED_PLACES else None
+    if match and match["noun"] in _HOUSES:  # "at Al Nao hospital"
+        return BODY_NOUN
     if kind == THING_NOUN and name.form.isupper():
         return kind  # "the APEC trial"
     return kind if kind in _OF_NAMED and _THE.search(text, max(name.start - 24, 0), name.start) else None

@@ -37,6 +37,7 @@ _FLOWS = regex.compile(
 )
 _SEAT_AFTER = regex.compile(
     r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|(?:railway\s+|primary\s+)?(?:station|school)"
+    r"|neighbou?rhood|suburb|township|refugee\s+camp|ravine"
     r"|harbour|city|residents|villagers|Mayor(?=\s\p{Lu}))\b"
 )
 _MILES_AFTER = regex.compile(
@@ -54,6 +55,7 @@ _ROUTE = regex.compile(
     r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
 _SEAT_IN = regex.compile(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
+_LIVES_OF = regex.compile(r",\s(?:aged\s)?\d{1,3},\s(?:both\s|all\s|formerly\s)?(?:of|from)\s+$")  # "Jo Hill, 34, of X"
 _SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
 _LOOK_BACK = 72
 _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
@@ -67,7 +69,7 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
     is_flowing = before.endswith(("the ", "The ")) and _FLOWS.match(text, name.end)
     is_water = is_flowing or (before.endswith("the ") and _WATER.search(before))
     is_distant = text.startswith(", ", name.end) and _MILES_AFTER.match(text, name.end)
-    is_seat = last == "in" and _SEAT_IN.search(before)
+    is_seat = (last == "in" and _SEAT_IN.search(before)) or (last in ("of", "from") and _LIVES_OF.search(before))
     if (
         is_side
         or is_seat

@@ -325,7 +325,7 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
     elif before.lower().endswith("the "):
         yield "the"
     country = _OF_COUNTRY.search(before)
-    if country and title_of(country["place"]) in load_countries():
+    if country and not is_describing and title_of(country["place"]) in load_countries():
         yield "person of country" if " " in name.form else "of country"
     is_object = match is not None and (match["word"] == "of" or match["word"].upper() in _PREPOSITIONS)
     after = text[name.end : name.end + 2]

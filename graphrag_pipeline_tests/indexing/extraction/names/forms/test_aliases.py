@@ -222,3 +222,9 @@ def test_a_case_is_cited_by_one_party_afterwards() -> None:
     text = "The judge relied on Attorney General v Brakka of 1904. He said that Brakka was no authority."
     found = {one.title: one.type for sentence in read_document("law", text)[0] for one in sentence.occurrences}
     assert found == {"ATTORNEY GENERAL V BRAKKA": "CONCEPT"}
+
+
+def test_a_name_that_a_person_is_known_by_is_the_person() -> None:
+    text = "General Omar Brakkat al-Zelwa, widely known as Quendi, left. Burhan wept, and Zelwa of the OSF, too."
+    found = {one.title for sentence in read_document("war", text)[0] for one in sentence.occurrences}
+    assert found == {"OMAR BRAKKAT AL-ZELWA", "BURHAN", "OSF"}

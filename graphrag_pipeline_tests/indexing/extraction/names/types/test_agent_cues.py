@@ -45,6 +45,8 @@ MINUTES = "Mrs Ann Hill opened the meeting. Mr Tom Wexford read the letter, and 
         ("The inquiry, Operation Thistle, is over.", "OPERATION THISTLE", "CONCEPT"),
         ("The MV Santa Brakka sank.", "MV SANTA BRAKKA", "CONCEPT"),
         ("It wrote to the Commission on Lost Rivers.", "COMMISSION ON LOST RIVERS", "ORGANIZATION"),
+        ("They met Ann Hill, 34, of Zelquo-on-Sea, there.", "ZELQUO-ON-SEA", "GEO"),
+        ("They were taken to Zel Quo hospital there.", "ZEL QUO", "ORGANIZATION"),
         ("We say that the Vice-Chair agreed to that.", "VICE-CHAIR", "PERSON"),
     ],
 )
