@@ -125,7 +125,7 @@ HONORIFICS = FEMALE_HONORIFICS | words("""
 mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
 frau fräulein king prince emperor empress tsar czar duke archduke archduchess infante infanta landgrave margrave count
 baron baroness earl marquis viscount pope bishop
-archbishop cardinal rev revd reverend cllr cllrs drs profs pc pcso cmdr cdr adm supt insp
+archbishop cardinal rev revd reverend cllr cllrs drs profs professors pc pcso cmdr cdr adm supt insp
 father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
 congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
@@ -342,7 +342,7 @@ EVENT_TAILS = words("""
 war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
 festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
 accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
-gala fete fête jubilee meeting fair shield trophy
+gala fete fête jubilee meeting fair shield trophy lecture
 """)
 EVENT_HEADS = words("battle siege treaty revolution hurricane typhoon war massacre feast")
 STORMS = words("storm hurricane typhoon cyclone")  # before a name

@@ -44,6 +44,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     OF_OPENERS,
     OPENER_SUFFIXES,
     OPENERS,
+    ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     ORGANIZATIONS_IN_CAPITALS,
     PLACE_HEADS,
@@ -104,7 +105,8 @@ _NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
 _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
 _IN_CODE = regex.compile(r"\d/$")
-_CODED_ON = regex.compile(r"/\d{2,}")
+_CODED_ON = regex.compile(r"/\d{2,}|(?<=\b\p{Lu}{1,2}\d{1,3})\.\d{1,2}(?![\d.])")
+_CURRENCIES = frozenset("$£€¥₹")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
@@ -200,6 +202,8 @@ def _is_title_of_body(number: int, phrase: Phrase) -> bool:
     """Whether a word of the first line of a document is in the name of a body: "Penrith Road Allotment Society"."""
     following = phrase.pieces[number + 1 :]
     line = [*phrase.pieces[: number + 1], *takewhile(lambda piece: not piece.is_after_break, following)]
+    if line[0].key in ORGANIZATION_HEADS and len(line) > 2 and line[1].key == "OF" and phrase.is_heading:
+        return not any(piece.is_after_break for piece in line[1:])  # "UNIVERSITY OF WESTRAY"
     is_line = not any(piece.is_after_break or piece.is_connector for piece in line[1:])
     return is_line and line[-1].key in ORGANIZATION_TAILS and len(line) > 2
 
@@ -265,7 +269,9 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False
     last = phrase.start + pieces[-1].end
-    if pieces[-1].key[-1].isdecimal() and _CODED_ON.match(text, last):  # "PA25/00417"
+    if pieces[-1].key[-1].isdecimal() and _CODED_ON.match(text, last):  # "PA25/00417", "S24.17"
+        return False
+    if len(pieces) == 1 and text[last : last + 1] in _CURRENCIES:  # "NZ$1.4 billion"
         return False
     if len(pieces) > 1:
         if pieces[-1].key.endswith("AN") and is_origin(pieces):

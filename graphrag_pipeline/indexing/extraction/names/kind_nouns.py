@@ -75,6 +75,7 @@ showrunner celebrity supermodel socialite medallist medalist olympian paralympia
 halfback wingback tailback cornerback flyhalf five-eighth stockbroker underwriter actuary paymaster taskmaster handyman
 tradesman bricklayer
 roadworker wharfie stevedore longshoreman watchman doorman bouncer jailer warder parolee probationer felon rapist
+qualifier finalist semifinalist quarterfinalist contender challenger opponent runner-up titleholder
 stalker assassin vandal arsonist poacher trafficker informant informer
 """)
 _BODIES = words("""

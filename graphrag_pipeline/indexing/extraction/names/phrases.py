@@ -88,6 +88,8 @@ _OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
 _LIST_LETTER = regex.compile(
     r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
 )
+_LABELLED = regex.compile(r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll})")  # "She presented paper C. Sales had fallen"
+_LABEL_BEFORE = regex.compile(r"\b(?:[Pp]aper|[Ii]tem|[Oo]ption|[Aa]ppendix|[Aa]nnex|[Ss]chedule|[Pp]lan)\s$")
 _ATTENDANCE = regex.compile(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
 _ROLL_CALL = regex.compile(
     r"(?:Apologies|Present|Also present|In attendance|Absent|Attendees|Members present|Remote|Regrets)"
@@ -178,6 +180,7 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             is_shouted = match.group().isupper() and _is_shouted(match.group(), text, start, end)
             heading = headings[number] or is_shouted or (bool(heads) and _is_inside(first, heads))
             letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
+            letter = letter or (_LABELLED.match(text, first) if _LABEL_BEFORE.search(text, start, first) else None)
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
                 first = letter.end()

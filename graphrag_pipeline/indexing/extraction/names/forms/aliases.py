@@ -112,7 +112,7 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
         short = bracketed or after_or
         is_spelled = is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form))
         is_spelled = is_spelled or bool(bracketed and _skips_one_word(short, name.form))
-        if is_spelled or (bracketed and _is_institution(short, name.form)):
+        if is_spelled or _is_institution(short, name.form):
             found[short] = name.form
             if not short.isupper():  # "Autonomous Systems (ASes)"
                 found.setdefault(short.rstrip("es"), name.form)

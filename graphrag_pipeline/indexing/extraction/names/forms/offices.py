@@ -8,16 +8,26 @@ Keep out: offices before a person (`affiliations.py`), single words for offices 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
+from itertools import pairwise
 
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.affiliations import DOMAINS
-from graphrag_pipeline.indexing.extraction.names.cues import HONORIFICS, NATIONALITIES, OFFICES, RANKS, words
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries
+from graphrag_pipeline.indexing.extraction.names.cues import (
+    GIVEN_NAMES,
+    HONORIFICS,
+    NATIONALITIES,
+    OFFICES,
+    RANKS,
+    words,
+)
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
-from graphrag_pipeline.indexing.extraction.names.types.attendance import find_rolls
+from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_rolls
+from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 
 _HELD = words("minister ministers president premier secretary commissioner chancellor governor mayor mp mps officer")
 _OF_STATE = regex.compile(
@@ -25,7 +35,8 @@ _OF_STATE = regex.compile(
 )
 _DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
 _ROLES = OFFICES | words("manager officer lead professional representative convener convenor")
-_SEPARATORS = frozenset({", ", "- ", "– ", "— ", ": "})
+_OF = regex.compile(r"\sof\s(?:the\s)?")
+_SENTENCE_END = regex.compile(r"[\p{Ll})]{2}\.\s")
 _ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
 
 
@@ -41,24 +52,37 @@ def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[
     if not attendees:
         dropped |= {form for form in forms if _is_office(title_of(form))}
     names = [name for name in names if name.form not in dropped] if dropped else names
+    held = {a for a, b in pairwise(names) if b.start - a.end == 2 and text.startswith(", ", a.end) and _holds(a, b)}
+    names = [kept for name in names for kept in (_owners(name) if name in held else (name,))] if held else names
     if not attendees:
         return names
     rolls = find_rolls(text)
     ends = {match.end() - 1 for match in _ASIDE.finditer(text)}
-    return [
-        name
-        for name in names
-        if not any(label <= name.start < start for label, start, _ in rolls)
-        and not (
-            (name.end in ends or any(start < name.start < end and _is_behind(name, text) for _, start, end in rolls))
-            and _is_role(title_of(name.form))
+    present = choose_attendees((name.form for name in names), attendees)
+    kept = []
+    for name in names:
+        is_in_label = any(label <= name.start < start for label, start, _ in rolls)
+        is_in_roll = any(
+            start <= name.start < end and not _SENTENCE_END.search(text, start, name.start) for _, start, end in rolls
         )
-    ]
+        is_told = name.form not in present and (name.end in ends or is_in_roll)
+        if not is_in_label and not (is_told and _is_role(title_of(name.form))):
+            kept.append(name)
+    return kept
 
 
-def _is_behind(name: Name, text: str) -> bool:
-    """Whether a name in an attendance list stands behind another one: "Jo Hill, Estates Manager", "Bo Lee - Nurse"."""
-    return text[max(name.start - 2, 0) : name.start] in _SEPARATORS
+def _holds(office: Name, holder: Name) -> bool:
+    """Whether a person in an apposition holds an office: "the Minister for Ports, Graeme Dey,"."""
+    given = title_of(holder.form).split()[0]
+    return " " in office.form and " " in holder.form and given in GIVEN_NAMES and _is_role(title_of(office.form))
+
+
+def _owners(office: Name) -> Iterator[Name]:
+    """Yield the body or place behind an office: "Relief Society" of "President of the Relief Society"."""
+    match = _OF.search(office.form)
+    owner = office.form[match.end() :] if match else ""
+    if match and (type_by_words(owner) == ORGANIZATION or title_of(owner) in load_places()):
+        yield replace(office, form=owner, start=office.end - len(owner))
 
 
 def _is_office(title: str) -> bool:
@@ -68,5 +92,7 @@ def _is_office(title: str) -> bool:
 
 def _is_role(title: str) -> bool:
     """Whether a name is what a person is: "Finance Officer", "Convener", not "Environment Agency"."""
-    head = title.split(" OF ")[0].split()[-1]
-    return head in _ROLES or kind_of(head.lower()) == PERSON_NOUN
+    words = title.split(" OF ")[0].split(" FOR ")[0].split()
+    if words[0] in GIVEN_NAMES:  # "Jo Baker"
+        return False
+    return words[-1] in _ROLES or kind_of(words[-1].lower()) == PERSON_NOUN

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import regex
 
@@ -44,6 +45,7 @@ _RIVAL_AFTER = regex.compile(
     r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"
 )
 _RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " against ", " held ")
+_SETS = regex.compile(r"\b[0-7]-[0-7](?:\s\(\d{1,2}\))?,\s[0-7]-[0-7]\b")
 _LOOK_BACK = 64
 _ENDS = (
     ", ",
@@ -67,10 +69,17 @@ _ENDS = (
 def read_club_cues(text: str, name: Name) -> Iterator[str]:
     """Yield `CLUB` or `RIVAL` for what a name does in a match, or who plays for it."""
     before = text_before(text, name, _LOOK_BACK)
-    if _SPORT_AFTER.match(text, name.end) or (before.endswith(_ENDS) and _SPORT_BEFORE.search(before)):
+    is_club = _SPORT_AFTER.match(text, name.end) or (before.endswith(_ENDS) and _SPORT_BEFORE.search(before))
+    if is_club and not _plays_sets(text):
         yield CLUB
-    elif _RIVAL_AFTER.match(text, name.end) or before.endswith(_RIVAL_BEFORE):
+    elif is_club or _RIVAL_AFTER.match(text, name.end) or before.endswith(_RIVAL_BEFORE):
         yield RIVAL
+
+
+@lru_cache(maxsize=4)
+def _plays_sets(text: str) -> bool:
+    """Whether persons and not clubs play in a report, as its scores show: "6-4, 7-6 (5)"."""
+    return _SETS.search(text) is not None
 
 
 def is_club(cues: Counter[str], is_place_noun: bool = False) -> bool:

@@ -358,7 +358,8 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     is_acting = cues[PERSON] + cues[AGENT] + cues[ACTOR] > 0
     if is_club_of_place(words, cues) or (is_acting and begins_with_acronym(form)):  # "TÜV Süd asked"
         return ORGANIZATION
-    if words[0] in GIVEN_NAMES and "OF" not in words:
+    is_placed = len(words) == 1 and cues[GEO] > 0 and not cues[PERSON] + cues["person role"]  # "flown from Sion to"
+    if words[0] in GIVEN_NAMES and "OF" not in words and not is_placed:
         return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
     is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
     is_title = len(words) >= _MIN_TITLE and all(map(is_common_noun, form.split()[:-1]))

@@ -52,7 +52,7 @@ _PART_OF = regex.compile(
 )
 _WATER_OF = regex.compile(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estuary|headwaters|basin)\s+of\s+the\s+$")
 _ROUTE = regex.compile(
-    r"\b(?:walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
+    r"\b(?:flown|driven|ferried|transferred|airlifted|walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
 _SEAT_IN = regex.compile(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
 _LIVES_OF = regex.compile(r",\s(?:aged\s)?\d{1,3},\s(?:both\s|all\s|formerly\s)?(?:of|from)\s+$")  # "Jo Hill, 34, of X"

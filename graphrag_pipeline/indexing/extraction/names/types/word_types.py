@@ -303,6 +303,8 @@ def _is_event(words: list[str]) -> bool:
     )
     if len(words) == 2 and words[0] in DAY_NAMES_BEFORE and words[1] in DAYS:  # "Whit Sunday"
         return True
+    if last == "OPEN" and not is_common_word(words[0]):  # "Terra Wortmann Open"
+        return True
     is_show = last == "SHOW" and len(words) < 4 and (words[-2] in _SHOWS or words[-2] in load_places())
     return is_storm or is_show or last in EVENT_TAILS or (words[0] in EVENT_HEADS and words[1] == "OF")
 

@@ -1,3 +1,4 @@
+from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
 from graphrag_pipeline.indexing.extraction.names.forms.offices import drop_offices
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 
@@ -17,3 +18,15 @@ def test_minutes_keep_the_offices_that_act() -> None:
     text = "Present: Jo Hill (Finance Officer), Bo Lee (Tessim Council), Al Roe (Convener). The Town Clerk left."
     forms = ("Jo Hill", "Finance Officer", "Tessim Council", "Convener", "Town Clerk")
     assert kept(text, *forms, attendees=frozenset({"Jo Hill"})) == ["Jo Hill", "Tessim Council", "Town Clerk"]
+
+
+def test_an_office_before_its_holder_leaves_its_body() -> None:
+    text = "The President of the Ostley Relief Society, Ann Hill, and the Minister for Ports, Tom Lee, met Jo Baker."
+    found = {one.title for sentence in read_document("news", text)[0] for one in sentence.occurrences}
+    assert found == {"OSTLEY RELIEF SOCIETY", "ANN HILL", "TOM LEE", "JO BAKER"}
+
+
+def test_a_person_named_as_a_trade_stays_in_the_list() -> None:
+    text = "Present: Ann Cook, Jo Baker, Clerk; Bo Lee - Head of Estates\n\nNothing was said."
+    found = {one.title for sentence in read_document("minutes", text)[0] for one in sentence.occurrences}
+    assert found == {"ANN COOK", "JO BAKER", "BO LEE"}

@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, RIVAL, is_club, read_club_cues
 
@@ -31,3 +32,11 @@ def test_a_name_is_a_club_if_it_plays_more_than_it_lies() -> None:
     assert is_club(Counter({CLUB: 2, "GEO": 1}))
     assert not is_club(Counter({CLUB: 1, "GEO": 2}))
     assert not is_club(Counter({RIVAL: 2}))
+
+
+def test_persons_play_where_sets_are_counted() -> None:
+    text = (
+        "In Ostley the qualifier Zelwa Orrik lost to Brakka Quend 6-4, 7-6 (5). Orrik wept, and Quend lost to nobody."
+    )
+    found = {one.title: one.type for sentence in read_document("open", text)[0] for one in sentence.occurrences}
+    assert (found["ZELWA ORRIK"], found["BRAKKA QUEND"]) == ("PERSON", "PERSON")
