@@ -89,7 +89,7 @@ Hezbollah, New York Times, Washington Post, Wall Street Journal, Financial Times
 Spiegel, El País, Daily Telegraph, Daily Mail, Boston Globe, Chicago Tribune, Sydney Morning Herald,
 Hetzner, OVH, OVHcloud, DigitalOcean, Akamai, Aiven, Linode, Scaleway, Slaughter and May, Clifford Chance, Allen &
 Overy, Pinsent Masons, Bevan Brittan, Womble Bond Dickinson, Mazars, BDO, Crowe, Moore Kingston Smith, Haysmacintyre,
-RSM, Nasdaq, Euronext, LSEG
+RSM, Sotheby's, Christie's, Domino's, Macy's, Lloyd's, Nasdaq, Euronext, LSEG
 """
 
 _ALSO_WORDS = words("""

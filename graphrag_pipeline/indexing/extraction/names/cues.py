@@ -128,8 +128,9 @@ baron baroness earl marquis viscount pope bishop
 archbishop cardinal rev revd reverend cllr cllrs drs profs professors pc pcso cmdr cdr adm supt insp
 father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
-congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam rabbi
-mullah hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
+prefect congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam
+rabbi mullah
+hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
 councillor councillors councilman councilwoman alderman chief director engineer clerk treasurer coach striker goalkeeper
 präsident präsidenten präsidentin ministerin ministerpräsident außenminister außenministerin président présidente
 presidente
@@ -327,7 +328,7 @@ park gardens garden bridge castle palace stadium arena airport station harbour h
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
 building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
-plains ridge canyon gorge highway heights allotments close crescent mews
+plains ridge canyon gorge highway heights allotments close crescent mews monument
 """)
 PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.capitalization import CapitalizationEvidence
 from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, KIN, PERSON_VERBS, SAINTS, STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
@@ -31,7 +32,7 @@ _HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 def name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str, is_english: bool) -> Name:
     """Return the name of words of a phrase, with the particle before a single word: "bin Laden"."""
-    is_church = _is_church(pieces, phrase, text)
+    is_church = _is_church(pieces, phrase, text) or _is_brand(pieces)
     owners = pieces if is_church else pieces[:-1]
     form = " ".join(piece.text + ("'s" if piece.is_possessive and piece in owners else "") for piece in pieces)
     end = phrase.start + pieces[-1].end + 2 * is_church
@@ -70,6 +71,11 @@ def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:
         return False
     after = _WORD_AFTER.match(text, phrase.start + pieces[1].end + 2)
     return after is None or after.group(1).upper() in AFTER_PERSON or after.group(2) is not None
+
+
+def _is_brand(pieces: list[PhrasePiece]) -> bool:
+    """Whether a well-known firm is written with a possessive: "Moody's"."""
+    return len(pieces) == 1 and pieces[0].is_possessive and f"{pieces[0].key}'S" in load_organizations()
 
 
 def _fold_form(form: str) -> str:

@@ -21,6 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     FEMALE_HONORIFICS,
     HONORIFICS,
     LEGAL_SUFFIXES,
+    STORMS,
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import (
@@ -61,6 +62,7 @@ _SHORT_BODIES = {"CREDIT UNION", "BUILDING SOCIETY", "ALLOTMENT SOCIETY", "DRAIN
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MAX_INITIALS = 6
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
+_NAMED = STORMS | words("copa coppa")
 _VERSUS = regex.compile(r" v\.? ")
 _HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
@@ -89,7 +91,7 @@ def find_canonical_forms(
         | _link_organizations(kept, kept_types, places)
     )
     links |= {chosen.get(short, short): chosen.get(long, long) for short, long in acronyms.items()}
-    links |= _link_cases(kept_types, places)
+    links |= _link_cases(kept_types, places) | _link_storms(kept_types)
     links |= _link_owned(kept_types, links)
     links |= _link_initials(kept_types, links)
     links |= _link_codes(kept_types, links)
@@ -220,6 +222,12 @@ def _link_cases(types: Mapping[str, str], places: Mapping[str, int]) -> dict[str
                 if word in types and parts[word] == 2 and places[word] > places[case]:
                     found[word].add(case)
     return {word: min(cases) for word, cases in found.items() if len(cases) == 1}
+
+
+def _link_storms(types: Mapping[str, str]) -> dict[str, str]:
+    """Link the name of a storm or a cup to its full form: "Dikeledi" to "Cyclone Dikeledi"."""
+    longs = {form.split()[-1]: form for form in types if form.count(" ") == 1 and title_of(form).split()[0] in _NAMED}
+    return {form: longs[form] for form in types if form in longs and title_of(form) not in load_places()}
 
 
 def _link_initials(types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:

@@ -39,6 +39,7 @@ _ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fr√
 _IN_PLACE = regex.compile(r"\b(?:in|at|to|from|near)\s+$")
 _MAX_IN_PLACE = 4  # one of so many occurrences of the surname
 _MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
+_JOBS = words("goalkeeper striker coach director engineer prefect")
 _UNMARRIED = frozenset({"MISS", "MS"})
 _OF_BOTH = words("""
 alex alexis ali andrea ashley aubrey avery bailey beverley blair cameron charlie chris dana evelyn frances gabriel
@@ -120,6 +121,8 @@ def link_persons(
         }
         if len(possible) == 1:
             links[form] = next(iter(possible))
+        elif honorifics and all(key_of(word) in _JOBS for word in honorifics):  # "Goalkeeper Weverton"
+            links[form] = bare
         elif bare in counts and not _is_female(honorifics) and (possible == candidates or not honorifics):
             links[form] = bare  # "Lorne JA", and "Lorne"
     return {short: long for short, long in links.items() if short != long}

@@ -37,7 +37,7 @@ _ROLL = (
     r"(?:(?:also|those|people|committee|board|staff|non-executive|executive) |(?:members|directors|governors|trustees"
     r"|councillors|officers|delegates) )*(?:present|there|here|not there|attend(?:ing|ees|ance)|in attendance"
     r"|(?:with )?apologies(?: for absence| received from| from)?|absent|absen(?:t with apologies|ces)|participants?"
-    r"|facilitators?|moderators?|note[- ]?takers?|notes|scribes?|minutes by|minute[- ]takers?|guests?|invited"
+    r"|sederunt|facilitators?|moderators?|note[- ]?takers?|notes|scribes?|minutes by|minute[- ]takers?|guests?|invited"
     r"|chaired by|chair|recorders?|observers?|in the (?:room|chair)|remote(?:ly)?|online|dialled in"
     r"|on (?:leave|holiday|the call|call)|off sick|away|out|regrets|members|governors|trustees|directors|councillors"
     r"|delegates|officers|staff|team|speakers?|proposer|seconder|signed)"

@@ -44,7 +44,7 @@ _SPORT_BEFORE = regex.compile(
 _RIVAL_AFTER = regex.compile(
     r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"
 )
-_RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " against ", " held ")
+_RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " eliminated ", " edged ", " edge ", " against ", " held ")
 _SETS = regex.compile(r"\b[0-7]-[0-7](?:\s\(\d{1,2}\))?,\s[0-7]-[0-7]\b")
 _LOOK_BACK = 64
 _ENDS = (

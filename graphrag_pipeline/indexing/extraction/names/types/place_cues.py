@@ -55,9 +55,16 @@ _ROUTE = regex.compile(
     r"\b(?:flown|driven|ferried|transferred|airlifted|walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
 _SEAT_IN = regex.compile(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
+_PLURAL_OF = regex.compile(  # "the rivers Stour and X", "the villages of X"
+    r"\b(?:rivers|villages|towns|hamlets|provinces|districts|islands|suburbs|counties|lakes)\s(?:of\s)?"
+    r"(?:\p{Lu}[\p{L}’'-]+(?:,|\sand)\s){0,2}(?:and\s)?$"
+)
 _LIVES_OF = regex.compile(r",\s(?:aged\s)?\d{1,3},\s(?:both\s|all\s|formerly\s)?(?:of|from)\s+$")  # "Jo Hill, 34, of X"
 _SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
 _LOOK_BACK = 72
+_PLURAL_ENDS = frozenset(
+    {"of", "and", "rivers", "villages", "towns", "hamlets", "provinces", "districts", "islands", "suburbs", "lakes"}
+)
 _SITE_ENDS = frozenset({"at", "in", "near", "outside", "up", "down", "round", "along"})
 
 
@@ -70,9 +77,11 @@ def read_place_cues(text: str, name: Name) -> Iterator[str]:
     is_water = is_flowing or (before.endswith("the ") and _WATER.search(before))
     is_distant = text.startswith(", ", name.end) and _MILES_AFTER.match(text, name.end)
     is_seat = (last == "in" and _SEAT_IN.search(before)) or (last in ("of", "from") and _LIVES_OF.search(before))
+    is_listed = (last in _PLURAL_ENDS or before.endswith(", ")) and _PLURAL_OF.search(before)
     if (
         is_side
         or is_seat
+        or is_listed
         or is_water
         or is_distant
         or _SEAT_AFTER.match(text, name.end)

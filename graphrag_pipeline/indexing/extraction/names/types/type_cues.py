@@ -49,6 +49,9 @@ _OF_ITSELF = regex.compile(  # "Ostara said it will sell its yard": a person say
     r"(?:will(?!\s+(?:be|take)\b)|plans|expects|agreed|acquired|bought|sold|completed|received|signed|filed|intends|reached|owns|holds"
     r"|raised|cut|earned|posted|lost|recorded|would\s+(?!be\b|take\b|have\b)\p{Ll}+|(?:has|had)\s+(?!been\b)(?:\p{Ll}+ed|made|sold|bought|held|set|begun|cut)\b))"
 )
+_MEMBER_SPEAKS = regex.compile(
+    r"\s(?:of|from|at)\s(?:the\s)?(?:\p{Lu}[\p{L}’'-]+\s){1,5}(?:said|says|told|added|warned)\b"
+)
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = TwinPattern(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
 _TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
@@ -128,6 +131,8 @@ def read_cues(text: str, name: Name) -> Iterator[str]:
             yield ORGANIZATION
         if following in AGENT_VERBS and _is_agency(text, name):
             yield "agency"
+    if " " in name.form and _MEMBER_SPEAKS.match(text, name.end):  # "Feargal Doyle of River Watch said"
+        yield PERSON
     if _follows_the(text, name) and not (after and after.group(1)) and not describes_noun(text, name):
         yield "named thing"
     if is_vessel(text, name):

@@ -86,7 +86,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "common": {CONCEPT: 2.0},
     "place noun": {GEO: 2.0},
     "body noun": {ORGANIZATION: 1.8},
-    "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.5},
+    "two names": {ORGANIZATION: 0.6, CONCEPT: 0.3, PERSON: 0.9},
     "code": {CONCEPT: 1.3, ORGANIZATION: 0.6},
     "where": {GEO: 1.2},
     "town": {GEO: 0.6},
@@ -142,7 +142,7 @@ _WORKS = regex.compile(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does
 _PLACED = regex.compile(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
 _DESCRIBES = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})(?<!ed|s|ing|ly)\b(?!['’])")
 _FIRM_PARTS = regex.compile(
-    r"['’]s?\s+(?:purchase|acquisition|bid|offer|takeover|plants?|factory|factories|chief|boss|founders?|board|customers"
+    r"['’]s?\s+(?:purchase|acquisition|bid|offer|takeover|plants?|factory|factories|(?:\p{Ll}+\s)?(?:director|chairman|chairwoman)|chief|boss|founders?|board|customers"
     r"|products?|engineers|lawyers|spokes\p{Ll}+|shares?|profits?|debts?|workers|staff|offices?|shareholders|managers)\b"
 )
 _SPEAKS = regex.compile(r",?\s(?:said|says|estimates|expects)\b")

@@ -174,6 +174,10 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION
     if "CORPS" in words[:-2] and "OF" in words:  # "Army Corps of Engineers"
         return ORGANIZATION
+    if first == "RIVER" and len(words) > 2 and "OF" not in words:  # "River Watch Wessex"
+        return None
+    if last == "COURT" and len(words) == 2 and not is_also_a_word(first.capitalize()) and first not in load_places():
+        return GEO  # "Garrioch Court", not "Crown Court"
     is_tailed = last in ORGANIZATION_TAILS or last in PLACE_TAILS
     if first == "MEMBER" or (is_tailed and head in _OFFICERS and f"{head} OF THE" in " ".join(words)):
         return PERSON if "OF" in words else None  # "President of the Nordic Council", "Member of Parliament"

@@ -228,3 +228,9 @@ def test_a_name_that_a_person_is_known_by_is_the_person() -> None:
     text = "General Omar Brakkat al-Zelwa, widely known as Quendi, left. Burhan wept, and Zelwa of the OSF, too."
     found = {one.title for sentence in read_document("war", text)[0] for one in sentence.occurrences}
     assert found == {"OMAR BRAKKAT AL-ZELWA", "BURHAN", "OSF"}
+
+
+def test_a_storm_is_named_alone_afterwards_and_a_player_without_the_trade() -> None:
+    text = "Cyclone Brakka tore roofs off. Then Brakka turned. Goalkeeper Zelwo fled, and Prefect Quendo wept."
+    found = {one.title for sentence in read_document("storm", text)[0] for one in sentence.occurrences}
+    assert found == {"CYCLONE BRAKKA", "ZELWO", "QUENDO"}

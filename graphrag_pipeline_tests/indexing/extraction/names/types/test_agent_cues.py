@@ -47,6 +47,11 @@ MINUTES = "Mrs Ann Hill opened the meeting. Mr Tom Wexford read the letter, and 
         ("It wrote to the Commission on Lost Rivers.", "COMMISSION ON LOST RIVERS", "ORGANIZATION"),
         ("They met Ann Hill, 34, of Zelquo-on-Sea, there.", "ZELQUO-ON-SEA", "GEO"),
         ("They were taken to Zel Quo hospital there.", "ZEL QUO", "ORGANIZATION"),
+        ("It fell into the rivers Brakka and Zelquo there.", "ZELQUO", "GEO"),
+        ("Its works at Brakka and Zelquo failed.", "BRAKKA", "GEO"),
+        ("Zelwa Orrik of River Watch Ostley said so.", "ZELWA ORRIK", "PERSON"),
+        ("They met at Zelquo Court again.", "ZELQUO COURT", "GEO"),
+        ("Moody's cut its rating.", "MOODY'S", "ORGANIZATION"),
         ("We say that the Vice-Chair agreed to that.", "VICE-CHAIR", "PERSON"),
     ],
 )
