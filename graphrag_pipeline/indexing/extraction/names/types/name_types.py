@@ -20,7 +20,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     HONORIFICS,
     LONERS,
     OFFICES,
-    PLACE_HEADS,
     PLACE_HEADS_ABROAD,
     PLACE_TAILS,
     words,
@@ -42,7 +41,6 @@ from graphrag_pipeline.indexing.extraction.names.types.acronym_types import (
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     AGENT,
     FIRM,
-    SIDES,
     is_given_firm,
     is_room,
     may_be_firm,
@@ -52,6 +50,12 @@ from graphrag_pipeline.indexing.extraction.names.types.attendance import (
     choose_attendees,
     choose_surnames,
     find_attendees,
+)
+from graphrag_pipeline.indexing.extraction.names.types.body_words import (
+    acts_as_thing,
+    is_body_of_country,
+    is_named_as_body,
+    is_national_body,
 )
 from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, is_club_of_place, read_club_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, WORK, read_kind_cues
@@ -271,45 +275,8 @@ def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: 
     return sum(counts[form] for form, kind in types.items() if kind in PROPER) / n_names if n_names else 0.0
 
 
-def _is_national_body(words: list[str], form: str) -> bool:
-    """Whether a name ends with a country or a capital, and begins with no side, person or place: "IDA Ireland"."""
-    if len(words) < 2 or words[-1] not in load_places() or " ".join(words) in load_places() or "OF" in words:
-        return False
-    first, last = form.split()[0], form.split()[-1]
-    if last.isupper() and not form.isupper():  # "Cisco ISE"
-        return False
-    if words[0] in LONERS | PLACE_HEADS | SIDES | HONORIFICS or (words[0] in GIVEN_NAMES and not first.isupper()):
-        return False
-    return not any(word in load_places() for word in words[:-1])
-
-
 def _ends_as_place(form: str) -> bool:
     return title_of(form).split()[-1] in PLACE_TAILS
-
-
-def _is_named_as_body(form: str) -> bool:
-    """Whether a rare word or a place begins a name that common words end: two, or one in the plural."""
-    first, *others = form.split()
-    is_personal = title_of(first) in GIVEN_NAMES or title_of(first) in HONORIFICS or title_of(first) in LONERS
-    if is_personal or is_common_noun(first) or not all(map(is_common_noun, others)):
-        return False
-    return len(others) > 1 or (bool(others) and others[0].endswith("s"))
-
-
-def _is_body_of_country(words: list[str]) -> bool:
-    """Whether two words or more without an office stand before "of" and a country."""
-    place = words.index("OF") if "OF" in words else 0
-    country = " ".join(words[place + 1 :]).removeprefix("THE ")
-    return place > 1 and country in load_countries() and not set(words) & (HONORIFICS | OFFICES | GIVEN_NAMES)
-
-
-def _acts_as_thing(form: str, n_names: int, cues: Counter[str]) -> bool:
-    """Whether a rare word acts, mostly behind "the", which no person's name has: "the Louvre will lend"."""
-    title = title_of(form)
-    is_people = title.endswith((*ADJECTIVE_ENDINGS, "S", "MEN"))  # "the Wallenbergs", "the Englishmen"
-    is_rare = form.istitle() and form.isalpha() and not is_common_noun(form) and not is_people
-    is_acting = cues[AGENT] + cues[PERSON] > 0 and not cues["person role"]
-    return is_rare and is_acting and 2 * cues["named thing"] > n_names and title not in OFFICES
 
 
 def _may_have_members(title: str) -> bool:
@@ -330,7 +297,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         return GEO
     if title in load_organizations() and is_well_known(title) and not cues["person role"] + cues[GEO]:
         return ORGANIZATION
-    if not cues["person role"] + cues[GEO] and _is_national_body(words, form):
+    if not cues["person role"] + cues[GEO] and is_national_body(words, form):
         return ORGANIZATION
     if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() and title not in load_countries():
         return ORGANIZATION  # "three points behind Gillingham"
@@ -377,11 +344,11 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
     if is_code(form):
         is_speaking = cues[PERSON] > 0 and form.isalpha() and not form.isupper()  # "CalMac said"
         return ORGANIZATION if is_speaking and not form.startswith(_SURNAME_PREFIXES) else UNKNOWN
-    if _is_body_of_country(words) and cues[PERSON] + cues[AGENT] > 0 and not cues["person role"]:
+    if is_body_of_country(words) and cues[PERSON] + cues[AGENT] > 0 and not cues["person role"]:
         return ORGANIZATION  # "the Integrated Bar of the Philippines said"
-    if _acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
+    if acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
         return ORGANIZATION
-    if cues[PERSON] and not cues["person role"] and _is_named_as_body(form):  # "Penrith Private Hire asked"
+    if cues[PERSON] and not cues["person role"] and is_named_as_body(form):  # "Penrith Private Hire asked"
         return ORGANIZATION
     n_person = cues[PERSON] + 2 * cues["person role"]
     is_defined = len(words) == 1 and is_common_noun(form) and cues["named thing"] > n_names / 2  # "the Customer"
