@@ -46,7 +46,7 @@ from graphrag_pipeline.indexing.extraction.names.forms.firm_pairs import join_fi
 from graphrag_pipeline.indexing.extraction.names.forms.heading_names import drop_heading_names, split_joined
 from graphrag_pipeline.indexing.extraction.names.forms.kinship import link_kin
 from graphrag_pipeline.indexing.extraction.names.forms.numbered import join_numbers
-from graphrag_pipeline.indexing.extraction.names.forms.offices import drop_offices
+from graphrag_pipeline.indexing.extraction.names.forms.offices import drop_offices, drop_parties
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import find_subject_surname
 from graphrag_pipeline.indexing.extraction.names.forms.plurals import link_term_forms
 from graphrag_pipeline.indexing.extraction.names.forms.quoted_titles import join_quoted_titles
@@ -266,6 +266,7 @@ def _name_things(
         links |= {form: form for form in (*compounds.values(), *eponyms)}
         types |= dict.fromkeys((*compounds.values(), *eponyms), CONCEPT)
         is_explaining = explains(text)
+        names = names if is_explaining else drop_parties(names, links)
         terms = {
             title_of(form): link
             for form, link in links.items()

@@ -76,6 +76,8 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     """
     if connector.key != "OF":
         return False
+    if run[0].key == "DET":  # "Det Con Imogen Sharrock of City of London Police"
+        run = run[2:]
     n_roles = count_role_words(run)
     run = run[n_roles:]
     if len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
@@ -108,13 +110,16 @@ def ends_firm(run: list[PhrasePiece], connector: PhrasePiece, following: tuple[P
     is_family_firm = run[-1].key in _FAMILY_TAILS and any(piece.key == "AND" for piece in run)
     if connector.key == "OF" and is_family_firm:  # "Jukes and Son of Coleford"
         return True
-    if following[0].key == "THE" and following[-1].text.isupper():  # "Zelwa of the OSF"
+    is_country = len(run) > 1 and " ".join(piece.key for piece in following[1:]) in load_countries()
+    if following[0].key == "THE" and (following[-1].text.isupper() or is_country):  # "Zelwa of the OSF"
         following = following[1:]
     if connector.key != "OF" or any(piece.is_connector for piece in (*run, *following)):
         return False
     if any(_is_word(piece.key) and len(piece.key) > _MAX_PARTICLE for piece in following):
         return False
     first, last = run[0], run[-1]
+    if is_country and not {piece.key for piece in run} & _NOT_IN_PERSONS and not _is_word(first.key):
+        return True  # "Van Dongen Leaf of the Netherlands"
     if len(run) > 1 and following[0].key == last.key:  # "Lorna Pickles of Pickles and Dean"
         return True
     if len(run) == 1:
@@ -153,7 +158,7 @@ def split_office(
     while n_owner and _describes_office(pieces[n_owner - 1]):
         n_owner -= 1
     owner = pieces[:n_owner]
-    while owner and owner[0].key in RANKS:
+    while owner and owner[0].key in RANKS | {"ASSISTANT", "ASSOCIATE"}:
         owner = owner[1:]
     if (not owner and pieces[place - 1].key in HONORIFICS) or (owner and owner[0].key in GIVEN_NAMES):
         return [], []  # "Prime Minister Tony Blair", "Norman Earl Thomson"

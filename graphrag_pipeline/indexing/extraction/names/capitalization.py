@@ -78,6 +78,7 @@ _ABOUT_NAME = regex.compile(
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
 _PROPER_RATIO = 4.0
 _MAX_FOREIGN_RANK = 100_000  # of a word in lower case that English prose has not
+_MAX_COMPOUND_RANK = 6_000  # in English prose, of the parts of "lunchtime"
 _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 
 
@@ -286,4 +287,4 @@ def _is_short_acronym(piece: PhrasePiece) -> bool:
 
 
 def _is_english(key: str) -> bool:
-    return english_rank(key.lower()) is not None
+    return (english_rank(key.lower()) or _MAX_FOREIGN_RANK) < _MAX_COMPOUND_RANK

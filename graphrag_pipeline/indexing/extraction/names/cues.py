@@ -128,7 +128,8 @@ baron baroness earl marquis viscount pope bishop
 archbishop cardinal rev revd reverend cllr cllrs drs profs professors pc pcso cmdr cdr adm supt insp
 father brother sister uncle cousin captain capt colonel col general gen major
 lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
-prefect congressman congresswoman representative rep mayor judge justice ambassador sheikh sheik sultan ayatollah imam
+prefect congressman congresswoman representative rep mayor judge justice justices honorable honourable
+ambassador sheikh sheik sultan ayatollah imam
 rabbi mullah
 hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
 councillor councillors councilman councilwoman alderman chief director engineer clerk treasurer coach striker goalkeeper
@@ -261,7 +262,7 @@ advertiser afc rfc united rovers wanderers athletic albion hotspur
 # First words of organizations in other languages ("Instituto Boreal").
 HEADS_ABROAD = words("""
 grupo gruppo groupe gruppe cooperativa société sociedad società stichting verein fundación fundação fundació fondation
-hôpital ospedale ospital clínica lycée liceo colegio escuela ministerio partido federación comisión
+hospital hôpital ospedale ospital clínica lycée liceo colegio escuela ministerio partido federación comisión
 fondazione kanzlei banca banco banque asociación associação associazione instituto istituto institut universidad
 universidade università université universität sindicato consorzio consorcio azienda ayuntamiento cassa caisse teatro
 théâtre orquesta orchestre galerie galleria galería
@@ -276,8 +277,8 @@ praia playa plaza piazza aldeia
 """)
 # Alone with a capital, an organization ("the Board agreed").
 BODIES = words(
-    "agency authority board bureau cabinet commission committee company council government ministry parliament senate "
-    "treasury tribunal"
+    "agency authority board bureau cabinet commission committee company council government legislature ministry "
+    "parliament senate treasury tribunal"
 )
 # Behind "X and Y": an organization ("Food and Drug Administration").
 JOINED_TAILS = words("administration executive inspectorate")
@@ -328,7 +329,7 @@ park gardens garden bridge castle palace stadium arena airport station harbour h
 beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
 building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
 cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
-plains ridge canyon gorge highway heights allotments close crescent mews monument
+plains ridge canyon gorge highway heights allotments close crescent mews monument pass
 """)
 PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 # Behind a name: a building, or the body that has its seat there ("Trinity House").

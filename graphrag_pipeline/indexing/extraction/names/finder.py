@@ -265,6 +265,8 @@ def _drops_last(pieces: list[PhrasePiece]) -> bool:
 
 def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     """Whether the remaining pieces of a phrase are a name."""
+    if len(pieces) == 2 and len(pieces[1].key) == 1 and pieces[0].text.rstrip(".") in ADDRESSES:  # "Mrs D"
+        return False
     is_numbered = len(pieces) == 2 and len(pieces[1].key) == 1 and pieces[0].key in _NUMBERED_WORDS  # "Exhibit B"
     if is_numbered or all(p.is_connector or p.key in _NO_NAMES for p in pieces):
         return False

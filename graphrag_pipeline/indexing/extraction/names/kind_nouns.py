@@ -76,7 +76,7 @@ halfback wingback tailback cornerback flyhalf five-eighth stockbroker underwrite
 tradesman bricklayer
 roadworker wharfie stevedore longshoreman watchman doorman bouncer jailer warder parolee probationer felon rapist
 qualifier finalist semifinalist quarterfinalist contender challenger opponent runner-up titleholder
-stalker assassin vandal arsonist poacher trafficker informant informer
+dealer stalker assassin vandal arsonist poacher trafficker informant informer
 """)
 _BODIES = words("""
 academy accountants advisers agency airline alliance architects assembly association auctioneers auditors authority
@@ -202,6 +202,11 @@ def kind_of_plural(noun: str) -> str | None:
     """Return the kind of the singular of a noun in lower case: "cities" are places, "utilities" bodies."""
     if noun.endswith("men") and len(noun) > _MIN_MEN:
         return kind_of(f"{noun[:-2]}an")
-    singulars = (noun.removesuffix("ies") + "y", noun.removesuffix("es"), noun.removesuffix("s"))
+    singulars = (
+        noun.removesuffix("ives") + "ife",
+        noun.removesuffix("ies") + "y",
+        noun.removesuffix("es"),
+        noun.removesuffix("s"),
+    )
     known = (kind_of(singular) for singular in singulars if singular != noun)
     return next((kind for kind in known if kind), None) if noun.endswith("s") else None

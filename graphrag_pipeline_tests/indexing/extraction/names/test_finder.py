@@ -24,6 +24,8 @@ def names_in(text: str) -> list[str]:
          ["Quendaville", "Ostarix"]),
         ("It paid NZ$3 and US$4. In B12.1 she presented paper C. Brakka had fallen, and Professors D Achebe rose.",
          ["Brakka", "Professors D Achebe"]),
+        ("They met Mrs D and Zelquo Leaf of the Netherlands. Assistant U.S. Attorney Kevin Brakka rose.",
+         ["Zelquo Leaf", "Netherlands", "U.S.", "Kevin Brakka"]),
         ("They met Det Con Imogen Sharrock, the South African Codi Yusuf and the Dutch Zelwa Orrik.",
          ["Imogen Sharrock", "Codi Yusuf", "Zelwa Orrik"]),
         ("They heard A N Penrose, DCI Ruth Vale and Cmdr. Otto Quill. DCI Vale left.",

@@ -37,6 +37,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     ORGANIZATION,
     PERSON,
     UNKNOWN,
+    cut_legal_form,
     type_by_words,
 )
 
@@ -60,6 +61,7 @@ _SHORT_BODIES = {"CREDIT UNION", "BUILDING SOCIETY", "ALLOTMENT SOCIETY", "DRAIN
     f"{kind} COUNCIL" for kind in ("PARISH", "TOWN", "CITY", "COUNTY", "DISTRICT", "BOROUGH")
 }
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
+_MOST_GIVEN = 2  # times as often named alone, and first: "Kobopay" is not "Kobopay Credit"
 _MAX_INITIALS = 6
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
 _NAMED = STORMS | words("copa coppa")
@@ -294,6 +296,11 @@ def _link_organizations(counts: Counter[str], types: dict[str, str], places: Map
         (long,) = longs
         is_about = key_of(long.split()[-1]) in _ABOUT_TAILS  # the Python Software Foundation is not Python
         is_named_after = is_about and counts[short] > counts[long]
+        is_older = (
+            places.get(short, 0) < places[long] and counts[short] > _MOST_GIVEN * counts[long]
+        )  # the parent of a firm
+        if is_older and not cut_legal_form(long):
+            continue
         is_unsure = types.get(short) in (UNKNOWN, CONCEPT) and not is_about
         if is_unsure and places[short] < places[long] and not may_be_short(short, long, counts, places):
             continue  # "Debian" is not "Debian Security Advisories"

@@ -62,6 +62,13 @@ _KINDS = (
         ORGANIZATION,
     ),
     (
+        "th |st |nd |rd ",
+        regex.compile(
+            r"\b(?:(?:East|West|North|South)[ ])?\d{1,3}(?:st|nd|rd|th)[ ](?:Street|Avenue|Road)\b(?![ ]\p{Lu})"
+        ),
+        GEO,
+    ),
+    (
         " LTD| LIMITED| INC| PLC| LLC| GMBH",
         regex.compile(
             r"(?<![\p{Lu}&’'-][ ])\b(?:\p{Lu}[\p{Lu}&’'-]+[ ]|&[ ]|AND[ ]){1,5}"
@@ -112,7 +119,7 @@ _KINDS = (
         PERSON,
     ),
     ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
-    (" v | v. ", regex.compile(rf"(?:R|{_NAME})[ ]v\.?[ ]{_NAME}"), CONCEPT),
+    (" v | v. ", regex.compile(rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?)[ ]v\.?[ ]{_NAME}"), CONCEPT),
 )
 """A part of every such name, the pattern, and the type."""
 

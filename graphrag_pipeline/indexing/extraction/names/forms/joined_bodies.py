@@ -32,7 +32,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     words,
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
-from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.name_limits import FIELD_ENDINGS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
@@ -88,7 +88,7 @@ def _read_body(second: Name, text: str) -> tuple[Name, str, str] | None:
     """Return the body that a name ends, and the forms of its halves."""
     end = second.start - len(_AND)
     joint = _AND.upper() if second.form.isupper() else _AND
-    if not text.startswith(joint, max(end, 0)) or not _may_end_body(second.form):
+    if not text.startswith(joint, max(end, 0)) or not (second.form.isupper() or _may_end_body(second.form)):
         return None
     match = _FIRST_HALF.search(text, max(end - _MAX_FIRST, 0), end)
     if match is None:
@@ -140,7 +140,7 @@ def _are_fields(first: str, second: str) -> bool:
     """Whether everyday words stand on both sides of "and": "Utility and Review Board", not "Hill and Review Board"."""
     *before, last = title_of(first).split()
     following, *_ = title_of(second).split()
-    if not (is_also_a_word(last) and is_also_a_word(following)):
+    if not is_also_a_word(last) or not (is_also_a_word(following) or kind_of_plural(following.lower()) == PERSON_NOUN):
         return False
     if last in _NO_FIELDS or following in NATIONALITIES or following in load_places():
         return False
@@ -159,7 +159,10 @@ def _is_whole_line(start: int, second: Name, text: str) -> bool:
     """Whether a body in capitals fills a line, as the title of minutes does: "LARKFIELD AND WENLOW SOCIETY"."""
     begin = text.rfind("\n", 0, start) + 1
     line = text[begin : text.find("\n", second.end)] if "\n" in text[second.end :] else text[begin:]
-    return begin == start and line.rstrip().endswith(second.form) and line.isupper() and line.count("AND") == 1
+    is_body = title_of(second.form).split()[-1] in _BODY_TAILS
+    return (
+        is_body and begin == start and line.rstrip().endswith(second.form) and line.isupper() and line.count("AND") == 1
+    )
 
 
 def _are_shared(first: str, second: str) -> bool:

@@ -8,7 +8,7 @@ Keep out: offices before a person (`affiliations.py`), single words for offices 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import pairwise
 
@@ -36,6 +36,9 @@ _OF_STATE = regex.compile(
 _DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
 _ROLES = OFFICES | words("manager officer lead professional representative convener convenor")
 _OF = regex.compile(r"\sof\s(?:the\s)?")
+_PARTIES = words("""
+court county trust petitioner respondent appellant claimant plaintiff defendant committee crown
+""")
 _SENTENCE_END = regex.compile(r"[\p{Ll})]{2}\.\s")
 _ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
 
@@ -96,3 +99,14 @@ def _is_role(title: str) -> bool:
     if words[0] in GIVEN_NAMES:  # "Jo Baker"
         return False
     return words[-1] in _ROLES or kind_of(words[-1].lower()) == PERSON_NOUN
+
+
+def drop_parties(names: Iterable[Name], links: Mapping[str, str]) -> list[Name]:
+    """Return the names without single words for a party or the body itself, which stand for none of the full names.
+
+    "The City claims immunity" and "the Committee thanked her" speak of what is named elsewhere, or nowhere.
+
+    Args:
+        links: canonical form of each written form.
+    """
+    return [name for name in names if title_of(name.form) not in _PARTIES or links[name.form] != name.form]

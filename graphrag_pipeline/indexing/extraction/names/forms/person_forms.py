@@ -39,7 +39,7 @@ _ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fr√
 _IN_PLACE = regex.compile(r"\b(?:in|at|to|from|near)\s+$")
 _MAX_IN_PLACE = 4  # one of so many occurrences of the surname
 _MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
-_JOBS = words("goalkeeper striker coach director engineer prefect")
+_JOBS = words("justices judges professors drs cllrs goalkeeper striker coach director engineer prefect")
 _UNMARRIED = frozenset({"MISS", "MS"})
 _OF_BOTH = words("""
 alex alexis ali andrea ashley aubrey avery bailey beverley blair cameron charlie chris dana evelyn frances gabriel

@@ -79,6 +79,7 @@ _FROM = regex.compile(
     r"\b(?:letter|offer|advice|consent|permission|grant|loan|invoice|quotation|email)\s+from\s+(?:the\s+)?$"
 )
 _MET = regex.compile(r"\b(?:thanked|welcomed|congratulated)\s+$")
+_FOR_ITS = regex.compile(r"\sfor\sits\s\p{Ll}")
 _IN_THE = regex.compile(r"\b(?:in|at|outside|inside)\s+the\s+$", regex.IGNORECASE)
 _BEFORE = {
     "by": (_BY, AGENT),
@@ -95,9 +96,9 @@ authority body department agency museum hospital institute association society c
 partnership studio gallery foundation
 """)
 BUSINESS = words("""
-bakers bakery bank books brewing broadcasting builders building buses cabs cafe capital care carriers catering clinic
-cloud club co-operative coaches collective communications computing construction consultancy consultants consulting
-contractors cooperative creamery dairy data design designs developments distillery dredging education energy
+bakers bakery bank books brewing broadcasting builders building buses cabs cafe capital care carriers cellular catering
+clinic cloud club co-operative coaches collective communications computing construction consultancy consultants
+consulting contractors cooperative creamery dairy data design designs developments distillery dredging education energy
 engineering engineers estate estates express farm farms ferries finance fisheries fishing foods freight furniture
 gallery games garage gas grocers haulage health heritage homes hosting hotel hotels housing instruments interiors
 kitchen kitchens land legal leisure lines link logistics machinery marine media mills mining nurseries oil packaging
@@ -131,12 +132,15 @@ def read_agent_cues(text: str, name: Name) -> Iterator[str]:
         and not is_governed(text, name)
     ):
         yield AGENT
+    is_its = _FOR_ITS.match(text, name.end) is not None  # "thanked Healthwatch Marlshire for its survey"
+    if is_its:
+        yield FIRM
     before = text_before(text, name, 48)
     last = before.removesuffix("the ").rsplit(None, 1)[-1:] if before[-1:].isspace() else []
     pattern = _BEFORE.get(last[0].lower() if last else "")
     if before.endswith(", "):
         yield from _read_apposition(before, name)
-    elif pattern and pattern[0].search(before) and not (pattern[1] == HOLDER and _may_be_body(name.form)):
+    elif pattern and pattern[0].search(before) and not (pattern[1] == HOLDER and (is_its or _may_be_body(name.form))):
         yield pattern[1]
     elif before.endswith("from ") and _PRICE.match(text, name.end):
         yield FIRM

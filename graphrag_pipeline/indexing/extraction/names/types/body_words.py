@@ -9,6 +9,7 @@ from collections import Counter
 
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, HONORIFICS, LONERS, OFFICES, PLACE_HEADS
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
+from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, kind_of
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT, SIDES
@@ -46,7 +47,8 @@ def is_body_of_country(words: list[str]) -> bool:
 def acts_as_thing(form: str, n_names: int, cues: Counter[str]) -> bool:
     """Whether a rare word acts, mostly behind "the", which no person's name has: "the Louvre will lend"."""
     title = title_of(form)
-    is_people = title.endswith((*ADJECTIVE_ENDINGS, "S", "MEN"))  # "the Wallenbergs", "the Englishmen"
-    is_rare = form.istitle() and form.isalpha() and not is_common_noun(form) and not is_people
+    is_office = kind_of(title.split()[-1].lower()) == PERSON_NOUN or title.split()[-1] in HONORIFICS
+    is_people = is_office or title.endswith((*ADJECTIVE_ENDINGS, "S", "MEN"))  # "the Wallenbergs", "the Englishmen"
+    is_rare = form.istitle() and form.replace(" ", "").isalpha() and not is_common_noun(form) and not is_people
     is_acting = cues[AGENT] + cues[PERSON] > 0 and not cues["person role"]
     return is_rare and is_acting and 2 * cues["named thing"] > n_names and title not in OFFICES

@@ -91,13 +91,14 @@ _MODIFIED_PLACES = frozenset(
     """
     campus area region district valley estuary peninsula coast plain plateau shore reservoir quarry archipelago ridge
     glacier river island islands lake lagoon gorge creek canal hills mountains moor marshes wetland headland harbour
-    port
+    port tunnel dam
     """.split()  # noqa: SIM905
 )
 _NOT_BEFORE = frozenset(
     {"state", "head", "general", "fellow", "square", "structure", "measure", "index", "order", "plane"}
 )
 _MAY_BE_FIRMS = frozenset({"owner", "co-owner", "landlord", "partner", "developer", "producer", "grower", "organiser"})
+_SIBLINGS = frozenset({"sisters", "brothers", "twins", "sons", "daughters", "children", "parents", "cousins"})
 _TRADES = frozenset({"miner", "trader", "grower"})  # of persons and of firms
 _NOT_TITLES = _MAY_BE_FIRMS | frozenset(
     {"court", "school", "church", "council", "parliament", "senate", "board", "team", "party", "order"}
@@ -206,13 +207,17 @@ def _read_before(before: str, text: str, name: Name) -> str | None:
     if called:
         return kind_of(called["noun"])
     match = _BEFORE.search(before)
-    if match is None or match["noun"] in _NOT_BEFORE:
+    if match is None or (match["noun"] in _NOT_BEFORE and not (match["noun"] == "head" and match["comma"])):
         return None
     kind = kind_of(match["noun"].lower())
     if match["noun"][0].isupper():  # "Striker Isak Fonn", where a sentence begins
         is_role = kind in (PERSON_NOUN, BODY_NOUN) and not match["comma"] and not match["the"]
         return kind if is_role else None
     is_determined = _DETERMINER.search(before[: match.start()]) is not None
+    if (
+        match["comma"] and match["noun"] in _SIBLINGS and text.startswith(" and ", name.end)
+    ):  # "were sisters, Ann and Itzel Hill"
+        return PERSON_NOUN
     if match["comma"]:
         is_closed = text[name.end : name.end + 1] in (",", ".", ";", ")")
         is_holder = kind == PLACE_NOUN and name.form.partition(" ")[0].upper() in GIVEN_NAMES

@@ -17,7 +17,7 @@ _KINDS = (
     (
         FIRM,
         r"(?:suppliers|contractors|sponsors|insurers|partners|funders|bidders|vendors|clients|customers|firms|companies"
-        r"|builders|banks|charities|shops|stores|lenders|brokers|unions|tenders|quot(?:e|ation)s|competitors|agencies"
+        r"|builders|banks|charities|shops|stores|lenders|brokers|unions|tenders|quot(?:e|ation)s|competitors|rivals|agencies"
         r"|employers|landlords|publishers|airlines|organi[sz]ations|bodies|societies|clubs|providers|merchants|universities)",
     ),
     (

@@ -204,6 +204,7 @@ def _guess(form: str, cues: Counter[str]) -> str | None:
     if not others:
         return None
     is_side = first in _COMPASS and len(others) == 1 and not is_common_noun(form.split()[-1]) and not cues[AGENT]
+    is_side = is_side or (others[-1] in _COMPASS and len(others) == 1 and not is_common_noun(form.split()[0]))
     return GEO if is_side else CONCEPT if cues[QUOTED] else None
 
 
@@ -215,7 +216,10 @@ def vote_types(names: Iterable[Name], types: dict[str, str], links: dict[str, st
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         form, long = name.form, links[name.form]
-        if cut_legal_form(long) and types.get(long) != CONCEPT:  # a firm, unless it is a party of a case
+        if types.get(long) == CONCEPT and (" v " in long or " v. " in long):  # a case, by whatever party
+            votes[long][CONCEPT] += 1
+            continue
+        if cut_legal_form(long):
             votes[long][ORGANIZATION] += 1
             continue
         is_acronym = form != long and form.isupper() and " " not in form
@@ -359,7 +363,7 @@ def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
         cues[GEO] / n_names >= _MIN_PLACE_SHARE
         and not title.endswith(ADJECTIVE_ENDINGS)
         and len(words[-1]) > 1
-        and not is_common_noun(words[-1])
+        and not all(map(is_common_noun, form.split()))
         and not (form.isupper() and len(words) == 1)  # "in MEDLINE"
     ):
         return GEO

@@ -21,7 +21,7 @@ PLACE = "place role"
 JOURNEY = "journey"
 
 _JOURNEY = regex.compile(
-    r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|sails?|trip|outing|bus|buses|train|trains)\s+to\s+$"
+    r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|sails?|home|way|trip|outing|bus|buses|train|trains)\s+to\s+$"
 )
 _SITE = regex.compile(
     r"\b(?:sites?|block|ground|buildings?|station|land|fields?|corner|depot|junction|roundabout|stop|weir|quarry|plant"
@@ -44,11 +44,11 @@ _MILES_AFTER = regex.compile(
     r",\s(?:about\s|some\s)?(?:\d[\d.,]*|\p{L}+)\s(?:miles?|kilometres?|km)\s(?:to\sthe\s)?(?:north|south|east|west|from|away|up|down|inland)"
 )
 _SIDE_OF = regex.compile(
-    r"\b(?:north|south|east|west|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
+    r"\b(?:north|south|east|west|(?:north|south)(?:east|west)|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
 )
 _PART_OF = regex.compile(
-    r"\b(?:mayor|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
-    r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+$"
+    r"\b(?:mayor|capital|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
+    r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+(?:\p{Ll}{5,}\s)?$"
 )
 _WATER_OF = regex.compile(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estuary|headwaters|basin)\s+of\s+the\s+$")
 _ROUTE = regex.compile(

@@ -62,6 +62,7 @@ _BEFORE_FIRM = tuple(
         rf"\b{_GOODS}\s+from",
         r"\b(?:[Aa]nalyst|[Ee]conomist|[Ss]trategist|[Ll]awyer|[Rr]esearcher|[Ss]cientist|[Pp]rofessor|[Ee]xpert|[Ee]ngineer"
         r"|[Cc]onsultant|[Cc]onvener|[Ss]pokes\p{Ll}+)\s+(?:\p{Lu}[\p{L}'’-]+\s+){2,3}(?:at|of|for|with)",
+        r"\b(?:head|director|chief|president)\sof\s(?:\p{Ll}+\s){1,3}at",
         r"\b(?:executive|co-founder|spokes\p{Ll}+|(?:finance|managing|sales)\s+director)\s+(?:of|at|for)",
         rf"\b{_GOODS}\s+(?:(?:is|are|was|were)\s+)?(?:now\s+)?by",
         rf"\b(?:scaffolding|{_GOODS})\s+(?:would\s+be|will\s+be|is|are|was|were)\s+from",
@@ -92,6 +93,7 @@ _AFTER_FIRM = TwinPattern(
     |\s+\((?:[\p{{L}}-]+\s){{0,2}}{_TRADES}\)
     |\s(?:analyst|economist|strategist|spokes\p{{Ll}}+|chief\sexecutive|co-founder|researcher)s?\s\p{{Lu}}\p{{Ll}}
     |,\s(?:an?|the|its|another)\s(?:\p{{Ll}}[\p{{L}}-]*\s){{0,3}}(?:unit|arm|subsidiary|division|affiliate|offshoot)\sof\b
+    |,\s(?:the|its)\s(?:\p{{Ll}}+\s)?(?:arm|unit|subsidiary|division)\b
     |,\s+(?:our|the|their|its|a)\s+(?:\p{{Ll}}+\s+){{0,2}}?{_TRADES}\s*[,.;:)]
     |\s+(?:(?:has|had|have)\s+)?(?:had|have|has|received|won|lost)\s+(?:an?|the|its|their)\s+(?:grant|contract|tender|vacancy|turnover)\b
     """,
@@ -161,7 +163,7 @@ _PAID = TwinPattern(rf",?\s+(?:{_MONEY})")
 _ACTS = regex.compile(
     r",?\s+(?:(?:has|had|have)\s+(?:not\s+|also\s+|already\s+|just\s+|once\s+|again\s+)?(?!been\b|become\b|an?\b|the\b|no\b|to\b)\p{Ll}{3,}"
     r"|(?:has|had)\s+no\s|(?:would|will|could|can|might|should)\s+(?:not\s+)?(?!be\b|have\b|close\b|open\b|fall\b|rise\b|remain\b|stay\b)\p{Ll}{2,}"
-    r"|(?:was|were|is|are|has\sbeen|have\sbeen)\s(?:to\sbe\s)?"
+    r"|(?:was|were|is|are|has\sbeen|have\sbeen|had\sbeen)\s(?:to\sbe\s)?"
     r"(?:informed|notified|consulted|asked|contacted|invited|thanked|approached|reminded|instructed|appointed)\b"
     r"|(?:came|sent|took|won|lost|gave|left|wrote|thought|held|kept|let|set|(?<!,\s+)\p{Ll}{2,}(?<!ne|fe|spe)ed)\b)"
 )

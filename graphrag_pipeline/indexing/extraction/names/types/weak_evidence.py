@@ -101,6 +101,7 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
 }
 _BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
 _OF_COUNTRY = regex.compile(r"(?P<place>\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)?)['’]s $")
+_PEOPLE = frozenset({"old", "family", "families", "couple", "couples", "refugees"})
 _CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
 _ASKED = regex.compile(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
 _FOR = regex.compile(r"\s+(?:for|to)\s+\p{Ll}")
@@ -305,6 +306,8 @@ def _read_signs(text: str, name: Name, places: Set[str]) -> Iterator[str]:
             yield "staff at"  # "Administrators from Begbies Traynor"
         elif sign == "from" and kind_of(verb) == BODY_NOUN:
             yield "people from"  # "a firm from Caerphilly"
+        elif sign == "from" and verb in _PEOPLE:
+            yield "people from"  # "the 17-year-old from Wanaka"
         elif sign == "from" and PERSON_NOUN in (kind_of_plural(verb.lower()), kind_of(verb.lower())):
             yield "people from"  # "Rescuers from Trebova"
         if sign == "at" and kind_of(verb) == PERSON_NOUN:

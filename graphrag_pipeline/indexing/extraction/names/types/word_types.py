@@ -64,10 +64,10 @@ _INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
 _WEAK_PLACES = words(
-    "close crescent mews area zone region farm arms point reef port state states channel bridge drive province"
+    "pass close crescent mews area zone region farm arms point reef port state states channel bridge drive province"
 )  # "Client Port"
 _INSTITUTIONS = (ORGANIZATION_HEADS & ORGANIZATION_TAILS) | words(
-    "hospital infirmary museum observatory hospice diocese archdiocese nation"
+    "hospital infirmary museum observatory hospice diocese archdiocese nation party club friends"
 )
 _SCOPES = words("""
 northern southern eastern western central regional international national european american african asian global world
@@ -81,9 +81,13 @@ library symphony shipping refrigeration haulage gazette observer herald chronicl
 _HEADS_ON = words(
     "court council committee commission board panel network institute group"
 )  # "Council on Foreign Relations"
+_DESCRIBED = {
+    "ASSEMBLY": words("national general legislative state provincial regional constituent federal people's"),
+    "GUARD": words("coast national home revolutionary presidential republican civil"),
+}
+_STATES = words("u.s u.s. u.n u.n.")
 _UNDERTAKINGS = words("operation project")
 _LETTERED = words("building block wing pier terminal pavilion")
-_OF_ASSEMBLIES = words("national general legislative state provincial regional constituent federal people's")
 _ESTATES = words("duchy archduchy")
 _JOINED_FIRMS = JOINED_TAILS | words("son nephew nephews daughter daughters associates")
 _WATERS = words("sound firth vale forest mouth strath pass")  # "Sound of Islay"
@@ -156,7 +160,9 @@ def type_by_words(form: str) -> str | None:
         first == "ASSEMBLY" and head == first
     )  # "Office for National Statistics", "Centre for Policy Studies"
     is_office = is_office or (head in _HEADS_ON and not {"ON", "FOR"}.isdisjoint(words))  # "Commission on Human Rights"
-    if len(words) == 2 and last == "ASSEMBLY" and first in _OF_ASSEMBLIES:
+    if len(words) == 2 and first in _DESCRIBED.get(last, ()):  # "Coast Guard"
+        return ORGANIZATION
+    if first in _STATES and len(words) > 2 and last not in PLACE_TAILS | HONORIFICS:  # "U.S. Geological Survey"
         return ORGANIZATION
     is_group = head == "GROUP" and "WORKING" in words
     is_institution = (

@@ -234,3 +234,9 @@ def test_a_storm_is_named_alone_afterwards_and_a_player_without_the_trade() -> N
     text = "Cyclone Brakka tore roofs off. Then Brakka turned. Goalkeeper Zelwo fled, and Prefect Quendo wept."
     found = {one.title for sentence in read_document("storm", text)[0] for one in sentence.occurrences}
     assert found == {"CYCLONE BRAKKA", "ZELWO", "QUENDO"}
+
+
+def test_a_firm_is_not_its_daughter() -> None:
+    text = "Shares of Zelquo fell. Zelquo said it will close Zelquo Credit, its lender. Zelquo will go on."
+    found = {one.title for sentence in read_document("firm", text)[0] for one in sentence.occurrences}
+    assert found == {"ZELQUO", "ZELQUO CREDIT"}

@@ -95,3 +95,9 @@ def test_datelines_councils_and_firms_in_brackets_are_whole(text: str, whole: st
 
 def test_a_list_before_the_council_is_no_part_of_it() -> None:
     assert joined("He met the Ostley Farm and Brenwick Council in May.")[0] == []
+
+
+def test_a_street_may_have_a_number_and_a_case_a_firm() -> None:
+    found, types = joined("He lives on East 78th Street. See Hill Grain Co. v. Lee Road Commission of 1904.")
+    assert found == ["East 78th Street", "Hill Grain Co. v. Lee Road Commission"]
+    assert set(types.values()) == {"GEO", "CONCEPT"}

@@ -22,6 +22,7 @@ def joined(text: str, *forms: str) -> list[str]:
             "a vote of the Transport, Joinery, Glass Workers and Boat Builders Union",
             "Transport, Joinery, Glass Workers and Boat Builders Union",
         ),
+        ("The Irish Nurses and Midwives Organisation met.", "Irish Nurses and Midwives Organisation"),
         ("the Fal and Helford Special Area of Conservation", "Fal and Helford Special Area of Conservation"),
     ],
 )

@@ -30,3 +30,9 @@ def test_a_person_named_as_a_trade_stays_in_the_list() -> None:
     text = "Present: Ann Cook, Jo Baker, Clerk; Bo Lee - Head of Estates\n\nNothing was said."
     found = {one.title for sentence in read_document("minutes", text)[0] for one in sentence.occurrences}
     assert found == {"ANN COOK", "JO BAKER", "BO LEE"}
+
+
+def test_a_party_or_the_own_committee_is_no_entity() -> None:
+    text = "The Court heard that the Trust had met. The Committee of Zelquo thanked Ann Hill. The Committee wept."
+    found = {one.title for sentence in read_document("minutes", text)[0] for one in sentence.occurrences}
+    assert found == {"COMMITTEE OF ZELQUO", "ANN HILL"}
