@@ -31,7 +31,7 @@ import pyarrow as pa
 from graphrag_pipeline.indexing.extraction.lines import split_lines
 from graphrag_pipeline.indexing.extraction.names.acts import find_acts, prefer_acts
 from graphrag_pipeline.indexing.extraction.names.chinese.cjk import find_chinese_names
-from graphrag_pipeline.indexing.extraction.names.chinese.titled_forms import find_titled_forms
+from graphrag_pipeline.indexing.extraction.names.chinese.titled_forms import find_place_forms, find_titled_forms
 from graphrag_pipeline.indexing.extraction.names.cited_words import drop_cited
 from graphrag_pipeline.indexing.extraction.names.cues import INITIAL_HONORIFICS
 from graphrag_pipeline.indexing.extraction.names.dates import find_dates
@@ -78,6 +78,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import explains
 from graphrag_pipeline.indexing.extraction.names.types.term_types import type_terms
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
+    GEO,
     ORGANIZATION,
     PERSON,
     PROPER,
@@ -243,6 +244,7 @@ def _name_things(
     links = find_canonical_forms(names, written_types, acronyms, language)
     if language == "zh":
         links |= find_titled_forms({form for form, kind in written_types.items() if kind == PERSON}, text)
+        links |= find_place_forms({form for form, kind in written_types.items() if kind == GEO})
     if about is not None:
         surnames = find_subject_surname(about.name, names, written_types, text)
         links = {form: links[about.name] if {form, link} & surnames else link for form, link in links.items()}

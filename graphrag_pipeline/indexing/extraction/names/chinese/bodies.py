@@ -21,8 +21,9 @@ _BODIES = words("""
 中级人民法院 人民法院 检察院 人民检察院 医院 人民医院 大学 学院 中学 小学 高中 一中 二中 三中
 四中 公安局 公安厅 派出所 委员会 政府 人民政府
 科学院 研究院 研究所 研究中心 天文台 气象台 电视台 广播电台 图书馆 博物馆 美术馆 文化馆 卫生院 消防队 交警队 税务局
+处理厂 自来水厂 发电厂 化工厂 监测站 中心站 管理处 服务中心
 """)
-_OFFICES = re.compile("..?[局厅]|.{1,3}委员会|人民(?:法院|检察院|医院|政府)|.安分局")
+_OFFICES = re.compile(".{1,4}(?:[局厅]|学院)|.{1,3}委员会|人民(?:法院|检察院|医院|政府)|.安分局")
 """Words for an office: 教育局, 居民委员会."""
 _NO_OFFICES = words("""
 结局 大局 布局 格局 当局 全局 邮局 饭局 客厅 餐厅 大厅 舞厅 歌厅 死局 骗局 棋局 败局 僵局 赌局 开局 书局
@@ -33,9 +34,11 @@ _UNITS = frozenset("省市县区州镇乡村")
 _NATIONAL = words("国家 国立 中央 全国 中国 省立 市立 县立 省 市 县 区")
 """What is before a body instead of the name of a place."""
 _MODIFIER_KINDS = frozenset(["n", "nz", "vn", "b", "m", "j", "nt", "an", "f", "ng", "a", "l", "s", "ns", "nr"])
+_AND = frozenset("和与")
 _NO_MODIFIERS = words("""
 记者 代表 学生 老师 教授 居民 市民 村民 有关 当地 一家 这家 那家 一所 一个 两所 几家 人们 里 上 中 各
 """)
+_SHORT_BODY = 2  # characters of a word for a body that says nothing of its field: 学院
 _MAX_MODIFIERS = 3  # words between the place and the word for a body
 _BEFORE_SHORT = frozenset("各每这那全省市县区某本该")
 _FAMILY_PLACE = "庄村镇沟湾屯坪集堡寨坡铺岭"
@@ -76,6 +79,34 @@ def find_units(tagged: Sequence[Tagged]) -> set[str]:
     }
 
 
+def rejoin_places(tagged: Sequence[Tagged], places: Collection[str], text: str) -> list[Tagged]:
+    """Join the words of a place with an administration that the segmenter cuts elsewhere: 新 + 海市."""
+    units = sorted((place for place in places if place[-1] in _UNITS), key=len, reverse=True)
+    spans = {match.start(): match.end() for match in re.finditer("|".join(units), text)} if units else {}
+    ends = {start + len(word) for word, _, start in tagged}
+    joined: list[Tagged] = []
+    limit = 0
+    for word, kind, start in tagged:
+        if start < limit:
+            continue
+        end = spans.get(start, 0)
+        is_cut = end > start + len(word) and end in ends
+        joined.append((text[start:end], "ns", start) if is_cut else (word, kind, start))
+        limit = end if is_cut else start + len(word)
+    return joined
+
+
+def join_places(bodies: Collection[str], places: Collection[str], text: str) -> dict[str, str]:
+    """Return body -> the body with its place, where the text always writes that before it: 沙北区 + 人民法院."""
+    units = "|".join(sorted((place for place in places if place[-1] in _UNITS), key=len, reverse=True))
+    found = {}
+    for body in bodies if units else ():
+        before = re.findall(f"({units})?{body}", text) if _is_body(body) else []
+        if before and len(set(before)) == 1 and before[0]:
+            found[body] = before[0] + body
+    return found
+
+
 def find_cities(tagged: Sequence[Tagged]) -> set[str]:
     """Return the cities of China for which the segmenter has another word class: 酒泉."""
     return {word for word, _, _ in tagged if word in CITIES}
@@ -93,6 +124,11 @@ def _split_bodies(tagged: Sequence[Tagged]) -> list[Tagged]:
     """Cut 省林业厅 behind a place to 省 + 林业厅, and 大学教授 to 大学 + 教授."""
     parts: list[Tagged] = []
     for word, kind, start in tagged:
+        before, before_kind, before_start = parts[-1] if parts else ("", "", 0)
+        is_cut = word in ("局", "厅") and before_kind in _MODIFIER_KINDS - {"ns"} and len(before) > 1
+        if is_cut and before_start + len(before) == start:  # 生态环境 + 局
+            parts[-1] = (before + word, "nt", before_start)
+            continue
         n = next((len(body) for body in _BEFORE_ROLES if word.startswith(body) and len(word) > len(body)), 0)
         n = n or int(len(word) > 2 and word[0] in _UNITS and _is_body(word[1:]))
         parts += [(word[:n], "n", start), (word[n:], kind, start + n)] if n else [(word, kind, start)]
@@ -117,12 +153,19 @@ def _is_body(word: str) -> bool:
 
 def _read_body(tagged: Sequence[Tagged], last: int) -> str:
     """Return the body whose last word is at an index; "" if no place is before it."""
-    first = last
-    while first > 0 and last - first < _MAX_MODIFIERS and _is_next(tagged, first - 1):
+    first, most = last, _MAX_MODIFIERS
+    while first > 0 and last - first < most and _is_next(tagged, first - 1):
         word, kind, _ = tagged[first - 1]
+        is_field = first < last or len(tagged[last][0]) > _SHORT_BODY
+        if word in _AND and is_field and first > 1:  # 住房和城乡建设局, 文化和旅游局
+            first, most = first - 1, _MAX_MODIFIERS + 2
+            continue
+        if most > _MAX_MODIFIERS and (kind == "nt" or _is_body(word)):  # behind 华中科技大学
+            return "" if tagged[first][0] in _AND else _join(tagged, first, last)
         if _is_place(tagged, first - 1) or word in _NATIONAL:
             return _join(tagged, _first_of_place(tagged, first - 1), last)
-        if kind not in _MODIFIER_KINDS or word in _NO_MODIFIERS:
+        is_ordinal = kind == "m" and word[0] == "第"  # 第一污水处理厂
+        if (kind not in _MODIFIER_KINDS and not is_ordinal) or word in _NO_MODIFIERS:
             return ""
         first -= 1
     if first > 0 and _is_next(tagged, first - 1) and _is_place(tagged, first - 1):

@@ -30,6 +30,8 @@ from graphrag_pipeline.indexing.extraction.names.chinese.bodies import (
     find_cities,
     find_family_places,
     find_units,
+    join_places,
+    rejoin_places,
 )
 from graphrag_pipeline.indexing.extraction.names.chinese.joined_words import PERSON_WORDS, join_endings, join_names
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
@@ -62,9 +64,11 @@ from graphrag_pipeline.indexing.extraction.names.chinese.settlements import (
     find_places,
     find_settlements,
     is_common_place,
+    is_storey,
 )
 from graphrag_pipeline.indexing.extraction.names.chinese.subjects import find_subjects, is_thing
 from graphrag_pipeline.indexing.extraction.names.chinese.titled_people import (
+    find_addressed_people,
     find_families,
     find_foreign_people,
     find_ranked_people,
@@ -157,6 +161,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
     kinds |= dict.fromkeys(find_people(text, known), "PERSON")
     kinds |= dict.fromkeys(find_titled_people(text, known, tokenizer.word_tag_tab, tokenizer.tokenizer.lcut), "PERSON")
+    kinds |= dict.fromkeys(find_addressed_people(text, known) - NO_NAMES, "PERSON")
     words_only = partial(tokenizer.tokenizer.lcut, HMM=False)
     kinds |= dict.fromkeys(find_subjects(text, known, tokenizer.word_tag_tab, words_only), "PERSON")
     kinds |= dict.fromkeys(find_foreign_people(text, tokenizer.tokenizer.lcut), "PERSON")
@@ -191,7 +196,8 @@ def _add_composed(kinds: dict[str, str], text: str, cut: list[tuple[str, str, in
     """Return the names with the persons, places and bodies that consist of other words: 韩国栋, 江州市公安局."""
     acting = find_acting_people(text, cut, tokenizer.tokenizer.FREQ, tokenizer.word_tag_tab)
     people = {word for word, kind in kinds.items() if kind == "PERSON"} | acting
-    rests, units, bodies = drop_rests(people, acting), find_units(cut), find_bodies(cut)
+    rests, units = drop_rests(people, acting), find_units(cut)
+    bodies = find_bodies(rejoin_places(cut, [word for word, kind in kinds.items() if kind == "GEO"], text))
     whole = {word: add_is(word, text) for word in people - rests}
     kinds = {
         whole.get(word, word): kind
@@ -200,7 +206,10 @@ def _add_composed(kinds: dict[str, str], text: str, cut: list[tuple[str, str, in
     }
     kinds |= dict.fromkeys(units | find_cities(cut) | find_family_places(cut, text, SURNAMES), "GEO")
     kinds |= dict.fromkeys({*map(whole.__getitem__, acting), *find_kin_people(text, cut)}, "PERSON")
-    return kinds | dict.fromkeys(bodies, "ORGANIZATION")
+    kinds |= dict.fromkeys(bodies, "ORGANIZATION")
+    places = [word for word, kind in kinds.items() if kind == "GEO"]
+    joined = join_places([word for word, kind in kinds.items() if kind == "ORGANIZATION"], places, text)
+    return {joined.get(word, word): kind for word, kind in kinds.items() if not is_storey(word)}
 
 
 def _is_cut_from(word: str, kind: str, people: set[str], text: str) -> bool:
@@ -295,6 +304,9 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
     is_strange = word[0] not in SURNAMES and word[-1] in PLACE_ENDINGS | SITE_ENDINGS
     if kind == "PERSON" and len(word) > 2 and is_strange and not _is_shown(word, kind, text):
         return "GEO"  # 望仙桥
+    is_gone_to = word[-1] in "岭山谷镇城岛峰河湖湾村崖" and re.search(f"(?:在|往|到|去|从|离开|来到){word}", text)
+    if kind == "PERSON" and word[0] not in SURNAMES and is_gone_to and not has_sign(word, text):
+        return "GEO"  # 雪岭
     if kind == "PERSON" and len(word) > 2 and word[-1] in "镇村乡县" and not has_sign(word, text):
         return "GEO"  # 黄金村
     if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _is_shown(word, kind, text):

@@ -16,8 +16,8 @@ from graphrag_pipeline.text.scripts import HAN
 
 _H = f"[{HAN}]"
 _PLACE = re.compile(
-    rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进|进了|去了|离|包围了?|[住坐落]*在)"
-    rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰庄寺庙岭]|观(?![看察测赏战点光])))(?![山镇城村谷峰脉门洞])"
+    rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进了?|进了|去了|离|从|包围了?|[住坐落]*在)"
+    rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰庄寺庙岭林崖台]|楼(?=[上里中前内])|观(?![看察测赏战点光])))(?![山镇城村谷峰脉门洞])"
 )
 _VILLAGES = frozenset("镇村县乡")
 _SITES = frozenset("山寺涧路桥江河湖岛峰谷庙街亭塔楼港湾渡关洲")
@@ -106,3 +106,8 @@ def _is_stem(stem: str, kind: str, known: Mapping[str, int]) -> bool:
         and not (_NO_STEM | _COUNTED) & set(stem)
         and stem[-1] not in _DIRECTIONS
     )
+
+
+def is_storey(word: str) -> bool:
+    """Return whether a word only counts the storeys or parts of a building: 六楼, 三栋."""
+    return re.fullmatch("[一二三四五六七八九十百\\d]+[楼层栋号]", word) is not None

@@ -61,3 +61,13 @@ def _is_short(name: str) -> bool:
 def _are_two(form: str, name: str, text: str) -> bool:
     others = rf"{form}{_BESIDE}{name}|{name}{_BESIDE}{form}|(?:{_KIN})(?:名?叫)?(?:{form}|{name})"
     return re.search(rf"{others}|{name}的(?:{_KIN}){form}", text) is not None
+
+
+def find_place_forms(places: Collection[str]) -> dict[str, str]:
+    """Return place -> the same place with the word for its administration, if only one is named: 江陵 is 江陵市."""
+    longer = {
+        place: [long for long in places if len(long) == len(place) + 1 and long[:-1] == place] for place in places
+    }
+    return {
+        place: found[0] for place, found in longer.items() if len(found) == 1 and found[0][-1] in "市县区省州镇乡村"
+    }

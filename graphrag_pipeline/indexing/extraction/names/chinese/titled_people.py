@@ -52,6 +52,11 @@ _CALLED = re.compile(
 _MIN_FOREIGN = 3  # characters
 _KIN = frozenset("父母祖爷奶公婆叔伯舅姑儿女孙哥姐弟妹妻夫友练学")
 _GOES_ON = re.compile(f"[，。！？；、和与的是]|{ACTS}")
+_ADDRESSED = re.compile(f"[“「]([{''.join(sorted(SURNAMES))}]{_H}{{1,2}})，(?=[你您咱别快我])")
+_WHOLE = re.compile(
+    f"((?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{''.join(sorted(SURNAMES))}]){_H}{{1,2}})(?=[，。；、！])"
+)
+_NOT_CALLED = _NOT_GIVEN - frozenset("一二两几出前")
 _NAMED_MONK = re.compile(f"(?:法号|法名|道号)(?:叫做?|为|是)?({_H}{{2}})(?=[，。；、！？]|$)", re.MULTILINE)
 _LITTLE = re.compile(rf"[阿小老]{_H}")
 _FOREIGN = re.compile(rf"{_H}+(?:·{_H}+)+")
@@ -66,6 +71,12 @@ _RANKED = re.compile(
 )
 _NO_FAMILY = "村庄庙湾口镇沟堡具庭长屯集坡冲桥港宅界"
 """What follows 家 in the name of a place: 张家口."""
+
+
+def find_addressed_people(text: str, known: Mapping[str, int]) -> set[str]:
+    """Return the persons whom somebody calls by their full name at the start of a speech: “贺三刀，你还是这样。”"""
+    found = {match.group(1) for match in _ADDRESSED.finditer(text)}
+    return {name for name in found if not known.get(name) and not set(name[1:]) & _NOT_CALLED}
 
 
 def find_titled_people(text: str, known: Mapping[str, int], tags: Mapping[str, str], cut: Cut) -> set[str]:
@@ -85,7 +96,12 @@ def find_titled_people(text: str, known: Mapping[str, int], tags: Mapping[str, s
         )
     for match in _CALLED.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
-        found.add(_read_name(rest, known, cut, tags) or _read_bare(rest, known, cut) or _read_little(rest, known, cut))
+        found.add(
+            _read_whole(rest)
+            or _read_name(rest, known, cut, tags)
+            or _read_bare(rest, known, cut)
+            or _read_little(rest, known, cut)
+        )
     for match in _BARE_TITLE.finditer(text):
         rest = text[match.end() : match.end() + _READ_AHEAD]
         found.add(_read_little(rest, known, cut) or _read_bare(rest, known, cut))
@@ -112,6 +128,12 @@ def _read_name(rest: str, known: Mapping[str, int], cut: Cut, tags: Mapping[str,
         return first
     given = _read_given(rest[len(surname) :], known, cut)
     return cut_adverb(surname + given, DOUBLE_SURNAMES) if given else ""
+
+
+def _read_whole(rest: str) -> str:
+    """Return the surname and the given name that fill a clause behind "called", whatever words they are: 何不归."""
+    match = _WHOLE.match(rest)
+    return match.group(1) if match and not set(match.group(1)[1:]) & _PARTICLES else ""
 
 
 def _read_unknown(title: str, rest: str, known: Mapping[str, int], cut: Cut) -> str:

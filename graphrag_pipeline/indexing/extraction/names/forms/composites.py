@@ -119,7 +119,13 @@ _KINDS = (
         PERSON,
     ),
     ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
-    (" v | v. ", regex.compile(rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?)[ ]v\.?[ ]{_NAME}"), CONCEPT),
+    (
+        " v | v. ",
+        regex.compile(
+            rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?)[ ]v\.?[ ]{_NAME}"
+        ),
+        CONCEPT,
+    ),
 )
 """A part of every such name, the pattern, and the type."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.indexing.extraction.names.chinese.titled_forms import find_titled_forms
+from graphrag_pipeline.indexing.extraction.names.chinese.titled_forms import find_place_forms, find_titled_forms
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.titled_forms import fin
 )
 def test_a_title_is_the_one_person_with_the_surname(people: set[str], text: str, expected: dict[str, str]) -> None:
     assert find_titled_forms(people, text) == expected
+
+
+def test_a_place_without_the_word_for_its_administration_is_the_same_place() -> None:
+    assert find_place_forms({"陵川", "陵川市", "永河", "永河县", "永河市"}) == {"陵川": "陵川市"}

@@ -19,6 +19,9 @@ pytest.importorskip("jieba")
         ("从前有一个名叫江小楼的年轻画家来到这里。", {"江小楼"}),
         ("船上的医生叫白若云，她很年轻。", {"白若云"}),
         ("传教士柯德理、大学士倭仲的门生都来了。", {"柯德理", "倭仲"}),
+        ("领头的叫许不归，摔断了腿。", {"许不归"}),
+        ("她的手下邓铁衣走了。", {"邓铁衣"}),
+        ("“邓五刀，你又来了。”他说。", {"邓五刀"}),
         ("老师高兴地说，老师从北方来，县长马上去。", set()),
         ("医生建议他休息，记者问他为什么。", set()),
     ],
@@ -75,3 +78,8 @@ def test_rare_words_before_a_kind_of_place_are_places_and_common_ones_are_none()
 )
 def test_names_are_whole_and_eras_shops_and_new_buildings_are_none(text: str, expected: dict[str, str]) -> None:
     assert find_types(text) == expected
+
+
+def test_houses_and_ridges_that_one_goes_to_are_places_and_a_storey_is_none() -> None:
+    types = find_types("他坐在听雨楼上喝茶，又走进了藏刀林，从寒烟谷出来。她家在六楼。")
+    assert types == {"听雨楼": "GEO", "藏刀林": "GEO", "寒烟谷": "GEO"}
