@@ -59,11 +59,11 @@ _ESTATES = words("duchy archduchy earldom barony viceroyalty sultanate emirate s
 # Of firms, never the first word of their names.
 _TRADES = words("""
 chipmaker carmaker automaker drugmaker planemaker shipbuilder insurer lender retailer carrier broadcaster brewer
-startup start-up manufacturer regulator watchdog supplier rival
+startup start-up manufacturer regulator watchdog supplier rival rivals
 """)
 # Of persons and of firms.
 _OWNERS = words(
-    "owner co-owner landlord landlady employer partner developer producer broadcaster publisher"
+    "owner co-owner landlord landlady employer partner developer producer broadcaster publisher wing prop hooker"
 )  # or firms
 
 
@@ -79,7 +79,10 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     if run[0].key == "DET":  # "Det Con Imogen Sharrock of City of London Police"
         run = run[2:]
     n_roles = count_role_words(run)
+    is_noble = any(piece.key in NOBLE for piece in run[:n_roles])
     run = run[n_roles:]
+    if n_roles and len(run) > 1 and not is_noble:  # "Economist Khadim Bamba Diagne of ..."
+        return True
     if len(run) > 2 and run[0].key in GIVEN_NAMES and not any(p.is_connector for p in run):
         return not {piece.key for piece in run} & (_NOT_IN_PERSONS - HONORIFICS)  # "Donald John Currie of Port Askaig"
     if len(run) != 2:
@@ -88,6 +91,7 @@ def ends_person(run: list[PhrasePiece], connector: PhrasePiece, following: tuple
     words = [piece.key for piece in following if not piece.is_connector]
     if len(words) < 2:
         is_rare = token_rank(last.lower()) is None and not _is_word(first)  # "Emile Surette of Lunenburg"
+        is_rare = is_rare or (token_rank(words[-1].lower()) is None and not _is_place(words[-1]))  # "of Sydbank"
         return first in GIVEN_NAMES and (is_rare or words[-1] in load_countries()) and _is_family_name(last)
     if {first, last} & _NOT_IN_PERSONS or last in GIVEN_NAMES or not all(piece.text.istitle() for piece in run):
         return False

@@ -165,7 +165,7 @@ SAINTS = words("st saint")
 SHIPS = words("mv ms mt ss hms uss rms hmas hmcs ins fv sv my sy")
 
 # Before an honorific, part of it ("Prime Minister").
-RANKS = words("prime vice deputy chief former acting interim town police finance fire city county")
+RANKS = words("prime vice deputy chief former acting interim town police finance fire city county district borough")
 
 # Dropped before a name that is known without them ("Old Marley"); kept otherwise ("Old Trafford").
 EPITHETS = words("old young little poor dear good honest")

@@ -106,6 +106,7 @@ _ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
 _TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
 _IN_CODE = regex.compile(r"\d/$")
 _CODED_ON = regex.compile(r"/\d{2,}|(?<=\b\p{Lu}{1,2}\d{1,3})\.\d{1,2}(?![\d.])")
+_IN_NUMBER = regex.compile(r"/\d+/\d")
 _CURRENCIES = frozenset("$£€¥₹")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
@@ -204,7 +205,7 @@ def _is_title_of_body(number: int, phrase: Phrase) -> bool:
     line = [*phrase.pieces[: number + 1], *takewhile(lambda piece: not piece.is_after_break, following)]
     if line[0].key in ORGANIZATION_HEADS and len(line) > 2 and line[1].key == "OF" and phrase.is_heading:
         return not any(piece.is_after_break for piece in line[1:])  # "UNIVERSITY OF WESTRAY"
-    is_line = not any(piece.is_after_break or piece.is_connector for piece in line[1:])
+    is_line = not any(piece.is_after_break or (piece.is_connector and piece.key != "&") for piece in line[1:])
     return is_line and line[-1].key in ORGANIZATION_TAILS and len(line) > 2
 
 
@@ -236,6 +237,9 @@ def _trim(
 
 def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> bool:
     first = pieces[0]
+    start = phrase.start + first.start
+    if first.text.isupper() and len(pieces) > 1 and _IN_CODE.search(text, max(start - 12, 0), start):
+        return True  # "24/02118/HOUS Binswood Cottage"
     is_greeting = first.key in GREETINGS and len(pieces) > 1
     is_role = opens_with_role(pieces, evidence.sure_family_names) or is_rank(pieces, phrase, evidence)
     if first.is_connector or is_greeting or is_role:
@@ -272,6 +276,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         return False
     last = phrase.start + pieces[-1].end
     if pieces[-1].key[-1].isdecimal() and _CODED_ON.match(text, last):  # "PA25/00417", "S24.17"
+        return False
+    if len(pieces) == 1 and pieces[0].text.isupper() and _IN_NUMBER.match(text, last):  # "SDNP/24/02118"
         return False
     if len(pieces) == 1 and text[last : last + 1] in _CURRENCIES:  # "NZ$1.4 billion"
         return False

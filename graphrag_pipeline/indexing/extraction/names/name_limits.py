@@ -103,7 +103,11 @@ def _ends_field(last: PhrasePiece, following: tuple[PhrasePiece, ...]) -> bool:
 def is_initial(number: int, phrase: Phrase) -> bool:
     """Whether an "A" is the first of several initials of a person: "A N Sowden", "A. B. Lee"."""
     following = phrase.pieces[number + 1 : number + 3]
-    if phrase.pieces[number].key != "A" or len(following) < 2:
+    if phrase.pieces[number].key != "A" or not following:
+        return False
+    if phrase.pieces[number].text == "A.":
+        return following[0].text[0].isupper()
+    if len(following) < 2:
         return False
     initial, surname = following
     return len(initial.key) == 1 and len(surname.key) > 1 and surname.text[0].isupper()

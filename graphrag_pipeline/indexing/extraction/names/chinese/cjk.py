@@ -53,6 +53,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.people import (
     ROLES,
     clan_of,
     find_people,
+    find_repeated_sects,
     find_sects_with_members,
     has_sign,
     is_of_clan,
@@ -175,7 +176,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds |= dict.fromkeys((place for place in settlements if not _is_shown(place, kinds.get(place, ""), text)), "GEO")
     kinds |= {clan_of(word): "ORGANIZATION" for word, kind, _ in tagged if kind in KINDS and is_of_clan(word)}
     kinds |= dict.fromkeys(find_ranked_people(text), "PERSON")
-    kinds |= dict.fromkeys(find_sects_with_members(text, known), "ORGANIZATION")
+    kinds |= dict.fromkeys(find_sects_with_members(text, known) | find_repeated_sects(text, known), "ORGANIZATION")
     kinds |= dict.fromkeys(
         find_families(text, [word for word, kind in kinds.items() if kind == "PERSON"]), "ORGANIZATION"
     )
@@ -187,7 +188,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
         if not _is_extended(word, kinds, text)
         and not (kind == "PERSON" and (is_ship(word, SURNAMES, text) or _is_thing(word, text, known)))
         and not (kind == "GEO" and _is_person_with_word(word, kinds, known))
-        and not (kind == "PERSON" and word in PERSON_WORDS)
+        and not (kind == "PERSON" and (word in PERSON_WORDS or any(f"{word}{unit}" in kinds for unit in "市县区省")))
         and not (kind == "PERSON" and _is_verb_with_person(word, kinds, text))
     }
 
@@ -307,7 +308,7 @@ def _type_by_ending(word: str, kind: str, text: str) -> str:
     is_gone_to = word[-1] in "岭山谷镇城岛峰河湖湾村崖" and re.search(f"(?:在|往|到|去|从|离开|来到){word}", text)
     if kind == "PERSON" and word[0] not in SURNAMES and is_gone_to and not has_sign(word, text):
         return "GEO"  # 雪岭
-    if kind == "PERSON" and len(word) > 2 and word[-1] in "镇村乡县" and not has_sign(word, text):
+    if kind == "PERSON" and len(word) > 2 and word[-1] in "镇村乡县洲区" and not has_sign(word, text):
         return "GEO"  # 黄金村
     if kind == "PERSON" and len(word) > 2 and word[-1] in PLACE_ENDINGS and not _is_shown(word, kind, text):
         visited = rf"(?:登上|来到|离开|前往|回到|走进|在){word}|{word}(?:的{_H}{{2,4}}[看站坐走说]|[上下里脚])"

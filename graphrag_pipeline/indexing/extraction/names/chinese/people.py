@@ -7,7 +7,7 @@ beside them. Keep out: persons behind a title (`titled_people.py`), and the dict
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import cut_adverb
@@ -51,7 +51,7 @@ _DEFINED = re.compile(
     rf"(?:^|(?<=[。！？]))({_H}{{2,4}}?)(?:曾经?)?是[^，。！？\n]{{0,16}}(?:{ROLES})(?=[，。！？；])", re.MULTILINE
 )
 _MEMBERS = (
-    "宗主|长老|弟子|掌门|掌教|门主|帮主|阁主|教主|堂主|香主|师兄|师姐|师弟|师妹|护法|圣女|传人|门徒|教众|帮众"
+    "[宗门帮阁教堂香盟宫谷寨楼庄岛]主|长老|弟子|掌门|掌教|门主|帮主|阁主|教主|堂主|香主|师兄|师姐|师弟|师妹|护法|圣女|传人|门徒|教众|帮众"
     "|左使|右使|少[宗阁庄帮门]主"
 )
 _SECT = re.compile(
@@ -62,6 +62,8 @@ _JOINED_SECT = re.compile(
     rf"(?:加入|拜入|投靠|投奔|离开|攻打|来到|回到|返回|逃出|带回|创立|消灭|剿灭|围攻)了?({_H}{{2}}[宗派帮盟教])(?![{HAN}]?[派学育])"
 )
 _NO_SECT = frozenset("连就而却将这那此本该两各的是内外大小正邪名贵敝师同掌入出几每众某他她我你天朝满全")
+_MAY_BE_SECT = re.compile(rf"(?=({_H}{{2}}[宗派帮盟阁殿宫教门]))")
+_MIN_REPEATED = 3
 _COMMON_GROUP = 100
 """Least count of a common word that ends like a sect in the segmenter's dictionary: 宗教, 专门."""
 _NOT_INSIDE = frozenset("他她它我你的了着把被")
@@ -150,6 +152,19 @@ def find_sects_with_members(text: str, known: Mapping[str, int]) -> set[str]:
     found = {match.group(1) for match in _SECT.finditer(text)}
     found |= {match.group(1) for match in _JOINED_SECT.finditer(text) if not known.get(match.group(1))}
     return {word for word in found if not _is_common_group(word, known)}
+
+
+def find_repeated_sects(text: str, known: Mapping[str, int]) -> set[str]:
+    """Return the sects that a text names three times behind different words: 听潮阁, 铁衣盟."""
+    before: defaultdict[str, set[str]] = defaultdict(set)
+    counts = Counter(match.group(1) for match in _MAY_BE_SECT.finditer(text))
+    for match in _MAY_BE_SECT.finditer(text):
+        before[match.group(1)].add(text[max(match.start() - 1, 0) : match.start()])
+    return {
+        word
+        for word, n in counts.items()
+        if n >= _MIN_REPEATED and len(before[word]) > 1 and not known.get(word) and not _NO_SECT & set(word[:-1])
+    }
 
 
 def _is_common_group(word: str, known: Mapping[str, int]) -> bool:

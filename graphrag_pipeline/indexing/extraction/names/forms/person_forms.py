@@ -149,7 +149,7 @@ def _has_title(honorifics: list[str]) -> bool:
 def _ends(rest: list[str]) -> tuple[str, str]:
     """Return first and last word; initials are one word, so "J. R. R. Tolkien" equals "J.R.R. Tolkien"."""
     initials = "".join(takewhile(_INITIALS.fullmatch, rest[:-1])) if rest[0][-1] == "." else ""
-    return title_of(initials or rest[0]), title_of(rest[-1]).removeprefix("AL-")
+    return title_of(initials or rest[0]).replace(".", ""), title_of(rest[-1]).removeprefix("AL-")
 
 
 def _is_female(honorifics: list[str]) -> bool:

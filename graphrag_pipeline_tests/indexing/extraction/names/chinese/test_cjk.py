@@ -151,3 +151,11 @@ def test_firms_and_schools_have_whole_names() -> None:
         "星澜科技": "ORGANIZATION", "苏州": "GEO", "白马涧": "GEO", "红岭资本": "ORGANIZATION",
         "市科技局": "ORGANIZATION",
     }  # fmt: skip
+
+
+def test_sects_that_a_text_repeats_are_bodies_and_a_district_is_no_person() -> None:
+    pytest.importorskip("jieba")
+    text = "听说寒江盟封了江面。寒江盟盟主来了，他投了寒江盟。云川市很大，云川的人多，麓谷高新区和白鹭洲都在云川市。"
+    types = find_chinese_names(text, [0])[1]
+    assert types["寒江盟"] == "ORGANIZATION"
+    assert {types.get(name) for name in ("云川", "高新区", "白鹭洲")} <= {None, "GEO"}
