@@ -38,6 +38,7 @@ _HONORIFICS_OR_GIVEN = HONORIFICS | GIVEN_NAMES
 _PATRONYMICS = ("VNA", "VICH", "VITCH")
 _OFFICES = (HONORIFICS - DESCRIBING_HONORIFICS) | {"SECRETARY"}
 _MAX_PERSON = 3  # words of a person's name
+_MAX_EVERYDAY_RANK = 100_000
 _MAX_HOLDER = 4
 _MIN_WITH_OFFICE = 3  # words of owner, office and holder
 _PARTICLES = words("bin ibn ben van von de di da do dos das del della du al el")
@@ -304,7 +305,13 @@ def _are_unknown(pieces: list[PhrasePiece]) -> bool:
 
 
 def _are_rare(pieces: list[PhrasePiece]) -> bool:
-    return not any(is_common_word(piece.key) for piece in pieces) and not all(_is_word(piece.key) for piece in pieces)
+    return not any(map(_is_everyday, pieces)) and not all(_is_word(piece.key) for piece in pieces)
+
+
+def _is_everyday(piece: PhrasePiece) -> bool:
+    """Whether English writes a word often, and mostly without a capital; a rare word may be a name abroad."""
+    rank = token_rank(piece.key.lower())
+    return rank is not None and rank < _MAX_EVERYDAY_RANK and is_common_word(piece.key)
 
 
 def _is_person_noun(key: str) -> bool:

@@ -35,8 +35,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     STOPWORDS,
     words,
 )
+from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places, load_towns
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
-from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.text.tokens import load_encoding
 
 _LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
@@ -77,8 +77,8 @@ _ABOUT_NAME = regex.compile(
 )
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's
 _PROPER_RATIO = 4.0
-_MAX_FOREIGN_RANK = 100_000  # of a word in lower case that English prose has not
-_MAX_COMPOUND_RANK = 6_000  # in English prose, of the parts of "lunchtime"
+_MAX_FOREIGN_RANK = 100_000  # of a word in lower case that English hardly writes
+_MAX_COMPOUND_RANK = 20_000  # of the parts of "lunchtime"
 _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 
 
@@ -86,7 +86,7 @@ _COMMON_RATIO = 2.2  # between the ranks of a word with and without a capital
 def is_common_word(key: str) -> bool:
     """Whether English writes a word (in upper case here) mostly without a capital; False for rare words."""
     small, capital = token_rank(key.lower()), token_rank(key.capitalize())
-    if small is None or (small > _MAX_FOREIGN_RANK and english_rank(key.lower()) is None):
+    if small is None or (small > _MAX_FOREIGN_RANK and capital is None and _is_foreign(key)):
         return False  # "Molde", which is a word of other languages
     return capital is None or capital > _COMMON_RATIO * small
 
@@ -286,5 +286,11 @@ def _is_short_acronym(piece: PhrasePiece) -> bool:
     return 1 < len(piece.text) <= _MAX_SHORT and piece.text.isupper()
 
 
+def _is_foreign(key: str) -> bool:
+    """Whether a word that English hardly writes is a town, or has letters that English has not."""
+    return not key.isascii() or key in load_towns() or key in load_places()
+
+
 def _is_english(key: str) -> bool:
-    return (english_rank(key.lower()) or _MAX_FOREIGN_RANK) < _MAX_COMPOUND_RANK
+    rank = token_rank(key.lower())
+    return rank is not None and rank < _MAX_COMPOUND_RANK
