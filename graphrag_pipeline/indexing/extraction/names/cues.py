@@ -92,7 +92,8 @@ vi vii viii ix xi xii
 """)
 )
 DAYS = words("""
-monday tuesday wednesday thursday friday saturday sunday saturdays sundays montag dienstag mittwoch donnerstag freitag
+monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
+fridays saturdays sundays montag dienstag mittwoch donnerstag freitag
 samstag sonntag
 """)
 DAY_NAMES_BEFORE = words("black good easter palm bloody ash super holy cyber whit shrove maundy")

@@ -68,7 +68,7 @@ _HEADS_OF_FIELDS = (
 )
 _CONNECTOR = (
     r"(?:of\s+the|of|de\s+l[ao]s?|de|del|della|di|da|dos?|du|des|bin|ibn|ben|van\s+de[rn]?|van|von\s+der|von|zu|zum|"
-    rf"upon|ter|ten|af|av|ng|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission|Campaign)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:{_FIRM_ENDS})\b)|"
+    rf"upon|ter|ten|af|av|ng|y|&|(?<=(?:Yet|Back|Road|Guide|Ode|Introduction|Mission|Campaign|Committee|Coalition)\s)to(?:\s+the)?|the(?=\s+(?:{BYNAMES})\b(?!\s+\p{{Lu}}))|and(?=\s+(?:{_FIRM_ENDS})\b)|"
     r"(?<=(?:Cent(?:er|re)|Institute|Council|Fund|Association|Society|Committee|Agency|Organi[sz]ation|Bureau|"
     r"Foundation|Commission|Alliance|School|Academy|Board|Movement|Campaign|Bank|Party)\s)(?:for(?:\s+the)?|on)|"
     rf"(?<=\b[Tt]he\s(?:\p{{Lu}}\p{{L}}+\s)?(?:{_OFFICES}|Assembly|Authority)\s)for(?:\s+the)?|"

@@ -30,6 +30,7 @@ def names_in(text: str) -> list[str]:
          ["Khalim Bamdo Diagno", "Zelquo Dup University", "Daniel Brakka", "Louise Bak", "Zelbank"]),
         ("Present: J. Oddie, A. Quartermaine, District Cllr W. Stannage; see ZQNP/24/02118/HOUS Binswood Cottage",
          ["J. Oddie", "A. Quartermaine", "District Cllr W. Stannage", "Binswood Cottage"]),
+        ("The Committee to Protect Rivers meets on Wednesdays.", ["Committee to Protect Rivers"]),
         ("They met Det Con Imogen Sharrock, the South African Codi Yusuf and the Dutch Zelwa Orrik.",
          ["Imogen Sharrock", "Codi Yusuf", "Zelwa Orrik"]),
         ("They heard A N Penrose, DCI Ruth Vale and Cmdr. Otto Quill. DCI Vale left.",

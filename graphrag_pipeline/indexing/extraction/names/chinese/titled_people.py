@@ -74,7 +74,7 @@ _NO_FAMILY = "村庄庙湾口镇沟堡具庭长屯集坡冲桥港宅界"
 
 
 def find_addressed_people(text: str, known: Mapping[str, int]) -> set[str]:
-    """Return the persons whom somebody calls by their full name at the start of a speech: “贺三刀，你还是这样。”"""
+    """Return the persons whose full name begins a speech to them: “贺三刀，你还是这样。”"""
     found = {match.group(1) for match in _ADDRESSED.finditer(text)}
     return {name for name in found if not known.get(name) and not set(name[1:]) & _NOT_CALLED}
 

@@ -22,7 +22,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION, PERSON
 
-_NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?)?\p{Lu}[\p{L}’'-]++)*+"
+_NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?|&[ ])?\p{Lu}[\p{L}’'-]++)*+"
 _IN = " in "
 _SIDE = regex.compile(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|New)\s$")
 _TOWN = r"\p{Lu}[\p{Lu}.’'-]++(?:[ ]\p{Lu}[\p{Lu}.’'-]++){0,3}+"  # of a dateline: "ST. LOUIS"
@@ -122,7 +122,8 @@ _KINDS = (
     (
         " v | v. ",
         regex.compile(
-            rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?)[ ]v\.?[ ]{_NAME}"
+            rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}"
+            rf"(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?(?:[ ]\([^()\n]{{3,60}}\))?)[ ]v\.?[ ]{_NAME}"
         ),
         CONCEPT,
     ),

@@ -68,8 +68,9 @@ def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[
         is_in_roll = any(
             start <= name.start < end and not _SENTENCE_END.search(text, start, name.start) for _, start, end in rolls
         )
-        is_told = name.form not in present and (name.end in ends or is_in_roll)
-        if not is_in_label and not (is_told and _is_role(title_of(name.form))):
+        is_shown = name.form not in present and (name.end in ends or is_in_roll)
+        is_role = _is_role(title_of(name.form)) or (is_in_roll and _has_role(name.form))
+        if not is_in_label and not (is_shown and is_role):
             kept.append(name)
     return kept
 
@@ -99,6 +100,12 @@ def _is_role(title: str) -> bool:
     if words[0] in GIVEN_NAMES:  # "Jo Baker"
         return False
     return words[-1] in _ROLES or kind_of(words[-1].lower()) == PERSON_NOUN
+
+
+def _has_role(form: str) -> bool:
+    """Whether a word for a person is in a name that is no body: "Vice Principal Finance"."""
+    words = title_of(form).split()
+    return words[0] not in GIVEN_NAMES and not _ROLES.isdisjoint(words) and type_by_words(form) != ORGANIZATION
 
 
 def drop_parties(names: Iterable[Name], links: Mapping[str, str]) -> list[Name]:

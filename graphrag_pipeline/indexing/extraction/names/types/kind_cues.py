@@ -105,7 +105,7 @@ _NOT_TITLES = _MAY_BE_FIRMS | frozenset(
 )
 _MODIFIER = TwinPattern(
     r"(?<![\p{L}'’-])(?!(?:at|in|on|of|to|for|from|by|with|as|and|or|but|that|this|than|into|over|near|outside|inside|before"
-    r"|after|against|between|via|per|told|said|left)\s)\p{Ll}{3,}\s+$"
+    r"|after|against|between|via|per|said|left)\s)\p{Ll}{3,}\s+$"
 )
 _FOUNDED = TwinPattern(r"\b(?:founded|co-founded|headed|chaired)\s+(?:in\s+\d{4}\s+)?by\s+$")
 _SHOWN_AT = TwinPattern(

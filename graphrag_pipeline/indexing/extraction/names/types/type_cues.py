@@ -50,7 +50,7 @@ _OF_ITSELF = regex.compile(  # "Ostara said it will sell its yard": a person say
     r"|raised|cut|earned|posted|lost|recorded|would\s+(?!be\b|take\b|have\b)\p{Ll}+|(?:has|had)\s+(?!been\b)(?:\p{Ll}+ed|made|sold|bought|held|set|begun|cut)\b))"
 )
 _MEMBER_SPEAKS = regex.compile(
-    r"\s(?:of|from|at)\s(?:the\s)?(?:\p{Lu}[\p{L}’'-]+\s(?:(?:of|for|and)\s(?:the\s)?)?){1,5}(?:said|says|told|added|warned|called|wrote|asked|urged)\b"
+    r"\s(?:of|from|at)\s(?:the\s)?(?:\p{Lu}[\p{L}’'-]+\s(?:(?:of|for|and)\s(?:the\s)?)?){1,5}(?:said|says|added|warned|called|wrote|asked|urged)\b"
 )
 _MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = TwinPattern(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")

@@ -119,6 +119,7 @@ _ADDRESSES = words("mr mrs ms miss dr prof professor senator sen judge justice c
 _HOLDERS = words("archbishop bishop patriarch caliph president ambassador chancellor")
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
 _AIMS = words("to for against")
+_CAMPAIGNS = words("campaign committee coalition")
 _SCOPED_TAILS = words("network initiative register service services library mutual forces")
 
 
@@ -172,7 +173,7 @@ def type_by_words(form: str) -> str | None:
         return ORGANIZATION
     if (first in _ESTATES and words[1:2] == ["OF"]) or words[:2] == ["CLUB", "FOR"]:  # "Duchy of Cornwall"
         return ORGANIZATION
-    if first == "MESSRS" or (first == "CAMPAIGN" and words[1:2] and words[1] in _AIMS):  # "Campaign to Protect ..."
+    if first == "MESSRS" or (first in _CAMPAIGNS and words[1:2] and words[1] in _AIMS):  # "Campaign to Protect ..."
         return ORGANIZATION
     if len(words) == 2 and first.replace("’", "'").endswith("'S") and is_trade(last.lower()):  # "Pender's Jewellers"
         return ORGANIZATION

@@ -101,3 +101,5 @@ def test_a_street_may_have_a_number_and_a_case_a_firm() -> None:
     found, types = joined("He lives on East 78th Street. See Hill Grain Co. v. Lee Road Commission of 1904.")
     assert found == ["East 78th Street", "Hill Grain Co. v. Lee Road Commission"]
     assert set(types.values()) == {"GEO", "CONCEPT"}
+    whole = "Ostland (Minister of Ports) v. Mill & Sawmill Union"
+    assert joined(f"The judge cited {whole} again.")[0] == [whole]

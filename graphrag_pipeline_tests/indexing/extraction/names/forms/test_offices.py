@@ -27,9 +27,9 @@ def test_an_office_before_its_holder_leaves_its_body() -> None:
 
 
 def test_a_person_named_as_a_trade_stays_in_the_list() -> None:
-    text = "Present: Ann Cook, Jo Baker, Clerk; Bo Lee - Head of Estates\n\nNothing was said."
+    text = "Present: Ann Cook, Jo Baker, Clerk; Bo Lee - Head of Estates; Al Roe - Vice Principal Finance\n\nNo."
     found = {one.title for sentence in read_document("minutes", text)[0] for one in sentence.occurrences}
-    assert found == {"ANN COOK", "JO BAKER", "BO LEE"}
+    assert found == {"ANN COOK", "JO BAKER", "BO LEE", "AL ROE"}
 
 
 def test_a_party_or_the_own_committee_is_no_entity() -> None:
