@@ -180,7 +180,8 @@ def find_phrases(text: str, sentences: list[tuple[int, int]], headings: list[boo
             is_shouted = match.group().isupper() and _is_shouted(match.group(), text, start, end)
             heading = headings[number] or is_shouted or (bool(heads) and _is_inside(first, heads))
             letter = _LIST_LETTER.match(text, first) if first - start < 12 else None
-            letter = letter or (_LABELLED.match(text, first) if _LABEL_BEFORE.search(text, start, first) else None)
+            if text.startswith(".", first + 1) and _LABEL_BEFORE.search(text, max(start, first - 12), first):
+                letter = letter or _LABELLED.match(text, first)
             is_listed = letter is not None and letter.end() < last
             if letter and is_listed:  # "K. Preserve the section"
                 first = letter.end()
