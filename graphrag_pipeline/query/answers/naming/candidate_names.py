@@ -40,6 +40,10 @@ _NUMBER = (
 _MONTH = rf"(?:{MONTH_NAMES})"
 _UNIT = r"(?:years?|months?|weeks?|days?|hours?|minutes?|centur(?:y|ies)|decades?)"
 _MONEY = rf"(?:{CURRENCIES}|per\s?cent|%)"
+_SUM = rf"(?:[$\u00a3\u20ac]\s?\d[\d,.]*|\b{_NUMBER}(?:[\s-]+{_NUMBER})*\s+{_MONEY})"
+_RATE = r"\s+(?:an?|per|each|every)\s+(?:hour|day|week|fortnight|month|quarter|year|annum)\b"
+WAGE = late_re(rf"{_SUM}{_RATE}", re.IGNORECASE)
+"""A sum of money for a time, such as "fifteen shillings a week"."""
 _NUMBERS = {
     "date": re.compile(
         rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH},?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}"
@@ -47,7 +51,7 @@ _NUMBERS = {
         rf"|{_NUMBER}\s+{_UNIT}\s+ago|\b[A-Z]\w+\s+(?:Eve|Day)\b"
     ),
     "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b(?!['\u2019]?-)", re.IGNORECASE),
-    "amount": re.compile(rf"[$\u00a3\u20ac]\s?\d[\d,.]*|\b{_NUMBER}(?:[\s-]+{_NUMBER})*\s+{_MONEY}", re.IGNORECASE),
+    "amount": re.compile(rf"{_SUM}(?:{_RATE})?", re.IGNORECASE),
     "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
 }
 _ATTRIBUTE = late_re(r"-\w+['\u2019]?-")

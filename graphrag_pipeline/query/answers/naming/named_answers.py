@@ -26,13 +26,13 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.answers.naming.asked_things import N_BEFORE, AskedThings
-from graphrag_pipeline.query.answers.naming.candidate_names import CandidateNames, Mention
+from graphrag_pipeline.query.answers.naming.candidate_names import WAGE, CandidateNames, Mention
 from graphrag_pipeline.query.answers.naming.long_forms import find_long_form
 from graphrag_pipeline.query.answers.naming.stated_places import find_stated_place
 from graphrag_pipeline.query.answers.naming.stated_roles import find_stated_role
@@ -78,6 +78,8 @@ _ROLE_BEHIND = late_re(
 )
 _BY = late_re(r"\s*(?:and\s+\w+\s+|\w+\s+)?(?:by|to|in|at|on|of)\s+(?:the\s+)?\Z", re.IGNORECASE)
 _SUBJECT = late_re(r"\s+(?:(?:who|had|has|have)\s+)?\Z")
+_PAYING = frozenset(map(stem, "pay earn make get receive".split()))  # noqa: SIM905
+"""Verbs that a sum of money for a time says without them: "my clerk, with fifteen shillings a week"."""
 _POSSESSIVE = late_re(r"['\u2019]s?\b|['\u2019](?=\s)")
 
 
@@ -180,6 +182,8 @@ def _find_near(
     says_some = re.compile("|".join(map(re.escape, sorted(sought | irregular_forms(sought)))), re.IGNORECASE)
     places = _read_places(analysis, [unit for unit in units if says_some.search(unit.text)])
     places = [place for place in places if not repeats_question(question, place.sentence.text)]
+    if asked.kind == "amount" and asked.verb and asked.verb.stem in _PAYING:
+        places = [_read_wage(place, asked.verb.stem) for place in places]
     weights = _weigh_words(asked, places)
     near = [place for place in places if _share(place, weights) >= LEAST_SHARE]
     things = AskedThings(analysis, asked)
@@ -269,6 +273,13 @@ def _read_places(analysis: QuestionAnalysis, units: Sequence[TextUnitRecord]) ->
                 behind = sentences[i + 1] if i + 1 < len(sentences) else None
                 places.append(_Place(sentence, words[i], around, whole, earlier, before, behind))
     return places
+
+
+def _read_wage(place: _Place, verb: str) -> _Place:
+    """Return a sentence with the verb, too, if it names a sum of money for a time."""
+    if not WAGE.search(place.sentence.text):
+        return place
+    return replace(place, words=place.words | {verb}, around=place.around | {verb})
 
 
 def _weigh_words(asked: AskedName, places: Sequence[_Place]) -> dict[str, float]:

@@ -244,6 +244,17 @@ def test_the_questions_that_a_newcomer_sees_get_the_name(sample, method, questio
         ("What is the name of Scrooge's sister?", "Fan", "'Home, little Fan?' returned the boy."),
         ("Where did Fezziwig hold his ball?", "the warehouse", "and the warehouse was as snug"),
         ("Who is Tiny Tim?", "", "in came little Bob, the father,"),
+        (
+            "How much does Scrooge pay his clerk?",
+            "fifteen shillings a week",
+            "'my clerk, with fifteen shillings",
+        ),
+        ("How long has Marley been dead?", "seven years", "that face of Marley, seven years dead"),
+        (
+            "Whose face does Scrooge see in the knocker of his door?",
+            "Jacob Marley",
+            "not a knocker, but Marley's face.",
+        ),
     ],
 )
 def test_the_demo_answers_name_what_they_are_asked_for(sample, method, question, name, quote):
@@ -402,3 +413,26 @@ def town(tmp_path_factory):
 def test_what_a_short_name_or_pronoun_stands_for_is_the_asked_thing(town, question, name):
     first = first_line(town.search(question))
     assert first == f"Extractive answer (no model): {name}, by the first passage [1]." if name else "[1]" not in first
+
+
+HOUSEHOLD = {
+    "house.txt": "Dora Finch has a large house in Brantwick. Her cook, with nine pounds a week and a room of his own, "
+    "never thought of leaving Dora Finch. The coachman of Dora Finch left in May. The bed in the attic cost 40 pounds.",
+    "inn.txt": "Otto Lind keeps the inn at Lorne. Carters pay two pounds a week for a bed there.",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("How much does Dora Finch pay her cook?", "nine pounds a week"),
+        ("How much does the cook of Dora Finch earn?", "nine pounds a week"),
+        ("How much did the bed in the attic cost?", "40 pounds"),
+        ("How much does Dora Finch pay her coachman?", ""),
+        ("How much does Otto Lind pay his cook?", ""),
+    ],
+)
+def test_a_sum_for_a_time_is_what_someone_is_paid(tmp_path, question, name):
+    with open_built(tmp_path / "root", HOUSEHOLD) as index:
+        answer = index.search(question).answer
+    assert f"(no model): {name}, by the" in answer if name else "by the first passage" not in answer
