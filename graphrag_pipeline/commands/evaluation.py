@@ -158,6 +158,10 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
     subject = f"{counted(len(questions), 'questions')} of {path.name}, snapshot {index.snapshot.id}"
     echo(INTERVALS)
     echo(f"{subject}, compared with {found.against}" if against else subject)
+    if found.against == index.snapshot.id:
+        echo(
+            "both are the same snapshot, so they do not differ; name another one or a method", err=True
+        )
     for line in found.unknown_evidence[:_MAX_UNKNOWN]:
         echo(f"not in the index, counted as not found: {line}", err=True)
     if (n_more := len(found.unknown_evidence) - _MAX_UNKNOWN) > 0:

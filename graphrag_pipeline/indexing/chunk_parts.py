@@ -113,11 +113,25 @@ def _cut_at_spaces(part: str, size: int, encoding: str) -> list[int]:
     kept = [0]
     for end, behind in pairwise(ends):
         is_inside = not part[end - 1].isspace() and not part[end].isspace()
-        words = [found.span() for found in _WORD.finditer(part, kept[-1], behind)] if is_inside else []
-        fits = max(count_tokens_each([part[s:e] for s, e in words], encoding), default=0) <= size
-        runs = list(_pack(part, words, size, encoding)) if len(words) > 1 and fits else []
-        kept += [start for start, _ in runs[1:]] if runs else [end]
+        kept += _leave_word(part, (kept[-1], behind), end, size, encoding) if is_inside else [end]
     return [*kept, len(part)]
+
+
+def _leave_word(part: str, span: Span, end: int, size: int, encoding: str) -> list[int]:
+    """Return the cuts of a span instead of one inside a word: beside the word if both sides fit, else between words.
+
+    Returns the cut inside the word if the word alone is too long.
+    """
+    start, behind = span
+    words = [found.span() for found in _WORD.finditer(part, start, behind)]
+    cut_word = next(word for word in words if word[0] < end < word[1])
+    for place in sorted(cut_word, key=lambda place: abs(place - end)):
+        sides = count_tokens_each([part[start:place], part[place:behind]], encoding)
+        if start < place < behind and max(sides) <= size:
+            return [place]
+    fits = max(count_tokens_each([part[s:e] for s, e in words], encoding)) <= size
+    runs = list(_pack(part, words, size, encoding)) if len(words) > 1 and fits else []
+    return [start for start, _ in runs[1:]] or [end]
 
 
 def _pack(text: str, atoms: Sequence[Span], size: int, encoding: str) -> Iterator[Span]:

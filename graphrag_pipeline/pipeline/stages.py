@@ -91,7 +91,7 @@ STAGES: dict[str, Stage] = {
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
-            algorithm=7,
+            algorithm=8,
             is_partitioned=True,
         ),
         Stage(

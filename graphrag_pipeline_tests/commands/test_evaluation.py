@@ -54,6 +54,14 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     assert kept == {first, root.snapshots.current()}
 
 
+def test_a_snapshot_beside_itself_is_called_the_same(root, gold: Path, call: Call) -> None:
+    current = root.snapshots.current()
+    outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25", "--against", current)
+    assert outcome.status == 0 and "both are the same snapshot, so they do not differ" in outcome.err
+    other = call("--root", root.path, "evaluate", gold, "--methods", "bm25", "--against", first_of(root))
+    assert "both are the same" not in other.err
+
+
 def test_json_has_every_default_method(root, gold: Path, call: Call) -> None:
     record = json.loads(call("--root", root.path, "evaluate", gold, "--json").out)
     assert [row["method"] for row in record["figures"]][:3] == ["bm25", "vector", "basic"] and len(

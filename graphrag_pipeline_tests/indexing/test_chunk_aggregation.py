@@ -218,6 +218,14 @@ def test_a_row_or_item_without_sentences_is_cut_at_white_space(kind, n_words):
     assert len(units) > 1 and all(word in row.split() for unit in units for word in unit.removeprefix("- ").split())
 
 
+def test_a_row_without_sentences_is_cut_into_near_equal_parts():
+    header = "| Name | Text |\n|---|---|\n"
+    row = "| Alpha | " + " ".join(f"word{n} value" for n in range(900)) + " |"
+    units = units_of(("table", 1, header + row), within=TextUnitsSettings())
+    counts = [count_tokens(unit.removeprefix(header)) for unit in units]
+    assert len(counts) == 3 and max(counts) - min(counts) < 10
+
+
 @pytest.mark.parametrize(("end", "gap"), [("</li>", ""), ("</li>", "\n"), ("", "\n")])
 def test_a_list_in_html_is_cut_between_items(end, gap):
     items = [f"<li>Duty {n} of the clerk.<ul><li>first{end}<li>second{end}</ul>{end}" for n in range(12)]
