@@ -25,7 +25,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import split_honorifics
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION, PERSON, UNKNOWN
 from graphrag_pipeline.indexing.graph.resolution import (
     RULES,

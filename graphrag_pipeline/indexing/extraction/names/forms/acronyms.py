@@ -18,7 +18,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 from graphrag_pipeline.text.initials import count_initials, letters_of
 

@@ -19,7 +19,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective, may_be_noun, singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_noun, singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON
 
 _MIN_COMPOUNDS = 3

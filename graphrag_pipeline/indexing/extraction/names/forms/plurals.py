@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, UNKNOWN
 
 _MOST_PLURALS = 4  # times as frequent as the singular; "Build-Depends" is a name of its own beside "build-depend"

@@ -34,17 +34,15 @@ from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
     VAGUE_FIRST,
 )
 from graphrag_pipeline.indexing.extraction.names.terms.nesting import complete_term, fold_forms, replace_nested
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
-    MAX_PHRASE_WORDS,
-    WordUses,
-    count_uses,
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
     has_derived_noun,
-    is_superlative,
+    is_compared,
     may_be_adjective,
     may_be_noun,
     may_be_verb,
     singular_of,
 )
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MAX_PHRASE_WORDS, WordUses, count_uses
 
 _MAX_HEADINGS = 0.5  # of the text of a document that has sentences
 _QUOTA, _STORY_QUOTA = 3, 11
@@ -269,8 +267,8 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = Fal
         return False
     if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
         return False
-    is_vague = first.upper() in VAGUE_FIRST and not _is_only_so(phrase, uses)
-    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or is_superlative(first) or _is_number(first):
+    is_vague = (first.upper() in VAGUE_FIRST or is_compared(first)) and not _is_only_so(phrase, uses)
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(first) or _is_number(first):
         return False
     if any(word.upper() in VERBS for word in phrase) or any(word.upper() in VAGUE_FIRST for word in phrase[1:]):
         return False
@@ -350,9 +348,10 @@ def _is_term_word(word: str, uses: WordUses) -> bool:
         return False
     if word not in uses.last and uses.n_followers(word) > 1:  # "antiplatelet drugs", "antiplatelet therapy"
         return False
-    if _is_unknown(word) and not is_adjective and not word.endswith(("ing", "ed", "ly")):
+    is_verb = may_be_verb(word) or uses.is_inflected(word)
+    if _is_unknown(word) and not is_adjective and not is_verb and not word.endswith(("ing", "ed", "ly")):
         return n_nouns >= uses.verbs[word]
-    if (is_adjective or may_be_verb(word)) and not _is_shown_noun(word, uses):
+    if (is_adjective or is_verb) and not _is_shown_noun(word, uses):
         return False
     least = 3 if is_adjective or word.endswith("ing") else 2 - _is_rare(word)
     return n_nouns >= max(least, _MIN_NOUN_USES * uses.total[word]) and uses.noun_share(word) >= _MIN_NOUN_SHARE

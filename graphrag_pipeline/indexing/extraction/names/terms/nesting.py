@@ -16,14 +16,13 @@ from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE_FIRST
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
-    MAX_PHRASE_WORDS,
-    WordUses,
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
     has_adverb,
     may_be_adjective,
     may_be_verb,
     singular_of,
 )
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MAX_PHRASE_WORDS, WordUses
 
 _MIN_NESTED_SHARE = 0.75  # of the occurrences of a word
 _MIN_ELLIPSIS_SHARE = 0.5  # of the phrases that an adjective begins

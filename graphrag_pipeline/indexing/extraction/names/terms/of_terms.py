@@ -14,7 +14,7 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE_FIRST
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective, may_be_noun
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_noun
 
 _HEAD = regex.compile(r"\b(\p{L}\p{Ll}{3,})[ \n]of[ \n]$")
 _MAX_BEFORE = 24  # characters of the head and "of"

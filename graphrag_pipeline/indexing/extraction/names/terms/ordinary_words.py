@@ -16,11 +16,8 @@ from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, KIN, word
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import BODY_NOUN, PERSON_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import (
-    MIN_PRONOUN_SHARE,
-    may_be_adjective,
-    may_be_verb,
-)
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_verb
+from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE
 
 _MIN_PROPER = 0.06  # of the words of a text are names of persons, bodies, places and events, if it is about these
 _MIN_PROPER_IN_PAST = 0.035  # the same of a text that tells what happened, and is no story

@@ -18,7 +18,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
-from graphrag_pipeline.indexing.extraction.names.terms.word_uses import may_be_adjective
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective
 from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 _CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")

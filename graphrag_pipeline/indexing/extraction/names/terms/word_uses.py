@@ -4,7 +4,7 @@ A word is judged by its neighbours, without a parser: "the biopsy of" is a noun,
 to" an adjective. A run is a sequence of content words between function words, punctuation, capitals and the ends of
 sentences.
 
-Keep out: which words and phrases are terms (`concepts.py`).
+Keep out: forms of words (`word_forms.py`), and which words and phrases are terms (`concepts.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from functools import lru_cache
 from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
-from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
-from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, load_ranks
+from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
 from graphrag_pipeline.indexing.extraction.names.terms.coined_words import is_coined
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
+    SINGULARS,
+    is_participle,
+    is_technical,
+    may_be_adjective,
+    singular_of,
+    stems_of,
+)
 
 MAX_PHRASE_WORDS = 4
 MIN_PRONOUN_SHARE = 0.03
@@ -80,21 +87,10 @@ _FINITE = frozenset(
     word.lower() for word in words("is are was were has have had may can must should will would could might does do")
 )
 _BEFORE_SUBJECT = frozenset({"", ".", ";", ":", ",", "if", "when", "because", "while", "unless", "until"})
-_SINGULARS = frozenset(
-    word.lower()
-    for word in words("""
-    news series species lens means goods alias canvas atlas bias always hers yours ours dues premises proceeds customs
-    ashes innings
-    """)
-)
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
-_ADJECTIVES = ("al", "ful", "ous", "less", "ive", "able", "ible", "ary", "ular", "most", "ic", "ant", "ent")
-_NOUN_ENDINGS = ("ure", "ance", "ence", "ation", "ency")
-_MAX_DERIVED = 3  # times the rank of the verb
-_MIN_OPENER, _MIN_TECHNICAL = 5, 6  # letters
+_MAX_SAID = 6  # a participle of a term is behind a verb once in so many uses
+_MIN_OPENER = 5  # letters
 _AFTER_OPENER = _FINITE | {"and", "or", "of", ","}
-_VERB_PREFIXES = ("re", "un", "pre", "de", "dis", "over", "out", "mis", "co", "sub", "auto", "up", "down")
-_PARTICIPLES = re.compile(r".{2,}[^e]ed")
 
 
 @dataclass
@@ -144,6 +140,17 @@ class WordUses:
         """Return the share of noun uses among the uses that the neighbours decide; 0 without any."""
         n_nouns = self.nouns[word]
         return n_nouns / (n_nouns + self.verbs[word] + self.adjectives[word]) if n_nouns else 0.0
+
+    def is_inflected(self, word: str) -> bool:
+        """Whether the document has the past and the gerund of a word, as of a verb: "deleted", "deleting"."""
+        stems = stems_of(word)
+        return any(f"{stem}ed" in self.total for stem in stems) and any(
+            f"{stem}ing" in self.total for stem in (*stems, word)
+        )
+
+    def is_state(self, word: str) -> bool:
+        """Whether a participle describes a state: the text also says it behind a verb ("the file is encrypted")."""
+        return is_participle(word) and _MAX_SAID * self.adjectives[word] > self.total[word]
 
     def n_followers(self, word: str) -> int:
         """Return how many words follow a word in the runs."""
@@ -275,7 +282,7 @@ def _count_run(run: list[str], before: str, after: str, uses: WordUses) -> None:
 
 def _is_finite(before: str, word: str) -> bool:
     """Whether a word after "this" is a verb: "this allows", never "this tables"."""
-    return before == "this" and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _SINGULARS
+    return before == "this" and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in SINGULARS
 
 
 def _is_noun_place(word: str, is_alone: bool, before: str, after: str) -> bool:
@@ -309,81 +316,3 @@ def _is_governed(singular: str, plural: str, uses: WordUses) -> bool:
     n_words = uses.total[singular] + uses.total[plural]
     is_alone = uses.alone[singular] or uses.alone[plural]
     return not is_alone and uses.governed[singular] + uses.governed[plural] >= _MIN_GOVERNED * n_words
-
-
-def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:
-    """Return the singular of a plural of at least `least` letters if it is one of the known words: "biopsies"."""
-    if len(word) < least or not word.endswith("s") or word.endswith(("ss", "us", "is", "ics")) or word in _SINGULARS:
-        return None
-    if word.endswith("ies") and (word[:-3] + "y") in known:
-        return word[:-3] + "y"
-    is_responses = word[:-1] in load_ranks()  # "response", not "respons"
-    if word.endswith(("ses", "xes", "ches", "shes")) and word[:-2] in known and not is_responses:
-        return word[:-2]
-    return word[:-1] if word[:-1] in known else None
-
-
-def may_be_noun(word: str) -> bool:
-    """Whether the form of a word allows a noun: no participle ("started"), comparative, or verb of a list ("unset")."""
-    positive = word.removeprefix("un")
-    if word.upper() in VERBS or positive.upper() in VERBS or _PARTICIPLES.fullmatch(word):
-        return False
-    if positive != word and positive.endswith("en") and positive in load_ranks():  # "unfrozen"
-        return False
-    return not _is_comparative(word)
-
-
-@lru_cache(maxsize=1 << 16)
-def may_be_adjective(word: str) -> bool:
-    """Whether a word is an adjective by its ending, its negation, or its adverb or noun in English: "insecure"."""
-    if word.endswith("ment"):
-        return False
-    is_negated = len(word) > 5 and word.startswith(("in", "un")) and may_be_adjective(word[2:])
-    is_quality = word.endswith("e") and f"{word[:-1]}ity" in load_ranks()  # "obese" of "obesity"
-    return word.endswith(_ADJECTIVES) or is_negated or is_quality or has_adverb(word)
-
-
-def has_adverb(word: str) -> bool:
-    """Whether English has an adverb of a word: "primarily"."""
-    adverbs = (f"{word}ly", f"{word[:-1]}ily", f"{word[:-1]}y" if word.endswith("le") else "")
-    return any(adverb in load_ranks() for adverb in adverbs)
-
-
-@lru_cache(maxsize=1 << 16)
-def may_be_verb(word: str) -> bool:
-    """Whether English has a past and a gerund of a word: "matched" and "matching"."""
-    ranks = load_ranks()
-    stems = {word.removesuffix("e"), word + word[-1], f"{word[:-1]}i" if word.endswith("y") else word}
-    return any(f"{stem}ed" in ranks for stem in stems) and any(f"{stem}ing" in ranks for stem in (*stems, word))
-
-
-@lru_cache(maxsize=1 << 16)
-def has_derived_noun(word: str) -> bool:
-    """Whether English has a noun derived from a verb and nearly as common: "failure", "arrival", not "plantation"."""
-    ranks = load_ranks()
-    stem = word.removesuffix("e")
-    nouns = [f"{stem}{ending}" for ending in _NOUN_ENDINGS]
-    nouns += [f"{word[:-1]}ication"] if word.endswith("y") else []
-    nouns += [f"{stem}al"] if stem != word else []
-    return any(ranks.get(noun, UNKNOWN_RANK) < _MAX_DERIVED * ranks.get(word, 0) for noun in nouns)
-
-
-@lru_cache(maxsize=1 << 16)
-def is_technical(word: str) -> bool:
-    """Whether English prose does not know a word, and its form is not that of a verb: "verapamil", not "preload"."""
-    ranks = load_ranks()
-    if word in ranks or "-" in word or len(word) < _MIN_TECHNICAL or word.endswith(("ize", "ise", "ate", "ify", "ing")):
-        return False
-    return not any(word.startswith(prefix) and word.removeprefix(prefix) in ranks for prefix in _VERB_PREFIXES)
-
-
-def is_superlative(word: str) -> bool:
-    """Whether a word is a superlative: "newest", not "forest"."""
-    return len(word) > 5 and word.endswith("est") and (word[:-3] + "er") in load_ranks()
-
-
-def _is_comparative(word: str) -> bool:
-    ranks = load_ranks()
-    return (word.endswith("er") and (word[:-2] + "est") in ranks) or (
-        word.endswith("est") and (word[:-3] + "er") in ranks
-    )
