@@ -77,6 +77,7 @@ from graphrag_pipeline.indexing.extraction.names.phrases import (
 )
 from graphrag_pipeline.indexing.extraction.names.written_names import (
     AFTER_PERSON,
+    cut_plural,
     find_held,
     join_line_break,
     name_of,
@@ -315,9 +316,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     if phrase.is_weak and word.start == 0:
         if word.key in OPENERS:
             return False
-        is_acronym = (
-            _GREEK_TAIL.sub("", word.text).isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
-        )
+        acronym = cut_plural(_GREEK_TAIL.sub("", word.text))
+        is_acronym = acronym.isupper() and len(word.key) <= _MAX_ACRONYM and not phrase.is_heading
         is_verbal = word.key.endswith(OPENER_SUFFIXES) and word.key not in evidence.family_names  # "Dredging of"
         is_name = evidence.is_name(word.key) and (evidence.alone[word.key] > 0 or not (is_written_small or is_verbal))
         is_coined = not phrase.is_heading and _INNER_CAPITAL.search(word.text) is not None  # "LeafHand"

@@ -1,4 +1,5 @@
-"""The written form of one name, from the words of its phrase: possessives, particles, and words cut at a line's end.
+"""The written form of one name, from the words of its phrase: possessives, particles, plurals of acronyms, and words
+cut at a line's end.
 
 Keep out: which words of a phrase are a name (`finder.py`).
 """
@@ -21,6 +22,7 @@ AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 _HELD_WORDS = KIN | HOLDINGS
 _BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
 _DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
+_PLURAL = regex.compile(r"(\p{Lu}{2,})s")  # "ECGs", which are counted, typed and linked as the ECG
 _WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _MAX_PARTICLE = 16  # characters, with the article before it
 _PARTICLE = regex.compile(  # "bin Laden", "von der Leyen", but not "the van Ford built"
@@ -40,7 +42,7 @@ def name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str, is_english: bo
     particle = _PARTICLE.search(text, max(start - _MAX_PARTICLE, 0), start) if is_english else None
     if particle and len(pieces) == 1:
         form, start = f"{particle.group()}{form}", particle.start()
-    return Name(_fold_form(form), start, end, phrase.sentence)
+    return Name(cut_plural(_fold_form(form)), start, end, phrase.sentence)
 
 
 def join_line_break(name: Name, text: str, evidence: CapitalizationEvidence) -> Name:
@@ -63,6 +65,12 @@ def find_held(owner: Name, text: str, limit: int) -> Iterator[Name]:
     if match.group(2) and match.group(2).upper() in KIN:
         form, end = f"{form}'s {match.group(2)}", match.end(2)
     yield Name(form, owner.start, end, owner.sentence)
+
+
+def cut_plural(word: str) -> str:
+    """Return an acronym in the plural without its "s", other words as they are."""
+    plural = _PLURAL.fullmatch(word)
+    return plural.group(1) if plural else word
 
 
 def _is_church(pieces: list[PhrasePiece], phrase: Phrase, text: str) -> bool:

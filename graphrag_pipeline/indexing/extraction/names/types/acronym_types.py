@@ -27,6 +27,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 
 MIN_PERSON_SHARE = 0.04
 """Share of a name's occurrences that a verb of speaking or a role shows to be a person, or an acronym to be a body."""
+SEVERAL = "several"
+"""The cue of an acronym in the plural: "ECGs"."""
 _MAX_ACRONYM = 3  # letters of a place's name that is an acronym, as USA is
 
 
@@ -73,6 +75,8 @@ def type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> 
     n_uses = max(cues["describes"], cues[PRODUCT])
     if cues[OF_EVENT] > n_acts:  # "presented at FOSDEM"
         return EVENT
+    if cues[SEVERAL] and not is_known:  # there is one NATO only, but "ECGs have shown"
+        return CONCEPT
     if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
         return CONCEPT
     if is_known or n_acts >= max(1, MIN_PERSON_SHARE * n_names):

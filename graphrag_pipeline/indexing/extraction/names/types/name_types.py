@@ -33,6 +33,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
 )
 from graphrag_pipeline.indexing.extraction.names.types.acronym_types import (
     MIN_PERSON_SHARE,
+    SEVERAL,
     begins_with_acronym,
     is_acronym,
     is_known_acronym,
@@ -134,6 +135,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
             cues[form].update(read_agent_cues(text, name))
+            cues[form][SEVERAL] += form.isupper() and text[name.start : name.end] == f"{form}s"
         if is_english and by_words[form] in (None, GEO):
             for read in _READERS:
                 cues[form].update(read(text, name))

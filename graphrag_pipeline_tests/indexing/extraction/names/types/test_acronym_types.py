@@ -1,4 +1,6 @@
-from graphrag_pipeline.indexing.extraction.names.types.acronym_types import type_acronyms
+from collections import Counter
+
+from graphrag_pipeline.indexing.extraction.names.types.acronym_types import SEVERAL, type_acronym, type_acronyms
 
 
 def test_an_acronym_has_the_type_of_its_long_form() -> None:
@@ -13,3 +15,10 @@ def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
     long = "Completely Fair Scheduler"
     types = type_acronyms({"CFS": "ORGANIZATION", long: "UNKNOWN"}, {"CFS": long})
     assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
+
+
+def test_what_has_a_plural_is_no_organization_of_its_own() -> None:
+    acts = Counter({"ORGANIZATION": 2})
+    assert type_acronym("ECG", 2, acts, False) == "ORGANIZATION"
+    assert type_acronym("ECG", 2, acts + Counter({SEVERAL: 1}), False) == "CONCEPT"
+    assert type_acronym("BMW", 2, acts + Counter({SEVERAL: 1}), False) == "ORGANIZATION", "a firm, and its cars"
