@@ -105,7 +105,7 @@ STAGES: dict[str, Stage] = {
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
             algorithm=5,
-            rules=29,
+            rules=30,
             replies=1,
             is_partitioned=True,
         ),

@@ -1,7 +1,8 @@
 """Acronyms and their long forms where the text pairs them: "computed tomography (CT)", "CT (computed tomography)".
 
 The long form is found by the algorithm of Schwartz and Hearst (2003): from right to left, every letter of the short
-form occurs in the long form, and its first letter starts a word.
+form occurs in the long form, and its first letter starts a word. Where the shortest such form is none ("and
+Gynecologists" of ACOG), the next one is tried.
 
 Keep out: long forms that are names (`aliases.find_acronyms`) and types (`types/`).
 """
@@ -93,7 +94,9 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
     names = list(names)
     whole = {(name.start, name.end) for name in names}
     pairs: dict[str, str] = {}
+    begins = [name.start for name in names]
     for pair in chain(find_acronym_pairs(text), find_spelled_pairs(text)):
+        pair = _include_name(pair, names, begins, text)
         if (pair.start, pair.end) not in whole and pair.short not in pairs:
             short, long = _fold_plural(pair.short, _spell_long(pair.long))
             pairs.setdefault(short, long)
@@ -110,6 +113,21 @@ def place_acronyms(names: Iterable[Name], text: str, starts: list[int]) -> tuple
     kept = [name for name in names if not _overlaps(name, spans, begins)]
     plurals = {f"{short}s": long for short, long in pairs.items() if not short.endswith("s")}
     return sorted(kept + placed, key=lambda name: (name.start, name.end)), plurals | pairs
+
+
+def _include_name(pair: AcronymPair, names: list[Name], begins: list[int], text: str) -> AcronymPair:
+    """Return a pair whose long form starts with the name that it would cut: "International Federation of ... (FIGO)".
+
+    A long form whose capitals are the acronym is whole: "US Environmental Protection Agency (EPA)".
+    """
+    before = bisect_right(begins, pair.start) - 1
+    start = names[before].start if before >= 0 and names[before].end > pair.start else pair.start
+    is_whole = "".join(letter for letter in pair.long if letter.isupper()) == pair.short
+    return (
+        pair
+        if start == pair.start or is_whole
+        else AcronymPair(pair.short, _fold(text[start : pair.end]), start, pair.end)
+    )
 
 
 def _fold_plural(short: str, long: str) -> tuple[str, str]:
@@ -165,21 +183,20 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
 
     The long form ends at `end`. The match of the first letter must be at the start of a word.
     """
-    letters = letters_of(short)
-    place = end - 1
+    first, *letters = letters_of(short)
+    small = text[start:end].lower()
+    place = len(small)
     places: list[int] = []
-    for number in range(len(letters) - 1, -1, -1):
-        while place >= start and (
-            text[place].lower() != letters[number] or (number == 0 and place > start and text[place - 1].isalnum())
-        ):
-            place -= 1
-        if place < start:
+    for letter in reversed(letters):
+        if (place := small.rfind(letter, 0, place)) < 0:
             return None
         places.append(place)
-        place -= 1
-    place += 1
-    is_long = _is_long(short, text[place:end]) or _is_in_each_word(short, places, text[place:end], place)
-    return place if is_long else None
+    while (place := small.rfind(first, 0, place)) >= 0:
+        is_start = not place or not small[place - 1].isalnum()
+        long = text[start + place : end]
+        if is_start and (_is_long(short, long) or _is_in_each_word(short, [*places, place], long, place)):
+            return start + place
+    return None
 
 
 def _is_in_each_word(short: str, places: list[int], long: str, start: int) -> bool:

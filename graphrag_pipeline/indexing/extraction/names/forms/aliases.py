@@ -63,6 +63,7 @@ _SHORT_BODIES = {"CREDIT UNION", "BUILDING SOCIETY", "ALLOTMENT SOCIETY", "DRAIN
 _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MOST_GIVEN = 2  # times as often named alone, and first: "Kobopay" is not "Kobopay Credit"
 _MAX_INITIALS = 6
+_MAX_CODE = 3  # letters of a place's abbreviation
 _SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
 _NAMED = STORMS | words("copa coppa")
 _VERSUS = regex.compile(r" v\.? ")
@@ -109,10 +110,16 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
         if after.start > name.end and _KNOWN_AS.fullmatch(text, name.end, after.start)
     }
     for name in names:
-        match = _ACRONYM_AFTER.match(text, name.end) if " " in name.form else None
+        is_place = title_of(name.form) in load_places()
+        match = _ACRONYM_AFTER.match(text, name.end) if " " in name.form or is_place else None
         if match is None:
             continue
         bracketed, after_or = match.groups()
+        if is_place and bracketed and _abbreviates(bracketed, name.form):  # "Connecticut (CT)"
+            found[bracketed] = name.form
+            continue
+        if " " not in name.form:
+            continue
         short = bracketed or after_or
         is_spelled = is_acronym_of(short, name.form) or (bracketed and _is_spelled_along(short, name.form))
         is_spelled = is_spelled or bool(bracketed and _skips_one_word(short, name.form))
@@ -121,6 +128,12 @@ def find_acronyms(names: Iterable[Name], text: str) -> dict[str, str]:
             if not short.isupper():  # "Autonomous Systems (ASes)"
                 found.setdefault(short.rstrip("es"), name.form)
     return found
+
+
+def _abbreviates(short: str, place: str) -> bool:
+    """Whether the capitals of `short` are letters of a place in this order, its first one included."""
+    letters = iter(place.upper())
+    return short[0] == place[0] and len(short) <= _MAX_CODE and all(letter in letters for letter in short)
 
 
 def _skips_one_word(short: str, long: str) -> bool:

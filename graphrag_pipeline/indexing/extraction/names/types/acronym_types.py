@@ -47,10 +47,8 @@ def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[st
     """
     typed = dict(types)
     for short, long in acronyms.items():
-        kind = type_by_words(long)
-        if kind is None and long.islower():
-            kind = CONCEPT
-        elif kind is None and types.get(long, UNKNOWN) == UNKNOWN:
+        kind = CONCEPT if long.islower() else type_by_words(long)
+        if kind is None and types.get(long, UNKNOWN) == UNKNOWN:
             kind = ORGANIZATION if types.get(short) == ORGANIZATION and not _is_of_common_words(long) else CONCEPT
         typed[long] = kind or types[long]
         if short in typed:

@@ -17,6 +17,8 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
         ("A 12-lead electrocardiogram (ECG) is made.", [("ECG", "electrocardiogram")]),
         ("The Teska Security Organisation's (TSO) powers", [("TSO", "Teska Security Organisation")]),
         ("a long\nline of byte-order marks (BOM)", [("BOM", "byte-order marks")]),
+        ("the College of Midwives and Gynaecologists (COMG)", [("COMG", "College of Midwives and Gynaecologists")]),
+        ("the Academy of Nursing and Anatomy (ANA)", [("ANA", "Academy of Nursing and Anatomy")]),
     ],
 )
 def test_a_short_form_in_brackets_goes_with_its_long_form(text: str, expected: list[tuple[str, str]]) -> None:
@@ -84,3 +86,12 @@ def test_a_long_form_inside_the_name_of_an_organization_is_a_part_of_it() -> Non
 def test_a_plural_acronym_goes_with_the_singular_of_its_long_form(text: str, expected: dict[str, str]) -> None:
     _, acronyms = place_acronyms([], text, [0])
     assert expected.items() <= acronyms.items()
+
+
+def test_a_long_form_does_not_cut_a_name() -> None:
+    text = "The system of the International Federation of Gynecology and Obstetrics (FIGO) has four stages."
+    start = text.index("International")
+    first = "International Federation of Gynecology"
+    names, acronyms = place_acronyms([Name(first, start, start + len(first), 0)], text, [0])
+    assert acronyms["FIGO"] == "International Federation of Gynecology and Obstetrics"
+    assert [name.form for name in names] == ["International Federation of Gynecology and Obstetrics", "FIGO"]

@@ -240,3 +240,9 @@ def test_a_firm_is_not_its_daughter() -> None:
     text = "Shares of Zelquo fell. Zelquo said it will close Zelquo Credit, its lender. Zelquo will go on."
     found = {one.title for sentence in read_document("firm", text)[0] for one in sentence.occurrences}
     assert found == {"ZELQUO", "ZELQUO CREDIT"}
+
+
+def test_a_place_has_its_abbreviation() -> None:
+    text = "In Connecticut (CT) and in Ohio (USA) it holds."
+    names = [Name(form, text.index(form), text.index(form) + len(form), 0) for form in ("Connecticut", "Ohio")]
+    assert find_acronyms(names, text) == {"CT": "Connecticut"}

@@ -22,6 +22,12 @@ def _link(forms: list[str], kind: str = "CONCEPT") -> dict[str, str]:
         (["build-depend", *["Build-Depends"] * 5], {"Build-Depends"}),
         (["Part II", "Part III"], {"Part II", "Part III"}),
         (["analysis", "status"], {"analysis", "status"}),
+        (["config file", "configuration file"], {"configuration file"}),
+        (["repos", "repo", "repository"], {"repository"}),
+        (["slapd", "slapdaemon", "star", "start"], {"slapd", "slapdaemon", "star", "start"}),
+        (["spec", "specification", "specimen"], {"spec", "specification", "specimen"}),
+        (["TGT", "ticket granting ticket"], {"ticket granting ticket"}),
+        (["ABC", "access block code", "allowed byte count"], {"ABC", "access block code", "allowed byte count"}),
     ],
 )
 def test_forms_of_one_term_have_one_canonical_form(forms: list[str], expected: set[str]) -> None:

@@ -17,6 +17,10 @@ def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
     assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
 
 
+def test_a_long_form_in_small_letters_is_a_term() -> None:
+    assert type_acronyms({"CA": "ORGANIZATION"}, {"CA": "certificate authority"})["CA"] == "CONCEPT"
+
+
 def test_what_has_a_plural_is_no_organization_of_its_own() -> None:
     acts = Counter({"ORGANIZATION": 2})
     assert type_acronym("ECG", 2, acts, False) == "ORGANIZATION"
