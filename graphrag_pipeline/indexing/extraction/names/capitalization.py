@@ -118,6 +118,7 @@ class CapitalizationEvidence:
         self.kinds: Counter[str] = Counter()  # after "a" or "any"
         self.after_the: Counter[str] = Counter()
         self.pairs: set[tuple[str, str]] = set()  # neighbours in one name
+        self.sure_pairs: set[tuple[str, str]] = set()  # those inside sentences
         self.family_names: set[str] = set()
         self.sure_family_names: set[str] = set()  # those after a given name that is not also a month
         self.ranks: set[str] = set()  # capitals before a given name: "DS Nicola Farrant"
@@ -164,6 +165,9 @@ class CapitalizationEvidence:
         if len(others) > 1 and first.text.isupper() and others[0].key in GIVEN_NAMES:
             self.ranks.add(first.key)
         self.pairs.update((a.key, b.key) for a, b in pairwise(phrase.pieces))
+        neighbours = [(a.key, b.key) for a, b in pairwise(phrase.pieces)]
+        self.pairs.update(neighbours)
+        self.sure_pairs.update(neighbours[phrase.is_weak :])
         for piece in phrase.pieces:
             if not piece.is_connector:
                 skipped = phrase.is_weak and piece.start == 0 and not self._begins_name(phrase)

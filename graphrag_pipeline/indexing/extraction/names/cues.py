@@ -236,6 +236,7 @@ published pays paid won lost beat signed filed proposed recommended fined
 OF_OPENERS = words("""
 shares residents members sales employees officials parts copies workers citizens supporters fans profits prices voters
 owners users tests lawyers analysts shareholders customers students patients visitors length number count size
+introduction implementation installation removal addition creation configuration
 """)
 # In small letters right after a name, or after its possessive ("Acme shares", "Acme's profit").
 ORGANIZATION_NOUNS = words("""

@@ -62,11 +62,18 @@ from graphrag_pipeline.indexing.extraction.names.name_limits import (
     is_place,
     is_rank,
     keeps_possessive,
+    precedes_known_name,
     repeats,
     splits_list,
     starts_name,
 )
-from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_kinds, is_also_a_word, join_slashes
+from graphrag_pipeline.indexing.extraction.names.occurrences import (
+    Name,
+    drop_kinds,
+    drop_units,
+    is_also_a_word,
+    join_slashes,
+)
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
     PhrasePiece,
@@ -140,7 +147,7 @@ def find_names(
             names.append(name)
             if pieces[-1].is_possessive:
                 names.extend(find_held(name, text, sentences[phrase.sentence][1]))
-    return drop_kinds(join_slashes(names, text), text, evidence)
+    return drop_kinds(join_slashes(drop_units(names, text), text), text, evidence)
 
 
 def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> Iterator[list[PhrasePiece]]:
@@ -255,7 +262,11 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
         if first.key in SEASONS and len(pieces) > 2 and not phrase.is_weak:  # "the Winter Fuel Payment"
             return False
         return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
-    if len(pieces) == 1 or not phrase.is_weak or first.start or first.key in PLACE_HEADS:
+    if len(pieces) == 1:
+        return False
+    if precedes_known_name(pieces, phrase, evidence):
+        return True
+    if not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key) and not _is_defined(pieces, phrase, text)
 
@@ -325,7 +336,7 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
         is_coined = is_coined or (is_subject and evidence.is_opening_name(word.key))
         is_coined = is_coined or (not phrase.is_heading and evidence.is_introduced(word.key, text, phrase.end))
         is_known = is_brand or is_acronym or is_name or is_coined or _is_person(word, phrase, evidence, text)
-        return is_known or (not phrase.is_heading and evidence.is_proper(word.key))
+        return is_known or (not phrase.is_heading and evidence.is_proper(word.key) and not word.key.endswith("LY"))
     return True
 
 

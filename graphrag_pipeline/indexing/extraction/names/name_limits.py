@@ -30,6 +30,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS | words("meadow field green wood mill corner")
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
@@ -211,3 +212,19 @@ def _are_titled_words(owner: PhrasePiece, held: list[PhrasePiece]) -> bool:
     """Whether an owner is a common noun, and what it holds common nouns with a capital: "Tanner's Row"."""
     is_noun = is_also_a_word(owner.key.capitalize()) and owner.key not in GIVEN_NAMES and owner.key not in HONORIFICS
     return is_noun and all(piece.text.istitle() and is_also_a_word(piece.text) for piece in held)
+
+
+def precedes_known_name(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:
+    """Whether a word only precedes what is a name alone: "Normal CA125 is", and "see Configuring Kerberos".
+
+    It does so as the first word of a sentence, before a code or an acronym, and as a gerund anywhere.
+    """
+    first, second, *others = pieces
+    is_word = is_also_a_word(second.text) and english_rank(second.key.lower()) is not None
+    is_person = first.key in GIVEN_NAMES or first.key in evidence.family_names
+    if others or is_word or is_person or not first.text.istitle() or not is_common_word(first.key):
+        return False
+    if first.key.endswith("ING"):
+        return evidence.capital[second.key] > 1
+    is_opening = phrase.is_weak and not first.start and (first.key, second.key) not in evidence.sure_pairs
+    return is_opening and second.text.isupper() and evidence.alone[second.key] > 0

@@ -27,6 +27,8 @@ _MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
 _MIN_SLASHED_PHRASE_SHARE = 0.5
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _GOVERNING = regex.compile(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
+_NUMBER = regex.compile(r"(?<!\p{L}[- ]?)\d[ \u00a0]$")
+_MAX_UNIT = 3  # letters
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
@@ -121,6 +123,19 @@ def _is_joined(form: str, n: int, total: int) -> bool:
     """Whether a text writes a name so often with one tail; half is enough for several words, "Debian GNU/Linux"."""
     share = _MIN_SLASHED_PHRASE_SHARE if " " in form else _MIN_SLASHED_SHARE
     return n >= _MIN_SLASHED and n >= share * total
+
+
+def drop_units(names: list[Name], text: str) -> list[Name]:
+    """Drop acronyms of two or three letters that only follow numbers, twice or before a slash: "35 IU/ml", "20 IU"."""
+    found = Counter(name.form for name in names if name.form.isupper() and 1 < len(name.form) <= _MAX_UNIT)
+    counted: Counter[str] = Counter()
+    per: set[str] = set()
+    for name in names:
+        if name.form in found and _NUMBER.search(text, max(name.start - 8, 0), name.start):
+            counted[name.form] += 1
+            per |= {name.form} if text.startswith("/", name.end) else set()
+    units = {form for form, n in counted.items() if n == found[form] and (n > 1 or form in per)}
+    return [name for name in names if name.form not in units] if units else names
 
 
 def drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:

@@ -44,13 +44,15 @@ _MARKUP = tuple(
         ("`", r"(?<=`)[A-Z][A-Z\d]+\.[A-Z\d]+(?=`)"),  # the name of a file
         ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
         ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
+        (".", r"(?:[\w./-]*@)?\b(?:[A-Z][A-Z\d-]+\.)+(?:COM|EDU|ORG|GOV|NET|LOCAL|EXAMPLE)\b"),  # MIT.EDU
         ("_", r"\b(?=[\w.\\]*[a-zA-Z\d]\\?_[a-zA-Z\d])[\w.\\]+\b"),  # also HIGH\_MARKS of Markdown
     )
 )
 """Signs that a text with the markup has, and the markup. Most texts have few of the signs."""
 _TAG = regex.compile(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
 _MARK = TwinPattern(
-    r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|^[ \t]*:[a-z]|^File: |^\* |[A-Z]-[A-Z]\w{0,3}-",
+    r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|[A-Z]\.[A-Z]{3}|^[ \t]*:[a-z]|^File: |^\* |"
+    r"[A-Z]-[A-Z]\w{0,3}-",
     regex.MULTILINE,
 )
 _NOT_BREAK = regex.compile(r"[^\n]")

@@ -45,14 +45,14 @@ decision default definition degree delay deletion delivery demand department dep
 determination development device diagram difference difficulty dimension disadvantage discretion discussion display
 distinction distribution document documentation domain drawback duration duty ease element email emphasis encounter
 enough entirety entity entry environment equality equivalent error essence establishment estimate evaluation event
-evidence exact example exception exchange exclusion execution exercise existence expansion expectation expense
+evidence exact example exception exchange exclusion execution exercise existence expectation expense
 experience explanation exploration exposure expression extension extent extra factor failure familiarity fashion
 feature feedback field figure final finding flag flexibility focus format foundation framework frequency function
 functionality future gain gap general generation goal guarantee guidance guide guideline handling heading help hint
 history idea identification identity image impact implementation implication importance impression improvement
 inability inclusion inconsistency increase independence indication individual influence info information initial input
 inquiry inside insight inspection instance instruction integer integration integrity intent intention interaction
-interest interface interpretation interval introduction investigation issue item joint judgement judgment
+interest interface internals interpretation interval introduction investigation issue item joint judgement judgment
 justification key knowledge label lack language layout leading leaf learning left letter limit limitation link listing
 literature load location logic look loss main maintenance majority management manipulation manual mark material maximum
 meaning means measure measurement mechanism medium meeting mention message method middle minimum minority mistake mode
@@ -68,14 +68,15 @@ reading reality recognition recommendation record reduction reference referral r
 relation relationship release relevance reliability remainder removal replacement report representation reproduction
 request requirement research resolution resource respect response responsibility restriction resulting return review
 revision right rights rise risk root row rule run safety sake sample scale scenario scheme scope search section
-selection semantics separation sequence series service session setting setup shape share shortcut significance
+selection semantics separation sequence series service session setting setup shape share shortcoming shortcut
+significance
 similarity simplicity single site situation solution source space specific specification speed stage standard
-statement status stop storage strategy strength string structure style subset substance substitution success
+statement status stop storage strategy strength string structure style subset substance success
 suggestion suitability sum summary supply support surprise surrounding symbol syntax system table tail target task
 technique technology template tendency test testing text the theme theory threshold title tool topic total track
 tradition transfer transition translation transmission treatment trial trick trouble truth understanding unit update
 usage user utility validity value variant variation variety vendor version view volume warning warranty weakness
-weight whole width willingness word wording writing zero
+weight whole width willingness word wording workaround writing zero
 patient symptom sign diagnosis comorbidity dose dosage severity specialist clinician
 microgram milligram kilogram gram litre liter millilitre milliliter metre meter kilometre kilometer centimetre
 centimeter millimetre millimeter kelvin micromol micromole nanomole millimole mole byte kilobyte megabyte gigabyte
@@ -100,7 +101,8 @@ corresponding existing remaining including current previous additional alternati
 complete appropriate suitable useful equivalent original final initial usual typical increasing multiple further extra
 equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
-normal maximum minimum asleep awake alive afraid sorry glad ready best worst
+normal maximum minimum correct incorrect successful unsuccessful detailed asleep awake alive afraid sorry glad ready
+best worst
 """)
 # Before a noun they count it: "forty-seven teeth", "three-interface sample".
 NUMBERS = words("""

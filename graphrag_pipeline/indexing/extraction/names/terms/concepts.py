@@ -201,6 +201,8 @@ def _is_listed_term(word: str, uses: WordUses) -> bool:
     """Whether a rare word of a list is a noun: "bupropion", not "juxtarenal" and "unquoted"."""
     if word not in uses.last or uses.verbs[word] or not may_be_noun(word) or may_be_adjective(word):
         return False
+    if _is_general(word):
+        return False
     is_person = PERSON_NOUN in (kind_of(word), kind_of_plural(word))
     return not is_person and not word.endswith(("ory", "ation"))
 
@@ -331,14 +333,7 @@ def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
 
 
 def _is_term_word(word: str, uses: WordUses) -> bool:
-    if _is_vague(word) or not may_be_noun(word) or word.upper() in VAGUE_FIRST or _is_number(word):
-        return False
-    key = word.upper()
-    if (
-        _is_number(word)
-        or key in GENERAL
-        or (singular_of(word, [word[:-1].lower()], least=4) or word).upper() in GENERAL
-    ):
+    if _is_vague(word) or _is_general(word) or not may_be_noun(word) or _is_number(word):
         return False
     n_nouns = uses.nouns[word]
     is_adjective = may_be_adjective(word)
@@ -382,6 +377,11 @@ def _is_rare_phrase(phrase: tuple[str, ...]) -> bool:
 
 def _keyness(count: int, expected: float) -> float:
     return 2 * (count * math.log(count / expected) - (count - expected)) if count > expected else 0.0
+
+
+def _is_general(word: str) -> bool:
+    key = word.upper()
+    return key in GENERAL | VAGUE_FIRST or (singular_of(word, [word[:-1]], least=4) or "").upper() in GENERAL
 
 
 def _is_vague(word: str) -> bool:

@@ -80,7 +80,7 @@ def find_adjectives(names: Iterable[Name], text: str) -> set[str]:
                 text, name.end
             )
             defined[name.form] += bool(is_term)
-        elif name.form.isupper() and name.form in GENERAL:
+        elif name.form.upper() in GENERAL and (name.form.isupper() or name.form.istitle()):
             total[name.form] += 1
     adjectives = {form for form, n in total.items() if 2 * used[form] >= n and used[form] > 1}
     return adjectives | {form for form, n in total.items() if form.upper() in GENERAL and 4 * defined[form] < n}

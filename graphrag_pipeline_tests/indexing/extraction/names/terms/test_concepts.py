@@ -106,12 +106,19 @@ def test_a_phrase_keeps_the_word_that_always_precedes_it_and_drops_superlatives(
 def test_participles_of_states_comparatives_and_verbs_of_the_document_are_no_terms() -> None:
     text = (
         "The repository is encrypted. An encrypted repository is safe. Of an encrypted repository we know it. "
-        "An older repository is slow. The older repository is here. The shared printer is big. A shared printer is here. "
+        "An older repository is slow. The older repository is here. The shared printer is big. "
+        "A shared printer is here. "
         "It is recoded by recoding it: you must recode it, and they recode the printer. A recode of it is slow. "
     )
     chosen = set(choose_concepts(text * 2 + FILLER, set()))
     assert chosen >= {"shared printer", "repository"}
     assert not chosen & {"encrypted repository", "older repository", "recode"}
+
+
+def test_a_general_word_of_a_list_is_no_term() -> None:
+    text = "We know the bupropion or shortcomings of it. Give varenicline or bupropion. "
+    assert "bupropion" in choose_concepts(text + FILLER, set())
+    assert not {"shortcoming", "shortcomings"} & set(choose_concepts(text + FILLER, set()))
 
 
 FILLER = "Then a nurse will look at it, and a doctor will call us again. " * 15
