@@ -44,7 +44,7 @@ _MARKUP = tuple(
         ("`", r"(?<=`)[A-Z][A-Z\d]+\.[A-Z\d]+(?=`)"),  # the name of a file
         ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
         ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
-        (".", r"(?:[\w./-]*@)?\b(?:[A-Z][A-Z\d-]+\.)+(?:COM|EDU|ORG|GOV|NET|LOCAL|EXAMPLE)\b"),  # MIT.EDU
+        (".", r"[A-Z][A-Z\d-]+\.(?:[A-Z\d-]+\.)*(?:COM|EDU|ORG|GOV|NET|LOCAL|EXAMPLE)\b"),  # MIT.EDU
         ("_", r"\b(?=[\w.\\]*[a-zA-Z\d]\\?_[a-zA-Z\d])[\w.\\]+\b"),  # also HIGH\_MARKS of Markdown
     )
 )

@@ -23,7 +23,7 @@ def _seen(text: str) -> str:
         "```python\nScrooge = Clerk()\n```",
         "    CFLAGS = -Wall -g\n    INSTALL = install",
         "struct Point { int X; int Y; };",
-        "jennifer@ATHENA.MIT.EDU",
+        "ATHENA.MIT.EDU",
     ],
 )
 def test_code_is_masked_and_the_prose_around_it_is_not(code: str) -> None:

@@ -72,7 +72,7 @@ def _find_clipped(terms: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_clipped(words: Sequence[str], full: Sequence[str]) -> bool:
-    pairs = [(word, long) for word, long in zip(words, full, strict=True) if word != long]
+    pairs = [(word.removesuffix("S"), long) for word, long in zip(words, full, strict=True) if word != long]
     return all(
         len(word) >= _MIN_CLIPPED
         and len(long) >= len(word) + _MIN_CUT

@@ -97,12 +97,12 @@ important possible necessary available able full empty wide high low short long 
 general special particular real true false right wrong left same next last new old great little ill well far near
 drawn aside find locked shaking going coming looking saying seeing being having making taking getting heartily
 perfectly used called named given based related required specified supported provided following resulting
-corresponding existing remaining including current previous additional alternative respective entire total actual
-complete appropriate suitable useful equivalent original final initial usual typical increasing multiple further extra
-equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
+corresponding existing remaining including containing using current previous additional alternative respective entire
+total actual complete appropriate suitable useful equivalent original final initial usual typical increasing multiple
+further extra equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
 first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
-normal maximum minimum correct incorrect successful unsuccessful detailed asleep awake alive afraid sorry glad ready
-best worst
+normal maximum minimum optional mandatory correct incorrect successful unsuccessful detailed asleep awake alive afraid
+sorry glad ready best worst
 """)
 # Before a noun they count it: "forty-seven teeth", "three-interface sample".
 NUMBERS = words("""

@@ -270,7 +270,7 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = Fal
     if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
         return False
     is_vague = (first.upper() in VAGUE_FIRST or is_compared(first)) and not _is_only_so(phrase, uses)
-    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(first) or _is_number(first):
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(*phrase[:2]) or _is_number(first):
         return False
     if any(word.upper() in VERBS for word in phrase) or any(word.upper() in VAGUE_FIRST for word in phrase[1:]):
         return False
@@ -282,7 +282,8 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = Fal
 def _is_only_so(phrase: tuple[str, ...], uses: WordUses) -> bool:
     """Whether a document always writes a phrase of two words with the same word before: "total contact cast"."""
     rest = phrase[1:]
-    runs = [(run, n) for run, n in uses.runs.items() if len(rest) == 2 and _contains(run, rest)]
+    is_able = len(rest) == 2 and not phrase[0].endswith("ing")
+    runs = [(run, n) for run, n in uses.runs.items() if is_able and _contains(run, rest)]
     return sum(n for _, n in runs) >= _MIN_ONLY_SO and all(_contains(run, phrase) for run, _ in runs)
 
 
@@ -381,7 +382,7 @@ def _keyness(count: int, expected: float) -> float:
 
 def _is_general(word: str) -> bool:
     key = word.upper()
-    return key in GENERAL | VAGUE_FIRST or (singular_of(word, [word[:-1]], least=4) or "").upper() in GENERAL
+    return key in GENERAL or key in VAGUE_FIRST or (singular_of(word, [word[:-1]], least=4) or "").upper() in GENERAL
 
 
 def _is_vague(word: str) -> bool:

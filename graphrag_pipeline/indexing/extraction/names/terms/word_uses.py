@@ -148,9 +148,16 @@ class WordUses:
             f"{stem}ing" in self.total for stem in (*stems, word)
         )
 
-    def is_state(self, word: str) -> bool:
-        """Whether a participle describes a state: the text also says it behind a verb ("the file is encrypted")."""
-        return is_participle(word) and _MAX_SAID * self.adjectives[word] > self.total[word]
+    def is_state(self, word: str, noun: str) -> bool:
+        """Whether a participle describes a state: the text also says it behind a verb ("the file is encrypted").
+
+        A noun that it stands before in half of its uses is a term with it: "shared library".
+        """
+        if not is_participle(word) or _MAX_SAID * self.adjectives[word] <= self.total[word]:
+            return False
+        nouns = {noun, *self.plurals.get(noun, ())}
+        n_pairs = sum(n for run, n in self.runs.items() if any(a == word and b in nouns for a, b in pairwise(run)))
+        return 2 * n_pairs < self.total[word]
 
     def n_followers(self, word: str) -> int:
         """Return how many words follow a word in the runs."""

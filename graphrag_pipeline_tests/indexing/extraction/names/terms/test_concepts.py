@@ -105,7 +105,7 @@ def test_a_phrase_keeps_the_word_that_always_precedes_it_and_drops_superlatives(
 
 def test_participles_of_states_comparatives_and_verbs_of_the_document_are_no_terms() -> None:
     text = (
-        "The repository is encrypted. An encrypted repository is safe. Of an encrypted repository we know it. "
+        "The repository is encrypted, and is encrypted by them. If encrypted, an encrypted repository is safe. "
         "An older repository is slow. The older repository is here. The shared printer is big. "
         "A shared printer is here. "
         "It is recoded by recoding it: you must recode it, and they recode the printer. A recode of it is slow. "

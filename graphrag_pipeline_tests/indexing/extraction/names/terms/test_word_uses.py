@@ -48,6 +48,8 @@ def test_a_word_that_the_document_inflects_may_be_a_verb() -> None:
 
 
 def test_a_participle_behind_a_verb_describes_a_state() -> None:
-    text = "The file is encrypted, and an encrypted file is safe. A shared volume, or the shared file, is here."
+    text = "The file is encrypted, and if encrypted, it is an encrypted file. A shared file is here. "
     uses = count_uses(text, [(0, len(text))])
-    assert uses.is_state("encrypted") and not uses.is_state("shared")
+    assert uses.is_state("encrypted", "file") and not uses.is_state("shared", "file")
+    text += "See the encrypted file, or encrypted files of the encrypted file."
+    assert not count_uses(text, [(0, len(text))]).is_state("encrypted", "file"), "it is a term then"
