@@ -30,7 +30,6 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
-from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS | words("meadow field green wood mill corner")
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
@@ -220,7 +219,8 @@ def precedes_known_name(pieces: list[PhrasePiece], phrase: Phrase, evidence: Cap
     It does so as the first word of a sentence, before a code or an acronym, and as a gerund anywhere.
     """
     first, second, *others = pieces
-    is_word = is_also_a_word(second.text) and english_rank(second.key.lower()) is not None
+    rank = token_rank(second.key.lower())
+    is_word = is_also_a_word(second.text) and rank is not None and rank < _MAX_EVERYDAY_RANK
     is_person = first.key in GIVEN_NAMES or first.key in evidence.family_names
     if others or is_word or is_person or not first.text.istitle() or not is_common_word(first.key):
         return False

@@ -99,8 +99,8 @@ drawn aside find locked shaking going coming looking saying seeing being having 
 perfectly used called named given based related required specified supported provided following resulting
 corresponding existing remaining including containing using current previous additional alternative respective entire
 total actual complete appropriate suitable useful equivalent original final initial usual typical increasing multiple
-further extra equal separate individual arbitrary default obvious interesting significant relevant usable earlier later recent
-first-time new-style old-style so-called non-empty longer shorter larger smaller higher lower better worse dead alone
+further extra equal separate individual arbitrary default obvious interesting significant relevant usable recent
+first-time new-style old-style so-called non-empty better worse dead alone
 normal maximum minimum optional mandatory correct incorrect successful unsuccessful detailed asleep awake alive afraid
 sorry glad ready best worst
 """)

@@ -272,7 +272,9 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = Fal
     is_vague = (first.upper() in VAGUE_FIRST or is_compared(first)) and not _is_only_so(phrase, uses)
     if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(*phrase[:2]) or _is_number(first):
         return False
-    if any(word.upper() in VERBS for word in phrase) or any(word.upper() in VAGUE_FIRST for word in phrase[1:]):
+    if any(word.upper() in VERBS for word in phrase):
+        return False
+    if any(word.upper() in VAGUE_FIRST or is_compared(word) for word in phrase[1:]):
         return False
     return not any(_is_plural(word, uses) for word in phrase[:-1]) and (
         may_begin_verb or may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]

@@ -47,26 +47,29 @@ def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[st
     """
     typed = dict(types)
     for short, long in acronyms.items():
-        kind = CONCEPT if long.islower() else type_by_words(long)
-        if kind is None and types.get(long, UNKNOWN) == UNKNOWN:
-            kind = ORGANIZATION if types.get(short) == ORGANIZATION and not _is_of_common_words(long) else CONCEPT
-        typed[long] = kind or types[long]
+        kind = CONCEPT if long.islower() else types.get(long, UNKNOWN)
+        if kind == UNKNOWN:
+            is_body = types.get(short) == ORGANIZATION and not _is_of_common_words(long)
+            kind = type_by_words(long) or (ORGANIZATION if is_body else CONCEPT)
+        typed[long] = kind
         if short in typed:
             typed[short] = typed[long]
     return typed
 
 
-def type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> str:
+def type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool, is_explaining: bool = False) -> str:
     """Return the type of an acronym without a long form.
 
     Args:
         is_news: whether the document is about persons, organizations and places. Minutes are, but have other acronyms.
+        is_explaining: whether it explains how things are, as manuals do, where few acronyms are bodies or places.
     """
     title = title_of(form)
-    if title in load_places() and (len(title) > _MAX_ACRONYM or title in ACRONYMS or "." in form):  # not "ROM"
+    is_long = len(title) > _MAX_ACRONYM and not is_explaining
+    if title in load_places() and (is_long or title in ACRONYMS or "." in form):  # not "ROM"
         return GEO
     n_acts = cues[ORGANIZATION] + cues["organization role"] + cues[PERSON] + cues[AGENT] + cues[ACTOR]
-    if (title in TERMS_IN_CAPITALS and not n_acts) or cues[OF_THING] > n_acts:
+    if (title in TERMS_IN_CAPITALS and (is_explaining or not n_acts)) or cues[OF_THING] > n_acts:
         return CONCEPT
     is_known = title in ORGANIZATIONS_IN_CAPITALS or title in load_organizations()
     is_short = len(title) < _MAX_ACRONYM and title not in ACRONYMS and cues["describes"] == n_names  # "the DC link"
@@ -77,7 +80,7 @@ def type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool) -> 
         return CONCEPT
     if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
         return CONCEPT
-    if is_known or n_acts >= max(1, MIN_PERSON_SHARE * n_names):
+    if is_known or n_acts >= max(1 + is_explaining, MIN_PERSON_SHARE * n_names):
         return ORGANIZATION
     return ORGANIZATION if is_news and not cues["describes"] else CONCEPT
 

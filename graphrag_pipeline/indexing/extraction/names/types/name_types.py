@@ -81,7 +81,9 @@ from graphrag_pipeline.indexing.extraction.names.types.place_cues import (
 from graphrag_pipeline.indexing.extraction.names.types.registers import (
     drop_persons_of_things,
     explains,
+    is_named_as_thing,
     keep_strong_cues,
+    type_things,
 )
 from graphrag_pipeline.indexing.extraction.names.types.story_types import type_in_story
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
@@ -124,11 +126,12 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     cues: defaultdict[str, Counter[str]] = defaultdict(Counter)
     by_words: dict[str, str | None] = {}
     in_lower = {title_of(name.form) for name in names if not name.form.isupper()}
+    is_explaining = is_english and explains(text)
     for name in names:
         form = name.form
         counts[form] += 1
         if form not in by_words:
-            by_words[form] = type_by_words(form)
+            by_words[form] = None if is_explaining and is_named_as_thing(form) else type_by_words(form)
         is_unsure = by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name))
         if is_unsure or (by_words[form] == GEO and may_be_surname(form)):
             by_words[form] = None
@@ -142,7 +145,6 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     if is_english:
         for form, cue in find_kinds(names, text):
             cues[form][cue] += 1
-    is_explaining = is_english and explains(text)
     if is_explaining:
         cues = defaultdict(Counter, {form: keep_strong_cues(counts[form], found) for form, found in cues.items()})
     by_words |= {form: CONCEPT for form, kind in by_words.items() if kind == GEO and cues[form][WORK] > cues[form][GEO]}
@@ -163,7 +165,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     is_news = (is_story and not attendees) or not is_english
     if not attendees:  # what acts in a manual may be a program
         cues.update((form, Counter({cue: n for cue, n in cues[form].items() if cue != ACTOR})) for form in acronyms)
-    types |= {form: type_acronym(form, counts[form], cues[form], is_news) for form in acronyms}
+    types |= {form: type_acronym(form, counts[form], cues[form], is_news, is_explaining) for form in acronyms}
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
@@ -196,6 +198,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
     }
     types |= {} if attendees else _type_firms_in_business(types, cues, text)
     types |= type_by_company(names, types, text, is_explaining)
+    types |= type_things(types) if is_explaining else {}
     guesses = {form: _guess(form, cues[form]) for form, kind in types.items() if kind == UNKNOWN}
     return types | {form: kind for form, kind in guesses.items() if kind}
 

@@ -17,6 +17,14 @@ def test_an_acronym_with_a_long_form_of_common_words_is_a_term() -> None:
     assert types == {"CFS": "CONCEPT", long: "CONCEPT"}
 
 
+def test_one_deed_makes_no_body_of_an_acronym_in_a_manual() -> None:
+    acts = Counter({"agent": 1})
+    assert type_acronym("NAS", 2, acts, False) == "ORGANIZATION"
+    assert type_acronym("NAS", 2, acts, False, is_explaining=True) == "CONCEPT"
+    assert type_acronym("SAFI", 2, Counter(), False) == "GEO"
+    assert type_acronym("SAFI", 2, Counter(), False, is_explaining=True) == "CONCEPT"
+
+
 def test_a_long_form_in_small_letters_is_a_term() -> None:
     assert type_acronyms({"CA": "ORGANIZATION"}, {"CA": "certificate authority"})["CA"] == "CONCEPT"
 

@@ -10,6 +10,7 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
     drop_persons_of_things,
     explains,
     keep_strong_cues,
+    type_things,
 )
 
 MANUAL = "A node is idle until it can run a job, and it must be told so. The state may be kept. A job will wait.\n" * 8
@@ -43,6 +44,11 @@ def test_a_person_does_not_begin_with_a_term_of_the_document() -> None:
     types = {"Ada": "CONCEPT", "Ada Standard": "PERSON", "Ada Bell": "PERSON", "Ann Hill": "PERSON"}
     assert drop_persons_of_things(types) == {"Ada Standard": "UNKNOWN", "Ada Bell": "UNKNOWN"}
     assert drop_persons_of_things({"Ada": "PERSON", "Ada Bell": "PERSON"}) == {}
+
+
+def test_common_words_name_no_body_of_an_explanation() -> None:
+    types = {"Integer Division": "ORGANIZATION", "Cygnus Support": "ORGANIZATION", "Ticket-Granting Service": "UNKNOWN"}
+    assert type_things(types) == {"Integer Division": "CONCEPT", "Ticket-Granting Service": "CONCEPT"}
 
 
 def test_a_program_that_acts_and_has_things_in_it_is_a_term_of_a_manual() -> None:
