@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.extracted_graph import read_document
 from graphrag_pipeline.indexing.graph.merge_proposals import propose_merges
 from graphrag_pipeline.indexing.graph.resolution import TitleRecord, resolve_titles
@@ -71,14 +72,16 @@ def list_entities(documents: Iterable[tuple[str, str]], n: int = N_LISTED) -> li
     counts: Counter[str] = Counter()
     types: defaultdict[str, Counter[str]] = defaultdict(Counter)
     neighbours: defaultdict[str, set[str]] = defaultdict(set)
+    ties: defaultdict[str, set[str]] = defaultdict(set)
     for sentence in sentences:
         titles = {occurrence.title for occurrence in sentence.occurrences}
         counts.update(titles)
         for occurrence in sentence.occurrences:
             types[occurrence.title][occurrence.type] += 1
             neighbours[occurrence.title] |= titles - {occurrence.title}
+            ties[normalize_title(occurrence.written)].add(occurrence.title)
     records = [TitleRecord(title, _choose_type(types[title]), n_found) for title, n_found in counts.items()]
-    merges = resolve_titles(propose_merges(records), neighbours, counts)
+    merges = resolve_titles(propose_merges(records, ties=ties), neighbours, counts)
     merged: Counter[str] = Counter()
     merged_types: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for sentence in sentences:
