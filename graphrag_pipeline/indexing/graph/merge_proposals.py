@@ -25,7 +25,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.forms.person_forms import split_honorifics
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_term
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION, PERSON, UNKNOWN
 from graphrag_pipeline.indexing.graph.resolution import (
     RULES,
@@ -223,7 +223,7 @@ def _propose_terms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
     lower = {title.lower() for title, record in records.items() if record.type == CONCEPT}
     for title, record in records.items():
         if record.type == CONCEPT:
-            singular = (singular_of(title.lower(), lower, least=4) or title).upper()
+            singular = (singular_term(title.lower(), lower) or title).upper()
             groups[" ".join(map(to_american, singular.split())).replace(" ", "").replace("-", "")].append(title)
     for titles in groups.values():
         into = min(titles, key=lambda title: (-records[title].n_mentions, title))

@@ -28,7 +28,7 @@ _MIN_SLASHED_PHRASE_SHARE = 0.5
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _GOVERNING = regex.compile(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
 _NUMBER = regex.compile(r"(?<!\p{L}[- ]?)\d[ \u00a0]$")
-_MAX_UNIT = 3  # letters
+_MAX_UNIT = 4  # letters
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
@@ -126,8 +126,8 @@ def _is_joined(form: str, n: int, total: int) -> bool:
 
 
 def drop_units(names: list[Name], text: str) -> list[Name]:
-    """Drop acronyms of two or three letters that only follow numbers, twice or before a slash: "35 IU/ml", "20 IU"."""
-    found = Counter(name.form for name in names if name.form.isupper() and 1 < len(name.form) <= _MAX_UNIT)
+    """Drop units, which only follow numbers, twice or before a slash: "35 IU/ml", "20 Gbps"."""
+    found = Counter(name.form for name in names if 1 < len(name.form) <= _MAX_UNIT and _may_be_unit(name.form))
     counted: Counter[str] = Counter()
     per: set[str] = set()
     for name in names:
@@ -136,6 +136,11 @@ def drop_units(names: list[Name], text: str) -> list[Name]:
             per |= {name.form} if text.startswith("/", name.end) else set()
     units = {form for form, n in counted.items() if n == found[form] and (n > 1 or form in per)}
     return [name for name in names if name.form not in units] if units else names
+
+
+def _may_be_unit(form: str) -> bool:
+    """Whether a form is an acronym or has no vowel: "IU", "Gbps"."""
+    return form.isalpha() and ((form.isupper() and len(form) < _MAX_UNIT) or not set(form.upper()) & set("AEIOU"))
 
 
 def drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:

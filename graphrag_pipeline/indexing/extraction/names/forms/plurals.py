@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
-from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_term
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, UNKNOWN
 
 _MIN_CLIPPED, _MIN_CUT = 4, 3  # letters of a clipped word, and those cut off: "config", "repo"
@@ -34,7 +34,7 @@ def link_term_forms(names: Iterable[Name], links: Mapping[str, str], types: Mapp
     counts = Counter(links[name.form] for name in names)
     terms = {title_of(form): form for form in sorted(counts) if types[form] == CONCEPT}
     known = {title.lower() for title in terms}
-    singulars = {title: singular.upper() for title in terms if (singular := singular_of(title.lower(), known, least=4))}
+    singulars = {title: singular.upper() for title in terms if (singular := singular_term(title.lower(), known))}
     spellings: defaultdict[str, list[str]] = defaultdict(list)
     for title in terms:
         spellings[singulars.get(title, title).replace(" ", "").replace("-", "")].append(title)

@@ -57,7 +57,7 @@ justification key knowledge label lack language layout leading leaf learning lef
 literature load location logic look loss main maintenance majority management manipulation manual mark material maximum
 meaning means measure measurement mechanism medium meeting mention message method middle minimum minority mistake mode
 model modification more motivation movement name nature necessity need negative normal notation note notice notion
-objective obligation observation occasion occurrence offer operation opinion opportunity opposite option ordering
+objective obligation observation occasion occurrence offer one operation opinion opportunity opposite option ordering
 organisation organization origin original outcome outline output overview owner package paragraph parameter
 participant particular path pattern percent percentage perception perfect performance period permission perspective
 phase phrase picture placement plan plenty policy portion positive possession possibility potential practice

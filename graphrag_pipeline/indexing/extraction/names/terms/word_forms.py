@@ -48,6 +48,12 @@ def singular_of(word: str, known: Container[str], least: int = 5) -> str | None:
     return word[:-1] if word[:-1] in known else None
 
 
+def singular_term(word: str, terms: Container[str]) -> str | None:
+    """Return the singular of a plural among terms, where endings such as "us" and "ics" are no doubt: "menus"."""
+    singular = singular_of(word, terms, least=4)
+    return singular or (word[:-1] if word.endswith("s") and len(word) > 3 and word[:-1] in terms else None)
+
+
 def may_be_noun(word: str) -> bool:
     """Whether the form of a word allows a noun: no participle ("started"), comparative, or verb of a list ("unset")."""
     if word.upper() in VERBS or word.removeprefix("un").upper() in VERBS or is_participle(word):

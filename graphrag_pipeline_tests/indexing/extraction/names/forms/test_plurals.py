@@ -22,6 +22,7 @@ def _link(forms: list[str], kind: str = "CONCEPT") -> dict[str, str]:
         (["build-depend", *["Build-Depends"] * 5], {"Build-Depends"}),
         (["Part II", "Part III"], {"Part II", "Part III"}),
         (["analysis", "status"], {"analysis", "status"}),
+        (["menus", "menu", "metrics", "metric"], {"menu", "metric"}),
         (["config file", "configuration file"], {"configuration file"}),
         (["repos", "repo", "repository"], {"repository"}),
         (["slapd", "slapdaemon", "star", "start"], {"slapd", "slapdaemon", "star", "start"}),
