@@ -336,7 +336,7 @@ def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
 
 
 def _is_term_word(word: str, uses: WordUses) -> bool:
-    if _is_vague(word) or _is_general(word) or not may_be_noun(word) or _is_number(word):
+    if _is_vague(word) or _is_general(word) or not may_be_noun(word) or _is_number(word) or uses.is_clipped(word):
         return False
     n_nouns = uses.nouns[word]
     is_adjective = may_be_adjective(word)

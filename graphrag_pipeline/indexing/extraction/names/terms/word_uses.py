@@ -10,11 +10,12 @@ Keep out: forms of words (`word_forms.py`), and which words and phrases are term
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise, takewhile
 
 from graphrag_pipeline.indexing.extraction.names.cues import LONERS, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.terms.background import load_ranks
@@ -88,6 +89,7 @@ _FINITE = frozenset(
 )
 _BEFORE_SUBJECT = frozenset({"", ".", ";", ":", ",", "if", "when", "because", "while", "unless", "until"})
 _PRONOUNS = frozenset(("I", "he", "He", "she", "She", "him", "his", "His", "her", "Her", "me", "my", "My"))
+_MIN_CLIPPED, _MAX_CLIPPED = 3, 6  # letters of a clipped word; the least number is also that of the letters cut off
 _MAX_SAID = 6  # a participle of a term is behind a verb once in so many uses
 _MIN_OPENER = 5  # letters
 _AFTER_OPENER = _FINITE | {"and", "or", "of", ","}
@@ -140,6 +142,22 @@ class WordUses:
         """Return the share of noun uses among the uses that the neighbours decide; 0 without any."""
         n_nouns = self.nouns[word]
         return n_nouns / (n_nouns + self.verbs[word] + self.adjectives[word]) if n_nouns else 0.0
+
+    @cached_property
+    def _in_order(self) -> list[str]:
+        return sorted(self.total)
+
+    def is_clipped(self, word: str) -> bool:
+        """Whether a short word that English does not know is cut from a noun of the document: "config".
+
+        The noun is used half as often at least: "diff" is a term of its own beside a "difference" or two.
+        """
+        if not _MIN_CLIPPED <= len(word) <= _MAX_CLIPPED or word in load_ranks():
+            return False
+        place = bisect_right(self._in_order, word)
+        longer = takewhile(lambda other: other.startswith(word), islice(self._in_order, place, None))
+        full = [other for other in longer if len(other) >= len(word) + _MIN_CLIPPED and other in load_ranks()]
+        return any(self.nouns[other] and 2 * self.total[other] >= self.total[word] for other in full)
 
     def is_inflected(self, word: str) -> bool:
         """Whether the document has the past and the gerund of a word, as of a verb: "deleted", "deleting"."""

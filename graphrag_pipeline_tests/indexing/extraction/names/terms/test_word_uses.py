@@ -53,3 +53,11 @@ def test_a_participle_behind_a_verb_describes_a_state() -> None:
     assert uses.is_state("encrypted", "file") and not uses.is_state("shared", "file")
     text += "See the encrypted file, or encrypted files of the encrypted file."
     assert not count_uses(text, [(0, len(text))]).is_state("encrypted", "file"), "it is a term then"
+
+
+def test_a_word_cut_from_a_noun_of_the_document_is_clipped() -> None:
+    text = "The config is the configuration of it, or of the slurm. The slurmd is here. "
+    text += "A diff, the diff, a diff, the diff and a diff show the difference."
+    uses = count_uses(text, [(0, len(text))])
+    assert uses.is_clipped("config")
+    assert not (uses.is_clipped("slurm") or uses.is_clipped("diff") or uses.is_clipped("configuration"))
