@@ -25,7 +25,8 @@ beat beats became become becomes began begins bore bought brings brought built b
 comes cut drew drove fell felt fights follows forgave fought found founds gave gets gives goes got grew heard hears
 held helps hired hit holds joins keep keeps kept killed kills knew knows leads leaves led left lent let lets lies
 likes lives lost loves made makes marries meets met moves needs offers owes owned owns paid pays plays put ran read
-runs said sang sat saw says seeks sees sells sent serves set shot shows sings sold sought speaks spent spoke stands
+runs said sang sat saw says seeks seem seems sees sells sent serves set shot shows sings sold sought speaks spent spoke
+stands
 stole stood struck sues swore takes taught tells thanks thought threw told took turns understood visits wants went
 wins woke won wore works writes wrote
 """)

@@ -34,6 +34,7 @@ _SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-
 _PLURAL = regex.compile(r"(\p{Lu}{2,})e?s")
 _GAP = r"\s+(?:>\s+)?"
 _LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
+_BRACKET = regex.compile(r"[()\[\]]")
 _NO_START = frozenset(
     word.lower()
     for word in words("a an the of for and or in on with by to is are was as at from its their this that called")
@@ -194,6 +195,8 @@ def find_long_form(short: str, text: str, start: int, end: int) -> int | None:
     while (place := small.rfind(first, 0, place)) >= 0:
         is_start = not place or not small[place - 1].isalnum()
         long = text[start + place : end]
+        if _BRACKET.search(long):  # "online (OL) and on battery (OB)"
+            return None
         if is_start and (_is_long(short, long) or _is_in_each_word(short, [*places, place], long, place)):
             return start + place
     return None

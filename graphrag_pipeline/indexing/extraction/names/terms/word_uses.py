@@ -154,9 +154,10 @@ class WordUses:
         """
         if not _MIN_CLIPPED <= len(word) <= _MAX_CLIPPED or word in load_ranks():
             return False
-        place = bisect_right(self._in_order, word)
-        longer = takewhile(lambda other: other.startswith(word), islice(self._in_order, place, None))
-        full = [other for other in longer if len(other) >= len(word) + _MIN_CLIPPED and other in load_ranks()]
+        stem = word.removesuffix("s")
+        place = bisect_right(self._in_order, stem)
+        longer = takewhile(lambda other: other.startswith(stem), islice(self._in_order, place, None))
+        full = [other for other in longer if len(other) >= len(stem) + _MIN_CLIPPED and other in load_ranks()]
         return any(self.nouns[other] and 2 * self.total[other] >= self.total[word] for other in full)
 
     def is_inflected(self, word: str) -> bool:

@@ -36,6 +36,7 @@ def test_a_short_form_in_brackets_goes_with_its_long_form(text: str, expected: l
         "Delete the file. Then press (OK).",
         "Most of the cells (see Table 2) were dead.",
         "the record (RR)",
+        "The old line (X) or on battery (OB)",
         "",
     ],
 )

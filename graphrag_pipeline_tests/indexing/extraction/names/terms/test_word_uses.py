@@ -56,8 +56,8 @@ def test_a_participle_behind_a_verb_describes_a_state() -> None:
 
 
 def test_a_word_cut_from_a_noun_of_the_document_is_clipped() -> None:
-    text = "The config is the configuration of it, or of the slurm. The slurmd is here. "
+    text = "The config is the configuration of it, or of the slurm. The slurmd is here. The params of a parameter are. "
     text += "A diff, the diff, a diff, the diff and a diff show the difference."
     uses = count_uses(text, [(0, len(text))])
-    assert uses.is_clipped("config")
+    assert uses.is_clipped("config") and uses.is_clipped("params")
     assert not (uses.is_clipped("slurm") or uses.is_clipped("diff") or uses.is_clipped("configuration"))

@@ -53,6 +53,8 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("Teska Stock Exchange", "ORGANIZATION"),
         ("Nobel Peace Prize", "CONCEPT"),
         ("Justice Elena Park", "PERSON"),
+        ("Ms Windsor", "PERSON"),
+        ("MS Windows", None),
         ("Senator Hill", "PERSON"),
         ("Queen Street", "GEO"),
         ("Anglican Archbishop", "PERSON"),
