@@ -103,15 +103,14 @@ SEASONS = words("spring summer autumn winter fall")
 OPENERS = words("""
 according accordingly additionally afterwards admittedly apart asked based born certainly clearly come compared
 consequently currently cried critics despite due earlier eventually example experts given having initially inside
-later located made nearby news observers officials opened originally outside people police present previously reports
-researchers scientists scholars seen sources supporters taken today took used using wherein written what's that's it's
-there's here's let's actually again aside below best better common different every good hard half high higher
-historically important interestingly less long lots low lower modern nice open plenty right same short simply small
-sometimes senior strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei nach vor
-zu zum
-zur aus ist war nicht auch sie es er ich wir wenn wie les une dans avec pour sur mais ce cette ces il elle nous vous
-un una por para con pero suddenly sure then through true unable unfortunately whole wrong yours men women children man
-woman work years prior
+later located made nearby news nowadays observers officials opened originally outside people police present previously
+reports researchers scientists scholars seen sources supporters taken today took used using wherein written what's
+that's it's there's here's let's actually again aside below best better common different every good hard half high
+higher historically important interestingly less long lots low lower modern nice open plenty right same short simply
+small sometimes senior strange strong der die das den dem ein eine einer eines und oder aber mit für auf im am bei
+nach vor zu zum zur aus ist war nicht auch sie es er ich wir wenn wie les une dans avec pour sur mais ce cette ces il
+elle nous vous un una por para con pero suddenly sure then through true unable unfortunately whole wrong yours men
+women children man woman work years prior
 """)
 
 MONTHS = words("january february march april may june july august september october november december")

@@ -119,6 +119,7 @@ _CURRENCIES = frozenset("$£€¥₹")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
+_TASK = regex.compile(r"[ \n]+(?:with|the|an?|to|from|your|its)\b")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 
 
@@ -300,6 +301,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     word = pieces[0]
     start = phrase.start + word.start
     is_coded = _IN_CODE.search(text, max(start - 12, 0), start)
+    if word.text.istitle() and word.key.endswith("ING") and _TASK.match(text, phrase.start + word.end):
+        return False  # "see Dealing with errors"
     if word.key == "JAN" and _NUMBER.match(text, phrase.start + word.end):  # "on Jan 12"
         return False
     if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"

@@ -55,6 +55,7 @@ def names_in(text: str) -> list[str]:
         ("Present: Ms Priya Raman (Treasurer), Ida Holm (Clerk)", ["Ms Priya Raman", "Ida Holm"]),
         ("Normal CA125 is no proof. It says CA125 of them. See how Configuring Zorro is done. It has Zorro.",
          ["CA125", "CA125", "Zorro", "Zorro"]),
+        ("They see Dealing with them, and met Zorro. Nowadays, Zorro is old.", ["Zorro", "Zorro"]),
         ("NB, it sends 40 Gbps. It got 10 Gbps over the NFS.", ["NFS"]),
         ("They give 35 IU/ml of it, and use the CPU.", ["CPU"]),
         ("Conversely, they may fail. Conversely, it may hold.", []),
