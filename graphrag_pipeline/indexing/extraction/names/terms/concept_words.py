@@ -1,4 +1,4 @@
-"""Word lists of `concepts.py`: words that say little about a text, whatever it is about.
+"""Word lists of `concepts.py`: words that say little about a text, whatever it is about, and whether a word is one.
 
 Add here: a general word that real text shows among the key phrases. Keep out: words of one field.
 """
@@ -6,6 +6,9 @@ Add here: a general word that real text shows among the key phrases. Keep out: w
 from __future__ import annotations
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.indexing.extraction.names.terms.word_forms import is_compared, singular_of
+
+_WRITTEN = ("-delimited", "-separated", "-supplied", "-provided", "-specified")  # how a list or a value is written
 
 # Heads of phrases in every kind of text; they do not distinguish one text from another.
 VAGUE = words("""
@@ -18,13 +21,14 @@ sister son daughter wife husband uncle aunt nephew niece clerk time times day da
 afternoon hour hours minute minutes moment moments second seconds week weeks month months year years century decade
 age ages date end ends beginning start middle place places side sides part parts piece pieces bit way ways thing
 things matter matters kind kinds sort sorts form forms case cases point points amount lot lots deal rest half quarter
-dozen pair couple member members fact facts reason reasons cause result results doubt doubts idea ideas thought
-thoughts sense feeling feelings hope fear fears wish joy pleasure delight grief pain surprise wonder life lives death
-world situation manner degree use effort attempt chance turn step steps sight sound sounds noise silence light
-darkness shadow shadows air subject question questions answer answers example examples term terms height width
-distance top bottom front edge corner inside outside direction work works job business affair affairs trade home house
-room street town city village country bed chair table uses role cent roles career film films movie song songs album book
-books story stories chapter page paper article edition subsection subclause footnote appendix annex memo
+dozen pair couple member members fact facts reason reasons consideration considerations cause result results doubt
+doubts idea ideas thought thoughts sense feeling feelings hope fear fears wish joy pleasure delight grief pain
+surprise wonder life lives death world situation manner degree use effort attempt chance turn step steps sight sound
+sounds noise silence light darkness shadow shadows air subject question questions answer answers example examples term
+terms height width distance top bottom front edge corner inside outside direction work works job business affair
+affairs trade home house room street town city village country bed chair table uses role cent roles career film films
+movie song songs album book books story stories chapter page paper article edition subsection subclause footnote
+appendix annex memo
 """)
 # General words of every prose that explains: not a term alone, but may be the head of one ("side effect").
 GENERAL = words("""
@@ -95,17 +99,33 @@ VAGUE_FIRST = words("""
 other such much many more most very own whole single certain several various different similar main major minor
 important possible necessary available able full empty wide high low short long hard soft easy simple clear common
 general special particular real true false right wrong left same next last new old great little ill well far near
-drawn aside find locked shaking going coming looking saying seeing being having making taking getting heartily
-perfectly used called named given based related required specified supported provided following resulting
-corresponding existing remaining including containing using current previous additional alternative respective entire
-total actual complete appropriate suitable useful equivalent original final initial usual typical increasing multiple
-further extra equal separate individual arbitrary default obvious interesting significant relevant usable recent
-first-time new-style old-style so-called non-empty better worse dead alone
-normal maximum minimum optional mandatory correct incorrect successful unsuccessful detailed asleep awake alive afraid
-sorry glad ready best worst
+drawn delimited separated aside find locked shaking going coming looking saying seeing being having making taking
+getting heartily perfectly used called named given based related required specified supported provided following
+resulting corresponding existing remaining including containing using current previous additional alternative
+respective entire total actual complete appropriate suitable useful equivalent original final initial usual typical
+increasing multiple further extra equal separate individual arbitrary default obvious interesting significant relevant
+usable recent first-time new-style old-style so-called non-empty better worse dead alone normal maximum minimum
+optional mandatory correct incorrect successful unsuccessful detailed asleep awake alive afraid sorry glad ready best
+worst
 """)
 # Before a noun they count it: "forty-seven teeth", "three-interface sample".
 NUMBERS = words("""
 two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
 twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million
 """)
+
+
+def is_vague_first(word: str) -> bool:
+    """Whether a word says little of the noun behind it: "different", "older", "space-delimited"."""
+    return word.upper() in VAGUE_FIRST or is_compared(word) or word.endswith(_WRITTEN)
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number or starts with one: "forty-seven", "three-interface"."""
+    return word.split("-")[0].upper() in NUMBERS
+
+
+def is_general(word: str) -> bool:
+    """Whether a word, or its singular, says little of any text."""
+    key = word.upper()
+    return key in GENERAL or key in VAGUE_FIRST or (singular_of(word, [word[:-1]], least=4) or "").upper() in GENERAL

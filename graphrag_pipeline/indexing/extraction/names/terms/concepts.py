@@ -29,14 +29,14 @@ from graphrag_pipeline.indexing.extraction.names.terms.coined_words import is_co
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import (
     EVERYDAY,
     GENERAL,
-    NUMBERS,
     VAGUE,
-    VAGUE_FIRST,
+    is_general,
+    is_number,
+    is_vague_first,
 )
 from graphrag_pipeline.indexing.extraction.names.terms.nesting import complete_term, fold_forms, replace_nested
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
     has_derived_noun,
-    is_compared,
     may_be_adjective,
     may_be_noun,
     may_be_verb,
@@ -201,7 +201,7 @@ def _is_listed_term(word: str, uses: WordUses) -> bool:
     """Whether a rare word of a list is a noun: "bupropion", not "juxtarenal" and "unquoted"."""
     if word not in uses.last or uses.verbs[word] or not may_be_noun(word) or may_be_adjective(word):
         return False
-    if _is_general(word):
+    if is_general(word):
         return False
     is_person = PERSON_NOUN in (kind_of(word), kind_of_plural(word))
     return not is_person and not word.endswith(("ory", "ation"))
@@ -269,12 +269,12 @@ def _is_term(phrase: tuple[str, ...], uses: WordUses, may_begin_verb: bool = Fal
         return False
     if may_be_adjective(last) and not _is_shown_noun(last, uses):  # "makes the system secure"
         return False
-    is_vague = (first.upper() in VAGUE_FIRST or is_compared(first)) and not _is_only_so(phrase, uses)
-    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(*phrase[:2]) or _is_number(first):
+    is_vague = is_vague_first(first) and not _is_only_so(phrase, uses)
+    if uses.noun_share(last) < _MIN_HEAD_SHARE or is_vague or uses.is_state(*phrase[:2]) or is_number(first):
         return False
     if any(word.upper() in VERBS for word in phrase):
         return False
-    if any(word.upper() in VAGUE_FIRST or is_compared(word) for word in phrase[1:]):
+    if any(map(is_vague_first, phrase[1:])):
         return False
     return not any(_is_plural(word, uses) for word in phrase[:-1]) and (
         may_begin_verb or may_be_adjective(first) or uses.verbs[first] <= uses.nouns[first]
@@ -291,11 +291,6 @@ def _is_only_so(phrase: tuple[str, ...], uses: WordUses) -> bool:
 
 def _contains(run: tuple[str, ...], part: tuple[str, ...]) -> bool:
     return any(run[place : place + len(part)] == part for place in range(len(run) - len(part) + 1))
-
-
-def _is_number(word: str) -> bool:
-    """Whether a word is a number or starts with one: "forty-seven", "three-interface"."""
-    return word.split("-")[0].upper() in NUMBERS
 
 
 def _is_plural(word: str, uses: WordUses) -> bool:
@@ -336,7 +331,7 @@ def _is_key(word: str, count: int, keyness: float, least: float) -> bool:
 
 
 def _is_term_word(word: str, uses: WordUses) -> bool:
-    if _is_vague(word) or _is_general(word) or not may_be_noun(word) or _is_number(word) or uses.is_clipped(word):
+    if _is_vague(word) or is_general(word) or not may_be_noun(word) or is_number(word) or uses.is_clipped(word):
         return False
     n_nouns = uses.nouns[word]
     is_adjective = may_be_adjective(word)
@@ -380,11 +375,6 @@ def _is_rare_phrase(phrase: tuple[str, ...]) -> bool:
 
 def _keyness(count: int, expected: float) -> float:
     return 2 * (count * math.log(count / expected) - (count - expected)) if count > expected else 0.0
-
-
-def _is_general(word: str) -> bool:
-    key = word.upper()
-    return key in GENERAL or key in VAGUE_FIRST or (singular_of(word, [word[:-1]], least=4) or "").upper() in GENERAL
 
 
 def _is_vague(word: str) -> bool:

@@ -115,6 +115,13 @@ def test_participles_of_states_comparatives_and_verbs_of_the_document_are_no_ter
     assert not chosen & {"encrypted repository", "older repository", "recode"}
 
 
+def test_how_a_list_is_written_makes_no_term() -> None:
+    text = "It is a comma-separated list. Of the comma-separated list we know it. "
+    text += "The pooled list, or a pooled list, is here. "
+    chosen = set(choose_concepts(text * 2 + FILLER, set()))
+    assert "pooled list" in chosen and "comma-separated list" not in chosen
+
+
 def test_a_general_word_of_a_list_is_no_term() -> None:
     text = "We know the bupropion or shortcomings of it. Give varenicline or bupropion. "
     assert "bupropion" in choose_concepts(text + FILLER, set())
