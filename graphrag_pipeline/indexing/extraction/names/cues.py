@@ -83,7 +83,7 @@ thirty forty fifty hundred thousand million billion part section volume book can
 preface introduction contents conclusion abstract references bibliography index parts sections figures tables appendices
 title titles subtitle cover covers heading headings caption captions footnote footnotes endnotes acknowledgement
 acknowledgements acknowledgment acknowledgments dedication dedications foreword prologue epilogue overview summary
-glossary faq readme nb tip tips hint caution errata addendum annex annexes id ids schedule schedules exhibit exhibits
+glossary errata addendum annex annexes id ids schedule schedules exhibit exhibits
 attachment attachments enclosure preamble recital recitals article articles paragraph paragraphs subparagraph
 subparagraphs clause clauses subsection subsections true false north south east west northern southern eastern western
 majesty highness excellency papa mamma mama mum dad daddy mummy test tests lordship ladyship christian christians

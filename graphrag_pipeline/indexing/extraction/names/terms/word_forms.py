@@ -29,7 +29,7 @@ _MAX_DERIVED = 3  # times the rank of the verb
 _VERB_PREFIXES = ("re", "un", "pre", "de", "dis", "over", "out", "mis", "co", "sub", "auto", "up", "down")
 _STRONG_PARTICIPLES = (
     "beaten|bitten|born|broken|chosen|done|drawn|driven|eaten|fallen|flown|forbidden|forgotten|frozen|given|gone|grown|"
-    "hidden|known|lain|proven|ridden|risen|seen|shaken|shown|spoken|stolen|sunken|sworn|taken|thrown|torn|woken|worn|"
+    "hidden|known|lain|proven|ridden|risen|seen|shaken|shown|shrunk|spoken|stolen|sunken|sworn|taken|thrown|torn|woken|worn|"
     "woven|written"
 )
 _PARTICIPLE = re.compile(rf".{{2,}}[^e]ed|(?:{'|'.join(_VERB_PREFIXES)})?(?:{_STRONG_PARTICIPLES})")
