@@ -221,8 +221,9 @@ def precedes_known_name(pieces: list[PhrasePiece], phrase: Phrase, evidence: Cap
     first, second, *others = pieces
     rank = token_rank(second.key.lower())
     is_word = is_also_a_word(second.text) and rank is not None and rank < _MAX_EVERYDAY_RANK
+    is_title = second.key in GIVEN_NAMES or second.key in load_places()  # "Calling Karan", "Morning Ireland"
     is_person = first.key in GIVEN_NAMES or first.key in evidence.family_names
-    if others or is_word or is_person or not first.text.istitle() or not is_common_word(first.key):
+    if others or is_word or is_person or is_title or not first.text.istitle() or not is_common_word(first.key):
         return False
     if first.key.endswith("ING"):
         return evidence.capital[second.key] > 1

@@ -27,7 +27,7 @@ _MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
 _MIN_SLASHED_PHRASE_SHARE = 0.5
 _LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
 _GOVERNING = regex.compile(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
-_NUMBER = regex.compile(r"(?<!\p{L}[- ]?)\d[ \u00a0]$")
+_NUMBER = regex.compile(r"(?<!\d\d\d)\d[ \u00a0]$")  # not "the 1970 TV film"
 _MAX_UNIT = 4  # letters
 _ARTICLE = regex.compile(r"\b[Tt]he\s+$")
 

@@ -56,6 +56,8 @@ def names_in(text: str) -> list[str]:
         ("Normal CA125 is no proof. It says CA125 of them. See how Configuring Zorro is done. It has Zorro.",
          ["CA125", "CA125", "Zorro", "Zorro"]),
         ("They see Dealing with them, and met Zorro. Nowadays, Zorro is old.", ["Zorro", "Zorro"]),
+        ("They heard Morning Ireland of Ireland, and Ireland. They saw the 1970 TV film, and the 1972 TV film.",
+         ["Morning Ireland", "Ireland", "Ireland", "TV", "TV"]),
         ("NB, it sends 40 Gbps. It got 10 Gbps over the NFS.", ["NFS"]),
         ("They give 35 IU/ml of it, and use the CPU.", ["CPU"]),
         ("Conversely, they may fail. Conversely, it may hold.", []),

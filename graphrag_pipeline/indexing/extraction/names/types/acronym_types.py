@@ -14,6 +14,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
 from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING
+from graphrag_pipeline.indexing.extraction.names.types.registers import is_named_as_thing
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, PRODUCT
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     CONCEPT,
@@ -47,7 +48,8 @@ def type_acronyms(types: dict[str, str], acronyms: Mapping[str, str]) -> dict[st
     """
     typed = dict(types)
     for short, long in acronyms.items():
-        kind = CONCEPT if long.islower() else types.get(long, UNKNOWN)
+        is_kind = long.islower() and (is_named_as_thing(long) or type_by_words(long) is None)  # not of a body: "PTA"
+        kind = CONCEPT if is_kind else types.get(long, UNKNOWN)
         if kind == UNKNOWN:
             is_body = types.get(short) == ORGANIZATION and not _is_of_common_words(long)
             kind = type_by_words(long) or (ORGANIZATION if is_body else CONCEPT)
@@ -76,7 +78,7 @@ def type_acronym(form: str, n_names: int, cues: Counter[str], is_news: bool, is_
     n_uses = max(cues["describes"], cues[PRODUCT])
     if cues[OF_EVENT] > n_acts:  # "presented at FOSDEM"
         return EVENT
-    if cues[SEVERAL] and not is_known:  # there is one NATO only, but "ECGs have shown"
+    if 0 < n_names <= 2 * cues[SEVERAL] and not is_known:  # there is one NATO only, but "ECGs have shown"
         return CONCEPT
     if (is_short or title not in ORGANIZATIONS_IN_CAPITALS) and n_uses > n_acts:  # "the KSM daemon", "rated by GRADE"
         return CONCEPT

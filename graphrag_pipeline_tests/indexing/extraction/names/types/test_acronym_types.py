@@ -25,8 +25,9 @@ def test_one_deed_makes_no_body_of_an_acronym_in_a_manual() -> None:
     assert type_acronym("SAFI", 2, Counter(), False, is_explaining=True) == "CONCEPT"
 
 
-def test_a_long_form_in_small_letters_is_a_term() -> None:
+def test_an_authority_in_small_letters_is_a_term_and_an_association_a_body() -> None:
     assert type_acronyms({"CA": "ORGANIZATION"}, {"CA": "certificate authority"})["CA"] == "CONCEPT"
+    assert type_acronyms({"PTA": "CONCEPT"}, {"PTA": "parent teacher association"})["PTA"] == "ORGANIZATION"
 
 
 def test_what_has_a_plural_is_no_organization_of_its_own() -> None:
