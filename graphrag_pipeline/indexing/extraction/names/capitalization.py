@@ -164,7 +164,6 @@ class CapitalizationEvidence:
         first, *others = phrase.pieces
         if len(others) > 1 and first.text.isupper() and others[0].key in GIVEN_NAMES:
             self.ranks.add(first.key)
-        self.pairs.update((a.key, b.key) for a, b in pairwise(phrase.pieces))
         neighbours = [(a.key, b.key) for a, b in pairwise(phrase.pieces)]
         self.pairs.update(neighbours)
         self.sure_pairs.update(neighbours[phrase.is_weak :])

@@ -62,18 +62,13 @@ from graphrag_pipeline.indexing.extraction.names.name_limits import (
     is_place,
     is_rank,
     keeps_possessive,
+    opens_task,
     precedes_known_name,
     repeats,
     splits_list,
     starts_name,
 )
-from graphrag_pipeline.indexing.extraction.names.occurrences import (
-    Name,
-    drop_kinds,
-    drop_units,
-    is_also_a_word,
-    join_slashes,
-)
+from graphrag_pipeline.indexing.extraction.names.occurrences import Name, drop_nameless, is_also_a_word, join_slashes
 from graphrag_pipeline.indexing.extraction.names.phrases import (
     Phrase,
     PhrasePiece,
@@ -120,7 +115,6 @@ _CURRENCIES = frozenset("$£€¥₹")
 _INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
 _SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
 _DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
-_TASK = regex.compile(r"[ \n]+(?:with|the|an?|to|from|your|its)\b")
 _HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
 
 
@@ -149,7 +143,7 @@ def find_names(
             names.append(name)
             if pieces[-1].is_possessive:
                 names.extend(find_held(name, text, sentences[phrase.sentence][1]))
-    return drop_kinds(join_slashes(drop_units(names, text), text), text, evidence)
+    return drop_nameless(join_slashes(names, text), text, evidence)
 
 
 def _split_phrase(phrase: Phrase, evidence: CapitalizationEvidence, text: str) -> Iterator[list[PhrasePiece]]:
@@ -264,10 +258,8 @@ def _drops_first(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitaliza
         if first.key in SEASONS and len(pieces) > 2 and not phrase.is_weak:  # "the Winter Fuel Payment"
             return False
         return pieces[-1].key not in _AFTER_DATES and not pieces[1].is_connector and not is_person
-    if len(pieces) == 1:
-        return False
-    if precedes_known_name(pieces, phrase, evidence):
-        return True
+    if len(pieces) == 1 or precedes_known_name(pieces, phrase, evidence):
+        return len(pieces) > 1
     if not phrase.is_weak or first.start or first.key in PLACE_HEADS:
         return False
     return evidence.may_open(first.key) and not _is_defined(pieces, phrase, text)
@@ -302,8 +294,8 @@ def _is_entity(pieces: list[PhrasePiece], phrase: Phrase, evidence: Capitalizati
     word = pieces[0]
     start = phrase.start + word.start
     is_coded = _IN_CODE.search(text, max(start - 12, 0), start)
-    if word.text.istitle() and word.key.endswith("ING") and _TASK.match(text, phrase.start + word.end):
-        return False  # "see Dealing with errors"
+    if opens_task(word, text, phrase.start + word.end):
+        return False
     if word.key == "JAN" and _NUMBER.match(text, phrase.start + word.end):  # "on Jan 12"
         return False
     if word.text.isupper() and _TIME_BEFORE.search(text, max(start - 12, 0), start):  # "at 4:00pm AEDT"

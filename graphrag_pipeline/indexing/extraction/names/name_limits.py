@@ -46,6 +46,7 @@ _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treas
 _AFTER_DETECTIVE = words("con const sgt insp supt ch garda")
 _MAX_RANK = 5  # letters
 _NO_RANKS = SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
+_OBJECT = regex.compile(r"[ \n]+(?:with|the|an?|to|from|your|its)\b")
 _PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
 ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
 _IDENTIFIER = regex.compile(
@@ -211,6 +212,11 @@ def _are_titled_words(owner: PhrasePiece, held: list[PhrasePiece]) -> bool:
     """Whether an owner is a common noun, and what it holds common nouns with a capital: "Tanner's Row"."""
     is_noun = is_also_a_word(owner.key.capitalize()) and owner.key not in GIVEN_NAMES and owner.key not in HONORIFICS
     return is_noun and all(piece.text.istitle() and is_also_a_word(piece.text) for piece in held)
+
+
+def opens_task(word: PhrasePiece, text: str, end: int) -> bool:
+    """Whether a gerund stands before its object in a cited heading: "see Dealing with errors"."""
+    return word.text.istitle() and word.key.endswith("ING") and _OBJECT.match(text, end) is not None
 
 
 def precedes_known_name(pieces: list[PhrasePiece], phrase: Phrase, evidence: CapitalizationEvidence) -> bool:

@@ -125,7 +125,12 @@ def _is_joined(form: str, n: int, total: int) -> bool:
     return n >= _MIN_SLASHED and n >= share * total
 
 
-def drop_units(names: list[Name], text: str) -> list[Name]:
+def drop_nameless(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
+    """Drop units, and plurals that name kinds."""
+    return _drop_kinds(_drop_units(names, text), text, evidence)
+
+
+def _drop_units(names: list[Name], text: str) -> list[Name]:
     """Drop units, which only follow numbers, twice or before a slash: "35 IU/ml", "20 Gbps"."""
     found = Counter(name.form for name in names if 1 < len(name.form) <= _MAX_UNIT and _may_be_unit(name.form))
     counted: Counter[str] = Counter()
@@ -143,7 +148,7 @@ def _may_be_unit(form: str) -> bool:
     return form.isalpha() and ((form.isupper() and len(form) < _MAX_UNIT) or not set(form.upper()) & set("AEIOU"))
 
 
-def drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
+def _drop_kinds(names: list[Name], text: str, evidence: CapitalizationEvidence) -> list[Name]:
     """Drop plurals that are listed together if one is the plural of a name: "Cains and Abels" are kinds of people."""
     kinds: set[Name] = set()
     for a, b in pairwise(names):

@@ -239,8 +239,7 @@ def type_by_words(form: str) -> str | None:
         return PERSON  # "Justice Elena Park"
     if last in PLACE_TAILS:
         return None if last in _WEAK_PLACES and all(map(is_common_word, words[:-1])) else GEO
-    is_titled = first in HONORIFICS and (form.isupper() or not form.startswith("MS "))  # not "MS Windows"
-    if (is_titled or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
+    if (first in HONORIFICS or (first in RANKS and words[1] in HONORIFICS)) and "OF" not in words[:2]:
         return (
             None if first in DESCRIBING_HONORIFICS and is_common_word(words[1]) else PERSON
         )  # "General Public License"

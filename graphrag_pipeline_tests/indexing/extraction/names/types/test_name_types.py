@@ -54,7 +54,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import type_by
         ("Nobel Peace Prize", "CONCEPT"),
         ("Justice Elena Park", "PERSON"),
         ("Ms Windsor", "PERSON"),
-        ("MS Windows", None),
+        ("MS Windows", "CONCEPT"),
         ("Senator Hill", "PERSON"),
         ("Queen Street", "GEO"),
         ("Anglican Archbishop", "PERSON"),
