@@ -138,7 +138,8 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         if by_words[form] is None:
             cues[form].update(read_cues(text, name))
             cues[form].update(read_agent_cues(text, name))
-            cues[form][SEVERAL] += form.isupper() and text[name.start : name.end] == f"{form}s"
+            if form.isupper() and text.startswith(f"{form}s", name.start):
+                cues[form][SEVERAL] += 1
         if is_english and by_words[form] in (None, GEO):
             for read in _READERS:
                 cues[form].update(read(text, name))
