@@ -159,9 +159,7 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
     echo(INTERVALS)
     echo(f"{subject}, compared with {found.against}" if against else subject)
     if found.against == index.snapshot.id:
-        echo(
-            "both are the same snapshot, so they do not differ; name another one or a method", err=True
-        )
+        echo("both are the same snapshot, so they do not differ; name another one or a method", err=True)
     for line in found.unknown_evidence[:_MAX_UNKNOWN]:
         echo(f"not in the index, counted as not found: {line}", err=True)
     if (n_more := len(found.unknown_evidence) - _MAX_UNKNOWN) > 0:
