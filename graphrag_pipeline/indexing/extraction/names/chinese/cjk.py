@@ -180,6 +180,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     kinds |= dict.fromkeys(
         find_families(text, [word for word, kind in kinds.items() if kind == "PERSON"]), "ORGANIZATION"
     )
+    kinds = {cut_verb(word, text, DOUBLE_SURNAMES) if kind == "PERSON" else word: kind for word, kind in kinds.items()}
     kinds = _add_composed(kinds, text, cut, tokenizer)
     kinds |= {match.group(1): "CONCEPT" for match in _TITLE.finditer(text)}
     return {
@@ -263,7 +264,7 @@ def _whole(word: str, kind: str, text: str) -> str:
         return word[:_MARRIED]  # 周氏早逝
     if kind == "PERSON" and not is_given_end(word, text):
         word = cut_adverb(word, DOUBLE_SURNAMES)
-    return cut_verb(word, text) if kind == "PERSON" else word
+    return cut_verb(word, text, DOUBLE_SURNAMES) if kind == "PERSON" else word
 
 
 def _type_double(word: str, kind: str) -> str:

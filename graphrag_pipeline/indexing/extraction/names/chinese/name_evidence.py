@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
+from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.text.scripts import HAN
 
 Tagged = tuple[str, str, int]
@@ -35,6 +36,9 @@ _ANIMAL_SURNAMES = frozenset("马牛龙熊")
 _MOTIONS, _GOALS = frozenset("回归出进入返赴离"), frozenset("国城村京乡家海宫府校")
 _OF_THINGS = "[匹头只条把张件本辆艘朵棵支面块枚颗幅]"
 _VERBS = frozenset("劝问叫让请骂打救告教带求送陪")
+_OBJECTS = frozenset("他她我你咱大")
+_OF_COMPANY = frozenset("陪跟随带领护伴扶搀拉牵拽抱背拥押送追迎拦围望盯守")
+_VERBS_OF_COMPANY = words("陪同 陪伴 陪护 跟随 随同 伴随 带领 护送 护卫 押送 追随 搀扶")
 _SIDES = frozenset("东西南北")
 _SHOPS = frozenset("店铺馆行厂")
 _MIN_KNOWN_PLACE = 20
@@ -110,10 +114,15 @@ def is_given_end(word: str, text: str) -> bool:
     return word[-1] in _GIVEN_ADVERBS and 1 < text.count(word) == text.count(word[:-1])
 
 
-def cut_verb(word: str, text: str) -> str:
-    """Return a name of three characters without the verb at its end: 彭九劝 before 他 is 彭九."""
-    n_before = len(re.findall(f"{word}[他她我你咱大]", text)) if word[-1] in _VERBS else 0
-    return word[:-1] if len(word) == _MAX_SINGLE and 0 < n_before == text.count(word) else word
+def cut_verb(word: str, text: str, double_surnames: Collection[str]) -> str:
+    """Return a name without the verb at its end: 彭九劝 before 他 is 彭九, 葛叶陪 before 着 or 同 is 葛叶."""
+    after = [text[place.end() : place.end() + 1] for place in re.finditer(word, text)]
+    n_least = 4 if word[:2] in double_surnames else 3
+    if len(word) < n_least or not after:
+        return word
+    is_act = len(word) == _MAX_SINGLE and word[-1] in _VERBS and set(after) <= _OBJECTS
+    is_company = word[-1] in _OF_COMPANY and all(c == "着" or word[-1] + c in _VERBS_OF_COMPANY for c in after)
+    return word[:-1] if is_act or is_company else word
 
 
 def is_person(word: str, text: str, known: Mapping[str, int], has_surname: bool, acts: str, roles: str) -> bool:

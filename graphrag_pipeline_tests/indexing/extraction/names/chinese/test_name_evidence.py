@@ -50,3 +50,17 @@ def test_an_adverb_is_cut_only_from_a_name_that_stays_whole() -> None:
     assert [cut_adverb(word, doubles) for word in ("欧阳烈曾", "欧阳正", "林啸便", "林正")] == [
         "欧阳烈", "欧阳正", "林啸", "林正",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("掌柜苏禾陪着客人进了后院。", {"苏禾"}),
+        ("长老褚岩护着众人退到洞口，弟子鲁青跟着跑了出来。", {"褚岩", "鲁青"}),
+        ("队长郝明带领村民上堤，主任邹洁陪同专家到场。", {"郝明", "邹洁"}),
+        ("上午，弟子方守随同众人下了船。", {"方守"}),
+        ("校长张守望同老师们谈了很久。张守望说，明年再来。", {"张守望"}),  # 望 belongs to the name
+    ],
+)
+def test_a_verb_of_company_is_not_the_end_of_a_name(text: str, expected: set[str]) -> None:
+    assert find_people(text) == expected
