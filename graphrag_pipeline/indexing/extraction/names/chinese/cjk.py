@@ -56,6 +56,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.people import (
     find_repeated_sects,
     find_sects_with_members,
     has_sign,
+    is_kinship,
     is_of_clan,
 )
 from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names
@@ -190,6 +191,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
         and not (kind == "PERSON" and (is_ship(word, SURNAMES, text) or _is_thing(word, text, known)))
         and not (kind == "GEO" and _is_person_with_word(word, kinds, known))
         and not (kind == "PERSON" and (word in PERSON_WORDS or any(f"{word}{unit}" in kinds for unit in "市县区省")))
+        and not (kind == "PERSON" and is_kinship(word))
         and not (kind == "PERSON" and _is_verb_with_person(word, kinds, text))
     }
 

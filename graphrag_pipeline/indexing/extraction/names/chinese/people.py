@@ -72,6 +72,10 @@ _IS = re.compile(
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{ROLES})(?=[，。！？；])|的(?:{ROLES}))",
     re.MULTILINE,
 )
+_KINSHIP = re.compile(
+    "[大小老二三四五六七八九十]?"
+    "(?:师[兄弟姐妹叔伯父母娘公祖哥侄]|师兄弟|师姐妹|[表堂][兄弟哥姐妹]|[兄弟哥姐妹嫂叔伯姑姨舅婶]{1,2}|徒弟|徒儿|弟子)"
+)
 _CALLED = re.compile(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)(?![做作])({_H}{{2,4}})(?=[，。！？；、])")
 _ROLE_BEFORE = re.compile(rf"(?:{ROLES})({_H}{{2,4}}?)(?=[，。！？；、是不]|(?:{ACTS}))")
 _MET = re.compile(rf"(?:遇见|见到|认识|战胜|打败|嫁给|交给|发给|告诉|救下|拜)了?({_H}{{2,4}})(?=[，。！？；、])")
@@ -120,6 +124,11 @@ def _find_bynames(text: str, known: Mapping[str, int]) -> set[str]:
 def _has_common_part(word: str, known: Mapping[str, int]) -> bool:
     """Whether a candidate of three or four characters begins or ends with a common word: 新院长."""
     return len(word) > 2 and max(known.get(word[:2], 0), known.get(word[-2:], 0)) >= _COMMON_COUNT
+
+
+def is_kinship(word: str) -> bool:
+    """Return whether a word only says what a person is to others, without a name: 小师弟, 大师兄, 二姐."""
+    return _KINSHIP.fullmatch(word) is not None
 
 
 def is_of_clan(word: str) -> bool:

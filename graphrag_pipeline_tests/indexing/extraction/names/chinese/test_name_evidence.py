@@ -64,3 +64,11 @@ def test_an_adverb_is_cut_only_from_a_name_that_stays_whole() -> None:
 )
 def test_a_verb_of_company_is_not_the_end_of_a_name(text: str, expected: set[str]) -> None:
     assert find_people(text) == expected
+
+
+def test_a_title_of_kinship_alone_is_no_person() -> None:
+    text = (
+        "小师弟俞安最爱下棋，大师兄却不许。大师兄说：“小师弟，去扫地。”小师弟答道：“是。”二师姐方晴笑了。"
+        "小师弟走进后院，俞安的鞋湿了。"
+    )
+    assert find_people(text) == {"俞安", "方晴"}
