@@ -46,6 +46,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import (
     is_ship,
     is_shown_as_person,
     is_verb_like_place,
+    is_verb_with_object,
     join_cut_names,
 )
 from graphrag_pipeline.indexing.extraction.names.chinese.people import (
@@ -160,7 +161,7 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     titles, places = tuple(sorted(PERSON_WORDS)), [word for word, kind in kinds.items() if kind == "GEO"]
     persons = {word: find_person_in_place(word, SURNAMES, text, signs, titles) for word in places}
     kinds = {persons.get(word) or word: "PERSON" if persons.get(word) else kind for word, kind in kinds.items()}
-    kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, known)}
+    kinds = {_whole(word, kind, text): kind for word, kind in kinds.items() if _is_named(word, kind, text, tokenizer)}
     kinds |= dict.fromkeys(find_people(text, known), "PERSON")
     kinds |= dict.fromkeys(find_titled_people(text, known, tokenizer.word_tag_tab, tokenizer.tokenizer.lcut), "PERSON")
     kinds |= dict.fromkeys(find_addressed_people(text, known) - NO_NAMES, "PERSON")
@@ -249,10 +250,14 @@ def _is_verb_with_person(word: str, kinds: dict[str, str], text: str) -> bool:
     return is_long and kinds.get(word[1:]) == "PERSON" and text.count(word) < text.count(word[1:])
 
 
-def _is_named(word: str, kind: str, text: str, known: dict[str, int]) -> bool:
+def _is_named(word: str, kind: str, text: str, tokenizer: Any) -> bool:
+    known = tokenizer.tokenizer.FREQ
     if kind == "GEO":
         return (
-            not word.startswith(DETERMINERS) and not is_verb_like_place(word, text) and is_place_word(word, text, known)
+            not word.startswith(DETERMINERS)
+            and not is_verb_like_place(word, text)
+            and not is_verb_with_object(word, text, known, tokenizer.word_tag_tab)
+            and is_place_word(word, text, known)
         )
     return kind != "PERSON" or is_person(word, text, known, word[0] in SURNAMES, ACTS, ROLES)
 

@@ -39,6 +39,11 @@ _VERBS = frozenset("劝问叫让请骂打救告教带求送陪")
 _OBJECTS = frozenset("他她我你咱大")
 _OF_COMPANY = frozenset("陪跟随带领护伴扶搀拉牵拽抱背拥押送追迎拦围望盯守")
 _VERBS_OF_COMPANY = words("陪同 陪伴 陪护 跟随 随同 伴随 带领 护送 护卫 押送 追随 搀扶")
+_RARE_COUNT = 100  # of a word in the segmenter's dictionary
+_BEFORE_VERB_ONLY = "曾经|一度|足以|无法|能够|不断|屡次"
+_TO_PLACE = "(?:[在到往去从回入出]|来到|离开|来自|位于|抵达|前往|经过)"
+_PARTS_OF_FACE = frozenset("舌嘴眉脸眼牙")
+_FAME, _LANDS = frozenset("震扬慑霸扫傲惊"), words("大陆 帝国 王国 世界")
 _SIDES = frozenset("东西南北")
 _SHOPS = frozenset("店铺馆行厂")
 _MIN_KNOWN_PLACE = 20
@@ -180,6 +185,36 @@ def is_place_word(word: str, text: str, known: Mapping[str, int]) -> bool:
     if len(word) > len("门口") and word[-1] == "口" and known.get(word, 0) < _MIN_KNOWN_PLACE:
         return False
     return re.search(f"{_NUMBER}{_OF_THINGS}{word}", text) is None
+
+
+def is_verb_with_object(word: str, text: str, known: Mapping[str, int], tags: Mapping[str, str]) -> bool:
+    """Return whether a word that the segmenter takes for a place is a verb before its object: 名震大陆, 吐舌头.
+
+    An adverb that only verbs take precedes it each time (曾经名震大陆), its verb is doubled (吐了吐舌头), or it is a
+    verb and a noun in the dictionary and the text never goes to it or speaks of its inside.
+
+    Args:
+        known, tags: word -> count, and word class, in the segmenter's dictionary.
+    """
+    if known.get(word, 0) >= _RARE_COUNT or word[-1] in _UNITS:
+        return False
+    before = f"(?:{_BEFORE_VERB_ONLY}|{word[0]}[了一])"
+    if len(re.findall(f"{before}{word}", text)) == text.count(word):
+        return True
+    return _is_verb_and_noun(word, known, tags) and not re.search(
+        f"{_TO_PLACE}{word}|{word}(?:[上里内中外]|境内|附近|周边|一带|位于|坐落)", text
+    )
+
+
+def _is_verb_and_noun(word: str, known: Mapping[str, int], tags: Mapping[str, str]) -> bool:
+    """Whether a word is a verb before a noun (吐舌头, 横眉), a doubled verb (歇歇脚), or fame in a land (名震大陆)."""
+    is_verb = tags.get(word[0], "").startswith("v")
+    if len(word) == len("横眉"):
+        return is_verb and word[1] in _PARTS_OF_FACE
+    if word[0] == word[1] and is_verb and len(word) == len("歇歇脚"):
+        return True
+    is_noun = tags.get(word[1:]) == "n" and known.get(word[1:], 0) >= _RARE_COUNT
+    return (is_verb and is_noun) or (word[-2:] in _LANDS and word[-3] in _FAME)
 
 
 def _is_after_span(word: str, text: str) -> bool:

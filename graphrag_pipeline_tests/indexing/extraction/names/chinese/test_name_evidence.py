@@ -72,3 +72,17 @@ def test_a_title_of_kinship_alone_is_no_person() -> None:
         "小师弟走进后院，俞安的鞋湿了。"
     )
     assert find_people(text) == {"俞安", "方晴"}
+
+
+def test_a_verb_with_its_object_is_no_place() -> None:
+    text = (
+        "赵岩曾经威震大陆，无人能敌。霍青是名震大陆的炼药师。丫头方晴吐了吐舌头，又横眉看他。两人歇歇脚，一起吐舌头。"
+    )
+    assert "GEO" not in find_types(text).values()
+    assert {"赵岩", "霍青", "方晴"} <= find_people(text)
+
+
+def test_a_place_that_begins_with_a_verb_is_a_place() -> None:
+    text = "石岩来到玄霸大陆。他去过包头和汕头，曾经在北京住了三年。他老家在定海区，后来搬到望城乡。"
+    places = {word for word, kind in find_types(text).items() if kind == "GEO"}
+    assert {"玄霸大陆", "包头", "汕头", "北京", "定海区", "望城乡"} <= places
