@@ -60,7 +60,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.people import (
     is_kinship,
     is_of_clan,
 )
-from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names
+from graphrag_pipeline.indexing.extraction.names.chinese.repeated_names import find_repeated_names, find_speakers
 from graphrag_pipeline.indexing.extraction.names.chinese.settlements import (
     add_ending,
     extend_places,
@@ -172,7 +172,9 @@ def _type_names(text: str, tokenizer: Any) -> dict[str, str]:
     sects = find_sects([*strange, *(word for word in places if text.count(word) > 1)], text)
     kinds = {sects.get(word, word): "ORGANIZATION" if word in sects else kind for word, kind in kinds.items()}
     surnames = SURNAMES | DOUBLE_SURNAMES
-    repeated = find_repeated_names(text, surnames, known, ACTS, ROLES) - kinds.keys() - COMMON_WORDS - NO_NAMES
+    repeated = find_repeated_names(text, surnames, known, ACTS, ROLES)
+    repeated |= find_speakers(text, surnames, known, tokenizer.word_tag_tab)
+    repeated -= kinds.keys() | COMMON_WORDS | NO_NAMES
     kinds |= dict.fromkeys((name for name in repeated if not name.endswith(ORGANIZATION_ENDINGS)), "PERSON")
     settlements = find_places(text) | (find_settlements(words_of_text, known) - NO_NAMES)
     kinds |= dict.fromkeys((place for place in settlements if not _is_shown(place, kinds.get(place, ""), text)), "GEO")

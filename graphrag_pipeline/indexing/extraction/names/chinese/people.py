@@ -31,7 +31,8 @@ ACTS = (
     "没有说话|皱眉|很会|战胜|打败|负责|主持|担任|自称|出身|派人|派出|带着|带领|率领|召集|统治|站|住在|登上|追|炼制|推开|表示|认为|"
     "介绍|指出|承认|建议|要求|汇报|报告|提出|解释|同意|不同意|骑着|拔|接过|回答说|低声|大声|接着说|毕业于|出生于|病逝|生于|辞官"
 )
-_MILD_ACTS = f"{ACTS}|在|是|把|将|对|收|等|看|拿|走|坐"  # only after a form that is itself a sign of a person
+_TRAITS = "擅长|善于|精通|心地|性情|为人"
+_MILD_ACTS = f"{ACTS}|{_TRAITS}|在|是|把|将|对|收|等|看|拿|走|坐"  # only after a form that shows a person by itself
 ROLES = (
     "父亲|母亲|祖父|祖母|爷爷|奶奶|外公|外婆|叔叔|伯父|舅舅|姑姑|儿子|女儿|孙女|孙子|弟子|徒弟|师父|师傅|老师|长老|族长|宗主|供奉|医师|炼药师|药师|掌柜|将军|哥哥|姐姐|弟弟|妹妹|"
     "妻子|丈夫|朋友|教授|校长|首领|队长|团长|强者|高手|掌教|店主|老板|少主|少爷|专家|工程师|教师|作家|画家|诗人|学者|记者|"
@@ -93,7 +94,7 @@ def find_people(text: str, known: Mapping[str, int]) -> set[str]:
     )
     called = {match.group(1) for match in _CALLED.finditer(text)}
     clans = {match.group(1) for match in _CLAN.finditer(text) if not known.get(match.group(1))}
-    sure = called | {match.group(1) for match in _DEFINED.finditer(text) if not _has_common_part(match.group(1), known)}
+    sure = called | {match.group(1) for match in _DEFINED.finditer(text) if not has_common_part(match.group(1), known)}
     return _find_bynames(text, known) | {
         word
         for word in [*found, *called]
@@ -117,11 +118,11 @@ def _find_bynames(text: str, known: Mapping[str, int]) -> set[str]:
         if (word[0] not in _NO_OLD if word.endswith("老") else word[1:] in SURNAMES or not known.get(word[1:]))
         and (not known.get(word) or word[1:] in SURNAMES)
         and word[0] not in _NO_PERSON_STARTS
-        and not _has_common_part(word, known)
+        and not has_common_part(word, known)
     }
 
 
-def _has_common_part(word: str, known: Mapping[str, int]) -> bool:
+def has_common_part(word: str, known: Mapping[str, int]) -> bool:
     """Whether a candidate of three or four characters begins or ends with a common word: 新院长."""
     return len(word) > 2 and max(known.get(word[:2], 0), known.get(word[-2:], 0)) >= _COMMON_COUNT
 

@@ -3,6 +3,9 @@
 A surname with one or two characters after it, which is not the start of a word, is a name if the text repeats it
 between different neighbours and once shows a person: by a verb of speaking, a companion, or a role before it.
 
+A name without a surname counts if a sentence begins with its speech or says what person it is, and the text repeats it
+otherwise: 熏儿轻声说道, 熏儿是古族的大小姐.
+
 Keep out: names that the segmenter finds or a definition shows (`cjk.py`).
 """
 
@@ -13,6 +16,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import regex
 
+from graphrag_pipeline.indexing.extraction.names.chinese.people import has_common_part
+from graphrag_pipeline.indexing.extraction.names.chinese.subjects import PERSON_NOUNS
+
 _MIN_COUNT = 2
 _MIN_NEIGHBOURS = 2  # different characters before, and after
 _MIN_WHOLE = 0.8  # of the occurrences of a name of two characters have the same third one
@@ -22,6 +28,20 @@ _NOT_GIVEN = frozenset(
     "的了着过是在有和与不也都就又再还很没对向把被给从到说道问答看听想去来走进出上下里中前后这那他她它我你您们个位一二两几么吗呢吧啊"
     "，。！？；：、“”‘’…家氏姓府门宗帮派镇村城县市路街"
 )
+_SAYS = "[说道问答喊叫喝]"
+_IS_PERSON = rf"曾?是(?:[^，。！？；\n]{{0,16}}[的位名个])?\p{{Han}}{{0,2}}(?:{PERSON_NOUNS})(?=[，。！？；、\n]|$)"
+_SPEECH = regex.compile(  # 熏儿走上前来，轻声说道：“, and ”熏儿说。
+    rf"(?:^|(?<=[。！？…”」』\n]|[。！？…，]\"))\s*(?=\p{{Han}}[^。！？“”\"「」『』\n]{{1,24}}?{_SAYS}[：:，]?\s?[“\"「『])(\p{{Han}}{{2,3}})"
+    rf"|(?:^|(?<=[。！？…”」』\n]))\s*(?=\p{{Han}}{{2,3}}?(?:{_IS_PERSON}))(\p{{Han}}{{2,3}})"
+    rf"|(?<=[。！？…，][”\"」』])(?=\p{{Han}}{{2,9}}{_SAYS}[。，])(\p{{Han}}{{2,3}})",
+    regex.MULTILINE,
+)
+_OTHER_USE = "[，。！？、；：的是和与跟对向把被在]"
+_NO_NAME_ENDS = frozenset("人者们员声然地")
+_NO_NAME_STARTS = frozenset("本该此其某各每只忽众诸")
+_RARE_COUNT = 10  # of a word in the dictionary
+_WORD_COUNT = 50
+"""The same for a word across the end of a name: 师弟 in 小师弟 is one, so 小师 is no name."""
 _NO_SURNAMES = frozenset("于向任何万方成")
 """Surnames that are mostly other words."""
 
@@ -81,3 +101,34 @@ def _has_neighbours(name: str, places: list[int], text: str) -> bool:
         len({c for c in side if c.isalnum()}) + sum(not c.isalnum() for c in side) >= _MIN_NEIGHBOURS
         for side in (before, after)
     )
+
+
+def find_speakers(text: str, surnames: Collection[str], known: Mapping[str, int], tags: Mapping[str, str]) -> set[str]:
+    """Return the names without a surname that begin a sentence with a speech, and that the text repeats: 熏儿.
+
+    A name ends where its occurrences go on differently, once as no act of speaking.
+
+    Args:
+        surnames: of one or two characters.
+        known, tags: word -> count, and word class, in the segmenter's dictionary.
+    """
+    found = set()
+    for match in _SPEECH.finditer(text):
+        ahead = next(filter(None, match.groups()))
+        names = (ahead[:n] for n in (2, 3) if len(ahead) >= n)
+        found.add(next((name for name in names if _is_speaker(name, text, surnames, known, tags)), ""))
+    return found - {""}
+
+
+def _is_speaker(
+    name: str, text: str, surnames: Collection[str], known: Mapping[str, int], tags: Mapping[str, str]
+) -> bool:
+    if (name[0] in surnames and name[1] != "儿") or name[:2] in surnames or name[0] in _NO_NAME_STARTS:
+        return False
+    if name[-1] in _NO_NAME_ENDS or set(name) & _NOT_GIVEN or has_common_part(name, known):
+        return False
+    if known.get(name, 0) >= _RARE_COUNT or (known.get(name) and not tags.get(name, "").startswith("n")):
+        return False
+    after = [text[match.end() : match.end() + 1] for match in regex.finditer(name, text)]
+    whole = [char for char in after if known.get(name[-1] + char, 0) < _WORD_COUNT]
+    return len(set(whole)) >= _MIN_NEIGHBOURS and any(regex.match(_OTHER_USE, char) for char in whole)

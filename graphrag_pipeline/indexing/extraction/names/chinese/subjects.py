@@ -42,13 +42,13 @@ _NOT_GIVEN = frozenset(
 _NO_END = frozenset("门宗派帮教殿阁盟山江河湖")
 """Last characters of names of sects and places: such a name needs a predicate of a person."""
 _ROLE_WORDS = frozenset(ROLES.split("|")) | TITLES | ADDRESSES
-_PERSON_NOUNS = "|".join(
+PERSON_NOUNS = "|".join(
     sorted(
         _ROLE_WORDS - {"代表", "千金"} | words("子弟 少年 少女 青年 孩子 男孩 女孩 男子 女子 姑娘 孤儿 天才 人物"),
         key=lambda word: (-len(word), word),
     )
 )
-DEFINED = rf"(?:也|正|便|就|曾经?|原来?|本)?是[^，。！？；\n]{{0,20}}(?:{_PERSON_NOUNS}|[人者员])(?=[，。！？；、\n]|$)"
+DEFINED = rf"(?:也|正|便|就|曾经?|原来?|本)?是[^，。！？；\n]{{0,20}}(?:{PERSON_NOUNS}|[人者员])(?=[，。！？；、\n]|$)"
 _SPEECH = (
     "发誓|立誓|喊道|骂|怒|哭|笑|冷笑|大笑|微笑|苦笑|怒道|叹道|喝道|沉声|轻声|反问|追问|答应|拒绝|劝|吩咐|命令|感慨|坦言|透露|"
     "强调|称|呼吁|宣布|提醒|交代|否认"
