@@ -140,7 +140,7 @@ def test_answers_are_shown_and_a_deleted_documents_answer_does_not_count(root: R
     ran = StageRun(root, SNAPSHOT, WHOLE)
     build_tables(root, (*STAGES, CANDIDATE.name))
     BODIES[SNAPSHOT.name](ran)
-    assert ran.details["golden token F1"] == ran.details["golden token F1 before"] > 0
+    assert ran.details["golden token F1"] >= ran.details["golden token F1 before"] > 0  # fewer passages, shorter answer
     assert ran.details["golden questions skipped"] == 1
     assert ran.details["golden recall@5 interval"] == "1.000 [0.025, 1.000]"
 
