@@ -71,8 +71,12 @@ class TokenBudget:
 
     def refuse(self, section: str, request: ChatRequest[Any]) -> Failure:
         """Return the failure of a request that was not sent."""
-        reason = f"the budget of {self.most or 0:,} tokens for this question does not allow it"
-        return Failure(section, request.record, reason, "", "")
+        return Failure(section, request.record, self.refusal, "", "")
+
+    @property
+    def refusal(self) -> str:
+        """Why a call is not made."""
+        return f"the budget of {self.most or 0:,} tokens for this question does not allow it"
 
 
 def reply_tokens(settings: Settings, section: str) -> int:

@@ -94,3 +94,47 @@ def test_auto_hands_its_budget_on(small: GraphIndex, tmp_path: Path) -> None:
     with running_model_server() as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, "auto", budget=10)
     assert result.selection["chosen"] == "local" and not server.calls
+
+
+@pytest.mark.parametrize("question", ["What is said of Marley?", "What are the main themes?"])
+def test_global_search_denies_nothing_that_the_budget_did_not_let_the_model_rate(
+    small: GraphIndex, tmp_path: Path, question: str
+) -> None:
+    with running_model_server() as server:
+        result = open_with_model(small, tmp_path, server, **MODEL_RATES).search(question, "global", budget=4_000)
+    assert not server.calls and result.selection["kept"] == 0
+    of_budget, n_rated = result.selection["options_used"]["budget"], result.selection["rated"]
+    assert of_budget["rated_by_embedded"] == n_rated > 0
+    reason = "the budget of 4,000 tokens for this question does not allow it"
+    assert result.answering["failure"] == f"{reason}; the model rated 0 of {n_rated} community reports"
+    assert result.answering["unread"]["n_failed"] == n_rated
+    introduction, _, own = result.answer.partition("\n\n")
+    assert introduction.endswith("the embedded engine answers instead.") and "Not in the index" not in result.answer
+    assert own == small.search(question, "global").answer
+
+
+def test_reports_that_the_budget_did_not_let_the_model_rate_are_no_denial_of_embedded_answers(
+    small: GraphIndex, tmp_path: Path
+) -> None:
+    with running_model_server() as server:
+        index = open_with_model(small, tmp_path, server, answers={"engine": "embedded"}, **MODEL_RATES)
+        result = index.search("What is said of Marley?", "global", budget=10)
+    assert not server.calls and result.answer == small.search("What is said of Marley?", "global").answer
+
+
+def test_the_model_denies_what_it_rated_itself(small: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server([("rating", {"reason": "x", "rating": 0})]) as server:
+        index = open_with_model(small, tmp_path, server, **MODEL_RATES)
+        result = index.search("What is said of Marley?", "global", budget=20_000)
+    assert result.answer.startswith("Not in the index: 2 community reports rated, none of them relevant")
+
+
+def test_a_model_that_finds_nothing_in_some_reports_denies_nothing(carol: GraphIndex, tmp_path: Path) -> None:
+    replies = [("rating", {"reason": "x", "rating": 5}), ("map", {"points": []})]
+    with running_model_server(replies) as server:
+        index = open_with_model(carol, tmp_path, server, **MODEL_RATES)
+        result = index.search("What becomes of Scrooge?", "global", budget=20_000)
+    chosen = result.selection
+    assert 0 < chosen["rated_by_model"] < chosen["rated"] and chosen["kept"] and not chosen["points"]
+    said = f"the model rated {chosen['rated_by_model']} of {chosen['rated']} community reports"
+    assert said in result.answer and "Not in the index" not in result.answer and result.citations

@@ -13,7 +13,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search.basic import read_within
-from graphrag_pipeline.query.search.community_selection import Selection
+from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model
 from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
 from graphrag_pipeline.query.search.global_ import map_points, reduce_points
@@ -48,7 +48,13 @@ class ExtractiveAnswerer:
     def write_from_reports(
         self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
     ) -> Answer:
-        """Quote the best findings; of reports that are all irrelevant, none."""
+        """Quote the best findings; of reports that are all irrelevant, none.
+
+        If a model kept none because the token budget does not let it rate all, the embedded engine rates them instead.
+        """
+        if selection.is_unpaid:
+            selection = rate_without_model(self._index, question, settings)
+            mapped = MappedPoints(map_points(self._index, question, selection))
         if selection.is_irrelevant:
             return Answer(f"Not in the index: {selection.describe()}.")
         limits = settings.max_answer_tokens, self._index.settings.answers.max_sentences

@@ -17,7 +17,7 @@ from graphrag_pipeline.query.answers.model_points import MappedPoints, map_repor
 from graphrag_pipeline.query.answers.notes import is_uncited, replaced_answer, stand_beside
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.results import Answer, Context, Unread
-from graphrag_pipeline.query.search.community_selection import Selection
+from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model
 from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.global_ import map_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
@@ -76,23 +76,32 @@ class ModelAnswerer:
             return mapped.declined
         if selection.is_irrelevant:
             return Answer(f"Not in the index: {selection.describe()}.", engine="model")
-        if not selection.kept:
+        if not selection.kept and not selection.is_unpaid:
             return self._extractive.write_from_reports(question, mapped, selection, settings)
-        looked, unread = _describe_reading(mapped, selection), mapped.unread("batches of reports")
+        looked = _describe_reading(mapped, selection)
+        unread = mapped.unread("batches of reports") or self._find_unpaid(selection)
         if not mapped.points and not unread:
             return _not_in_index(looked)
 
         def write_extractive() -> Answer:
-            points = MappedPoints(map_points(self._index, question, selection))
-            return self._extractive.write_from_reports(question, points, selection, settings)
+            is_unpaid = selection.n_unpaid > 0
+            read = rate_without_model(self._index, question, settings) if is_unpaid else selection
+            points = MappedPoints(map_points(self._index, question, read))
+            return self._extractive.write_from_reports(question, points, read, settings)
 
         if not mapped.points and unread:
-            return replaced_answer(write_extractive(), _explain(unread), unread)
+            return replaced_answer(write_extractive(), f"{_explain(unread)}{_count_rated(selection)}", unread)
         return self._write_or_replace(
             lambda: self._writer.write_from_points(question, mapped.points, settings.max_answer_tokens, looked, unread),
             write_extractive,
             unread,
         )
+
+    def _find_unpaid(self, selection: Selection) -> Unread | None:
+        """Return how many reports the token budget did not let the model rate; None if it rated all."""
+        n_unpaid, n_rated = selection.n_unpaid, len(selection.rated)
+        reasons = (self._index.calls.budget.refusal,)
+        return Unread("community reports", n_unpaid, n_rated, reasons, "rated by the model") if n_unpaid else None
 
     # -------------------------------------------------------------------------------------------------------- drift
 
@@ -199,4 +208,12 @@ def _describe_reading(mapped: MappedPoints, selection: Selection) -> str:
     n_kept, n_rated = len(selection.kept), len(selection.rated)
     if selection.method == "static":
         return f"{n_kept} community reports read in {calls}"
-    return f"{n_rated} community reports rated, {n_kept} of them read in {calls}"
+    by_model = f" ({selection.rating['rated_by_model']} by the model)" if selection.n_unpaid else ""
+    return f"{n_rated} community reports rated{by_model}, {n_kept} of them read in {calls}"
+
+
+def _count_rated(selection: Selection) -> str:
+    """Return how many reports the model itself rated, for a reason; "" if the token budget let it rate all."""
+    if not selection.n_unpaid:
+        return ""
+    return f"; the model rated {selection.rating['rated_by_model']} of {len(selection.rated)} community reports"

@@ -20,7 +20,7 @@ NOT_IN_INDEX = "Not in the index"
 
 _START = late_re(
     r"\n\n\((?:No statement of this answer|Found in what was read|Not found in what was read|"
-    rf"\d+ of \d+ [^\n]{{1,80}} could not be read)|{re.escape(BESIDE)}"
+    rf"\d+ of \d+ [^\n]{{1,80}} could not be (?:read|rated))|{re.escape(BESIDE)}"
 )
 
 

@@ -69,8 +69,22 @@ class Selection:
 
     @property
     def is_irrelevant(self) -> bool:
-        """Whether reports were rated and none is kept."""
+        """Whether reports were rated and none is kept, although the token budget paid for all ratings."""
+        return self._has_none and not self.n_unpaid
+
+    @property
+    def is_unpaid(self) -> bool:
+        """Whether none is kept, and the token budget did not pay for all ratings."""
+        return self._has_none and bool(self.n_unpaid)
+
+    @property
+    def _has_none(self) -> bool:
         return self.method == "dynamic" and bool(self.rated) and not any(report.is_kept for report in self.rated)
+
+    @property
+    def n_unpaid(self) -> int:
+        """Number of reports that the model did not rate, because the token budget of the question does not allow it."""
+        return self.options_used.get("budget", {}).get("rated_by_embedded", 0)
 
     def drop_all(self, option: str) -> Selection:
         """Return the selection without a kept report, because an option dropped those that were kept."""
@@ -123,13 +137,21 @@ def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettin
     if settings.selection == "static":
         selection = _select_static(index, by_relevance, settings)
     else:
-        selection = _select_dynamic(index, by_relevance, _with_defaults(index, settings))
+        engine = "model" if is_model_rating(index) else "embedded"
+        settings = _with_defaults(settings, engine)
+        selection = _select_dynamic(index, by_relevance, choose_report_rater(by_relevance, settings), settings)
     return replace(selection, background=by_relevance.background)
 
 
-def _with_defaults(index: IndexReader, settings: GlobalSearchSettings) -> GlobalSearchSettings:
-    """Return the settings with the rating engine's defaults of `ADDED_REPORTS`."""
-    engine = "model" if is_model_rating(index) else "embedded"
+def rate_without_model(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
+    """Choose the reports to read by dynamic selection of the embedded engine, which costs nothing."""
+    by_relevance = RelevanceRater(index, question)
+    selection = _select_dynamic(index, by_relevance, by_relevance, _with_defaults(settings, "embedded"))
+    return replace(selection, background=by_relevance.background)
+
+
+def _with_defaults(settings: GlobalSearchSettings, engine: str) -> GlobalSearchSettings:
+    """Return the settings with the defaults of `ADDED_REPORTS` for the engine that rates."""
     defaults = {name: by_engine[engine] for name, by_engine in ADDED_REPORTS.items() if getattr(settings, name) is None}
     return settings.model_copy(update=defaults)
 
@@ -152,13 +174,14 @@ def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSetti
 # -------------------------------------------------------------------------------------------------------------- dynamic
 
 
-def _select_dynamic(index: IndexReader, by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> Selection:
+def _select_dynamic(
+    index: IndexReader, by_relevance: RelevanceRater, rater: Rater, settings: GlobalSearchSettings
+) -> Selection:
     """Rate from the roots down (see the module)."""
-    rater = choose_report_rater(by_relevance, settings)
     roots = rater.rate(np.flatnonzero(records.root_mask(index) & find_large(index, settings)))
     if settings.overview_roots and rater.is_overview and not _separates(rater, roots):
         return _keep_best_roots(index, rater, settings, roots, roots, "overview_roots")
-    opened = _find_opened(by_relevance, settings)
+    opened = _find_opened(by_relevance, settings, is_free=rater is by_relevance)
     descent = _Descent(index, rater, settings, opened)
     descent.run(roots)
     options = descent.options_used()
@@ -283,12 +306,12 @@ class _Opened:
     n_looked_up: int = 0
 
 
-def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> _Opened:
+def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings, is_free: bool) -> _Opened:
     """Return relevant communities among those nearest to the question by vector, and all communities above them.
 
     A report on hundreds of entities names few of them, so its own words may hide reports below it that answer.
     `graphrag_pipeline_tests/bench/global_tokens.py` measures how many of the reports that matter are kept with these
-    communities and without. In the embedded engine, whose ratings cost nothing, their children are opened too.
+    communities and without. If ratings are free, as the embedded engine's are, their children are opened too.
     """
     if relevance.is_overview or not settings.nearest_reports:
         return _Opened()
@@ -306,7 +329,7 @@ def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> _
         numbers = np.unique(parents[above])
         opened.update(numbers.tolist())
         above = _community_rows(index, numbers)
-    if not is_model_rating(index):
+    if is_free:
         is_child = np.isin(parents, list(opened - {-1}))
         opened.update(index.column("communities", "community")[is_child].tolist())
     return _Opened(frozenset(opened - {-1}), len(communities))
