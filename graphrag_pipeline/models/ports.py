@@ -47,6 +47,23 @@ NOT_ASKED_AGAIN = "it is not asked again until the prompt, the model or its para
 """Part of the reason of a failure that another run does not change."""
 
 
+class RepeatGate(Protocol):
+    """Decides whether a reply that cannot be used may be asked for again, and counts the repeats."""
+
+    def refuse(self, messages: Sequence[Message], rejected: str, n_times: int) -> str:
+        """Return why a corrective request is not sent; "" if it is, and then it is counted.
+
+        Args:
+            rejected: the reply that cannot be used.
+            n_times: how many times the usual most tokens the next reply may have.
+        """
+        ...
+
+    def count_last(self, rejected: str) -> None:
+        """Count the last reply of a request that fails; a `Failure` shows only its start."""
+        ...
+
+
 @dataclass(frozen=True)
 class ChatRequest(Generic[T]):
     """One request to a chat model.
@@ -66,6 +83,7 @@ class ChatRequest(Generic[T]):
         limits: keywords that the schema of `response_format` gets on the way to an endpoint, by property: the most
             items of a list, the allowed numbers. Like `max_tokens`, they shorten a reply that runs on, and are not
             part of the key.
+        repeat_gate: is asked before a corrective request; None lets all be sent.
     """
 
     record: str
@@ -78,6 +96,7 @@ class ChatRequest(Generic[T]):
     is_uncapped: bool = False
     cap_option: str = ""
     limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    repeat_gate: RepeatGate | None = None
 
     def cap_of(self, usual: int | None) -> int | None:
         """Return the most tokens of the reply; `usual` is the cap of the stage, None means no cap."""

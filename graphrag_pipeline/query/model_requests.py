@@ -66,7 +66,8 @@ def request_all(
 ) -> list[ChatReply[T] | Failure]:
     """Send requests to the chat model of a section, all at once; results in order, counted in the section.
 
-    A request that the token budget of the question does not admit becomes a Failure.
+    A request that the token budget of the question does not admit becomes a Failure, and so does one whose reply cannot
+    be used and whose repeat the budget does not admit.
 
     Args:
         reserve: tokens of that budget that stay for later calls.
@@ -78,8 +79,7 @@ def request_all(
     from graphrag_pipeline.models.pool import complete_all
 
     budget = index.calls.budget
-    n_sent = budget.admit(requests, reply_tokens(index.settings, section), reserve)
-    sent, model = requests[:n_sent], index.chat_model(section)
+    sent, model = budget.gated(requests, reply_tokens(index.settings, section), reserve), index.chat_model(section)
     replies = complete_all(model, sent, max_concurrency=max_concurrency, scope=index.calls.scope) if sent else []
-    budget.settle(sent, [reply.reply if isinstance(reply, Failure) else reply.text for reply in replies])
-    return replies + [budget.refuse(section, request) for request in requests[n_sent:]]
+    budget.settle(sent, [reply.text for reply in replies if isinstance(reply, ChatReply)])
+    return replies + [budget.refuse(section, request) for request in requests[len(sent) :]]

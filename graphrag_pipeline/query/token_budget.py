@@ -5,23 +5,29 @@ the budget how many requests it admits (`admit`), and then adds the replies (`se
 prompt and the longest reply that it allows fit into what is left. A model that writes more than allowed exceeds the
 budget. A call that is not made is a `Failure` like any other, so each method continues with what it has.
 
+A reply that cannot be used is asked for again only if that fits beside all calls under way and what is kept for later
+ones (`gated`). If it does not, the reply stays unusable. Each repeat counts with its prompt and the rejected reply.
+
 Tokens are those of prompts and replies as this package's tokenizer counts them. Stored replies count like new ones, so
-that a question has the same answer with any store. Keep out: the budget of a root (`models/spending.py`).
+that a question has the same answer with any store. Only repeats that an earlier question paid do not count again. Keep
+out: the budget of a root (`models/spending.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.models.endpoints.windows import prompt_room
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.models.ports import ChatRequest
+    from graphrag_pipeline.models.ports import ChatRequest, Message
     from graphrag_pipeline.settings.settings import Settings
+
+T = TypeVar("T")
 
 RATING_TOKENS = 100
 """Most tokens of a reply that rates."""
@@ -64,6 +70,20 @@ class TokenBudget:
                 return n_admitted
         return len(requests)
 
+    def gated(self, requests: Sequence[ChatRequest[T]], n_reply: int, reserve: int = 0) -> Sequence[ChatRequest[T]]:
+        """Return the admitted requests; their repeats are asked of this budget.
+
+        Args:
+            n_reply: tokens that each reply may take.
+            reserve: tokens that are kept for later calls.
+        """
+        n_admitted = self.admit(requests, n_reply, reserve)
+        admitted = requests[:n_admitted]
+        if self.most is None or not admitted:
+            return admitted
+        gate = _Repeats(self, reserve + sum(count_prompts(admitted)) + n_reply * n_admitted, n_reply)
+        return [replace(request, repeat_gate=gate) for request in admitted]
+
     def settle(self, requests: Sequence[ChatRequest[Any]], replies: Sequence[str]) -> None:
         """Subtract the tokens of requests and their replies."""
         if self.most is not None:
@@ -77,6 +97,29 @@ class TokenBudget:
     def refusal(self) -> str:
         """Why a call is not made."""
         return f"the budget of {self.most or 0:,} tokens for this question does not allow it"
+
+
+@dataclass(frozen=True)
+class _Repeats:
+    """The repeats of requests that are sent together; a `ports.RepeatGate`.
+
+    Attributes:
+        held: tokens that these requests, their longest replies and later calls need, besides repeats.
+    """
+
+    budget: TokenBudget
+    held: int
+    n_reply: int
+
+    def refuse(self, messages: Sequence[Message], rejected: str, n_times: int) -> str:
+        *prompt, n_rejected = count_tokens_each([*(turn["content"] for turn in messages), rejected])
+        if not self.budget.is_affordable(self.held + sum(prompt) + n_times * self.n_reply):
+            return self.budget.refusal
+        self.budget.spent += sum(prompt) + n_rejected
+        return ""
+
+    def count_last(self, rejected: str) -> None:
+        self.budget.spent += sum(count_tokens_each([rejected]))
 
 
 def reply_tokens(settings: Settings, section: str) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +17,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.token_budget import TokenBudget, fit_context
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens
-from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
@@ -138,3 +141,56 @@ def test_a_model_that_finds_nothing_in_some_reports_denies_nothing(carol: GraphI
     assert 0 < chosen["rated_by_model"] < chosen["rated"] and chosen["kept"] and not chosen["points"]
     said = f"the model rated {chosen['rated_by_model']} of {chosen['rated']} community reports"
     assert said in result.answer and "Not in the index" not in result.answer and result.citations
+
+
+def test_a_repeat_needs_room_beside_what_is_under_way_and_kept_for_later() -> None:
+    first, again = request(10), request(20).messages
+    cost, more = count_tokens("word " * 10), count_tokens("word " * 20)
+    for missing in (0, 1):
+        budget = TokenBudget(2 * (cost + 5) + 7 + more + 5 - missing)
+        admitted, _ = budget.gated([first, first], 5, reserve=7)
+        assert admitted.repeat_gate
+        reason = admitted.repeat_gate.refuse(again, "one two", 1)
+        assert bool(reason) == bool(missing) and budget.spent == (0 if missing else more + 2)
+        admitted.repeat_gate.count_last("one two three")
+        assert budget.spent == (3 if missing else more + 5)
+    assert [one.repeat_gate for one in TokenBudget().gated([first], 5)] == [None], "without a limit"
+
+
+LONG = "I cannot say anything about that in the form that you want. " * 20
+UNUSABLE: dict[str, Any] = {
+    "rating": LONG,
+    "map": {"points": [{"description": LONG, "score": 50}]},
+    "answer": "",
+}
+
+
+@pytest.mark.parametrize("kinds", [("map",), ("rating", "map"), ("answer",)])
+@pytest.mark.parametrize("budget", [12_000, 20_000, 60_000])
+def test_replies_that_are_asked_for_again_stay_within_the_budget(
+    carol: GraphIndex, tmp_path: Path, kinds: tuple[str, ...], budget: int
+) -> None:
+    n_rated = itertools.count()
+
+    def reply(received: ReceivedRequest) -> Any:
+        if received.kind == "rating" and ("rating" not in kinds or next(n_rated) % 2 == 0):
+            return {"reason": "x", "rating": 5}
+        return UNUSABLE[received.kind] if received.kind in kinds else None
+
+    with running_model_server(reply) as server:
+        result = open_with_model(carol, tmp_path, server, **MODEL_RATES).search(QUESTION, "global", budget=budget)
+        sent = [turn["content"] for call in server.calls for turn in call.body["messages"]]
+    n_tokens = sum(map(count_tokens, sent)) + result.usage.to_dict()["by_model"]["test-chat"]["output_tokens"]
+    assert n_tokens <= budget
+    assert re.search("not asked again|asked twice", json.dumps(result.selection) + result.answer)
+
+
+def test_a_reply_that_the_budget_does_not_let_be_asked_for_again_stays_unusable_with_its_reason(
+    small: GraphIndex, tmp_path: Path
+) -> None:
+    with running_model_server([("answer", "")]) as server:
+        index = open_with_model(small, tmp_path, server)
+        least = next(most for most in range(1_500, 9_000, 100) if index.search(QUESTION, budget=most) and server.calls)
+        result = index.search(f"{QUESTION} Say it.", budget=least + 100)
+    assert "not asked again: the budget of" in result.answering["failure"]
+    assert "the embedded engine answers instead" in result.answer

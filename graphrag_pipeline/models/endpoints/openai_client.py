@@ -189,7 +189,7 @@ class OpenAIChatModel:
         if attempts.accepted is not None and attempts.stored is not None:
             await self._store.write(request, attempts.stored)
             return attempts.accepted
-        rejected = attempts.rejected
+        rejected, unpaid = attempts.rejected, ""
         calls: list[Sent[Completion]] = []
         for _ in range(min(1 if rejected else 2, MAX_ASKED - len(rejected))):
             if not rejected:
@@ -198,7 +198,11 @@ class OpenAIChatModel:
                 messages = self._correct(request, *rejected[-1], len(rejected))
                 if messages is None:
                     break
-                sent = await self._send(messages, self._give_room(request, messages, rejected[-1][0]), key)
+                with_room = self._give_room(request, messages, rejected[-1][0])
+                unpaid = _ask_gate(request, messages, rejected[-1][0].text, with_room)
+                if unpaid:
+                    break
+                sent = await self._send(messages, with_room, key)
             calls.append(sent)
             judged = judge(request, sent.value, request.cap_option or self._cap_option)
             if not isinstance(judged, ReplyFault):
@@ -209,7 +213,10 @@ class OpenAIChatModel:
             if on_token is not None and sent.value.text.strip():  # it has readers
                 break
         answer, reason = rejected[-1]
-        raise CallFailedError(f"{reason}{say_how_often(len(rejected))}", key, answer.text or answer.refusal)
+        if request.repeat_gate:
+            request.repeat_gate.count_last(answer.text)
+        how_often = say_how_often(len(rejected))
+        raise CallFailedError(f"{reason}{how_often}{unpaid}", key, answer.text or answer.refusal)
 
     def _correct(
         self, request: ChatRequest[Any], answer: Completion, reason: str, n_asked: int
@@ -283,3 +290,12 @@ class OpenAIChatModel:
     ) -> Sent[Completion]:
         cap = self._settings.reply_cap or request.cap_of(self._cap) or self._bounded
         return await self._sender.send(messages, more, cap, key, self._caller, on_token)
+
+
+def _ask_gate(
+    request: ChatRequest[Any], messages: Sequence[Message], rejected: str, with_room: ChatRequest[Any]
+) -> str:
+    """Return why the gate of a request lets no corrective one be sent, as part of a message; "" if it does."""
+    n_times = 1 if with_room is request else WIDER
+    reason = request.repeat_gate.refuse(messages, rejected, n_times) if request.repeat_gate else ""
+    return f"; not asked again: {reason}" if reason else ""

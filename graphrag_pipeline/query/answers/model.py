@@ -173,9 +173,10 @@ class AnswerWriter:
         from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 
         calls = self._index.calls
-        if self._on_token and calls.budget.admit([request], reply_tokens(self._index.settings, "answers")):
+        n_reply = reply_tokens(self._index.settings, "answers")
+        if self._on_token and (admitted := calls.budget.gated([request], n_reply)):
             written = []
-            for piece in iterate_in_loop(self._index.chat_model("answers").stream(request), calls.scope):
+            for piece in iterate_in_loop(self._index.chat_model("answers").stream(admitted[0]), calls.scope):
                 written.append(piece)
                 yield piece, 0
             calls.budget.settle([request], ["".join(written)])

@@ -48,7 +48,11 @@ class MapReserve:
 
     def allows(self, n_tokens: int, more: Sequence[int] = ()) -> bool:
         """Return whether the budget pays for so many tokens, for a map with more reports, and for the answer."""
-        return self._index.calls.budget.is_affordable(n_tokens + self._answer + self._map_cost([*self.kept, *more]))
+        return self._index.calls.budget.is_affordable(n_tokens + self.needed(more))
+
+    def needed(self, more: Sequence[int] = ()) -> int:
+        """Return the most tokens of a map with more reports, and of the answer."""
+        return self._answer + self._map_cost([*self.kept, *more])
 
     def _map_cost(self, sizes: Sequence[int]) -> int:
         """Return the most tokens of the map; each call but the last is full up to the largest report."""

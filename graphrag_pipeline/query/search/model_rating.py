@@ -106,6 +106,7 @@ class ModelRater:
         self._settings = settings
         self._reserve = reserve
         self._n_unrated = self._n_in_batches = self._n_unpaid = self._n_unread = 0
+        self._n_held = 0
         self._is_proven = False
         self._useless: list[Failure] = []
 
@@ -167,6 +168,8 @@ class ModelRater:
             sizes: tokens of each report in the map's prompt, by its human-readable id.
         """
         asked = self._choose_paid(self._build_requests(reports), sizes)
+        if self._reserve.has_limit:
+            self._n_held = self._reserve.needed([sizes[number] for _, numbers in asked for number in numbers])
         repeats = range(self._n_repeats)
         repeated = [(replace(request, repeat=n), numbers) for request, numbers in asked for n in repeats]
         votes: dict[int, list[int | None]] = {}
@@ -194,7 +197,7 @@ class ModelRater:
         return zip(asked, replies, strict=True)
 
     def _request(self, requests: Sequence[ChatRequest[Ratings]]) -> list[ChatReply[Ratings] | Failure]:
-        return request_all(self._index, "rating", requests, max_concurrency=self._settings.max_concurrency)
+        return request_all(self._index, "rating", requests, self._n_held, self._settings.max_concurrency)
 
     def _check_first(self, replies: Sequence[ChatReply[Ratings] | Failure]) -> None:
         """Note whether the model can rate: `N_FIRST` useless replies before any other mean that it cannot.
@@ -225,6 +228,8 @@ class ModelRater:
         self, numbers: Sequence[int], reply: ChatReply[Ratings] | Failure, votes: dict[int, list[int | None]]
     ) -> None:
         read = {} if isinstance(reply, Failure) else reply.value
+        if isinstance(reply, Failure) and not reply.request_key:  # the budget did not let it be sent
+            return
         self.account["failed_ratings"] += len(numbers) - len(read)
         for number in numbers:
             votes.setdefault(number, []).append(read.get(number))
