@@ -65,7 +65,7 @@ class ModelAnswerer:
         if is_declinable and not read_name_words(self._index, question):
             declined = decline_by_reports(self._index, question, selection, settings.max_context_tokens)
             if declined is not None:
-                return MappedPoints((), {"calls": 0, "failed": 0, "prompt_tokens": 0}, declined=declined)
+                return MappedPoints((), {"batches": 0, "failed": 0, "prompt_tokens": 0}, declined=declined)
         return map_reports(self._index, question, selection, settings)
 
     def write_from_reports(
@@ -201,15 +201,15 @@ def _not_in_index(looked: str) -> Answer:
 
 
 def _describe_reading(mapped: MappedPoints, selection: Selection) -> str:
-    """Return a summary such as "12 community reports rated, 3 of them read in 1 call"."""
-    n_calls, n_failed = mapped.account.get("calls", 0), mapped.account.get("failed", 0)
+    """Return a summary such as "12 community reports rated, 3 of them read in 1 batch"."""
+    n_batches, n_failed = mapped.account.get("batches", 0), mapped.account.get("failed", 0)
     failed = f" ({n_failed} failed: {'; '.join(mapped.failures)})" if n_failed else ""
-    calls = f"{n_calls} call{'s' * (n_calls != 1)}{failed}"
+    batches = f"{n_batches} batch{'es' * (n_batches != 1)}{failed}"
     n_kept, n_rated = len(selection.kept), len(selection.rated)
     if selection.method == "static":
-        return f"{n_kept} community reports read in {calls}"
+        return f"{n_kept} community reports read in {batches}"
     by_model = f" ({selection.rating['rated_by_model']} by the model)" if selection.n_unpaid else ""
-    return f"{n_rated} community reports rated{by_model}, {n_kept} of them read in {calls}"
+    return f"{n_rated} community reports rated{by_model}, {n_kept} of them read in {batches}"
 
 
 def _count_rated(selection: Selection) -> str:

@@ -90,7 +90,7 @@ class MappedPoints:
     """The points of a selection, best first, and how they were made.
 
     Attributes:
-        account: of a model: batches sent (`calls`), those that `failed`, `prompt_tokens`.
+        account: of a model: batches (`batches`), those that `failed`, `prompt_tokens`.
         lost: points and citations of its replies that were left out, by reason.
         failures: why batches have no points, each reason once.
         static: the result of `estimate_static`.
@@ -105,13 +105,13 @@ class MappedPoints:
     declined: Answer | None = None
 
     def unread(self, parts: str) -> Unread | None:
-        """Return how many calls failed, and why; None if none did.
+        """Return how many batches failed, and why; None if none did.
 
         Args:
-            parts: what a call read, in the plural.
+            parts: what the batches are, in the plural.
         """
         n_failed = self.account.get("failed", 0)
-        return Unread(parts, n_failed, self.account["calls"], self.failures) if n_failed else None
+        return Unread(parts, n_failed, self.account["batches"], self.failures) if n_failed else None
 
     def details(self) -> dict[str, Any]:
         """Return the number of points and how they were made, for the result of the search."""
@@ -184,7 +184,7 @@ def map_contexts(
     failed = [reason for reason in map(_why_unread, replies) if reason]
     return MappedPoints(
         points=tuple(sorted(points, key=lambda point: -point.score)),
-        account={"calls": len(asked), "failed": len(failed)},
+        account={"batches": len(asked), "failed": len(failed)},
         lost=dict(+lost),
         failures=tuple(dict.fromkeys(failed)),
     )

@@ -80,7 +80,7 @@ def test_text_units_that_one_call_cannot_hold_are_mapped_to_points(carol: GraphI
         *pieces, result = index.stream(
             "Who is Jacob Marley?", method="lazy", max_context_tokens=2_500, max_subqueries=1
         )
-    assert result.selection["map"]["calls"] > 1 and result.selection["points"] > 0
+    assert result.selection["map"]["batches"] > 1 and result.selection["points"] > 0
     assert result.citations and {citation.kind for citation in result.citations} == {"text_unit"}
     documents = {row["id"]: row["text"] for row in carol.snapshot.table("documents").to_pylist()}
     for citation in result.citations:
@@ -101,7 +101,7 @@ def test_a_batch_of_text_units_that_fails_is_told(carol: GraphIndex, tmp_path: P
     with running_model_server(fail_first) as server:
         result = open_with_model(carol, tmp_path, server).search("Who is Jacob Marley?", method="lazy", **options)
     unread = result.answering["unread"]
-    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["calls"] > 1
+    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["batches"] > 1
     assert f"(1 of {unread['n_parts']} batches of text units could not be read (" in result.answer
 
 

@@ -183,7 +183,7 @@ def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIn
     static = rate_reports(carol, QUESTION, GlobalSearchSettings(selection="static"))
     selection = result.selection
     assert selection["rated"] == selection["rated_by_model"] >= n_rated > 0 and selection["failed_ratings"] == 0
-    assert selection["map"]["calls"] == n_map > 1 and selection["map"]["failed"] == 0 and selection["points"] == n_map
+    assert selection["map"]["batches"] == n_map > 1 and selection["map"]["failed"] == 0 and selection["points"] == n_map
     assert selection["map"]["lost"] == {"points of score 0": n_map}
     assert selection["static_search"]["reports"] == len(static.kept) and selection["static_search"]["calls"] > n_map
     assert selection["static_search"]["prompt_tokens"] > selection["map"]["prompt_tokens"] > 0
@@ -211,7 +211,7 @@ def test_a_budget_pays_for_the_map_first_and_names_what_it_kept_from_the_model(
     assert selection["pruned"] == 0, "the model prunes none"
     assert 0 < selection["pruned_by_embedded"] <= of_budget["rated_by_embedded"]
     assert selection["kept"] + selection["pruned_by_embedded"] == selection["rated"]
-    assert selection["map"]["calls"] > 0 and selection["map"]["failed"] == 0
+    assert selection["map"]["batches"] > 0 and selection["map"]["failed"] == 0
     assert "Scrooge changes [1]" in result.answer and server.count("answer") == 1
     assert result.usage.by_model["test-chat"].calls == server.count()
 
@@ -303,7 +303,17 @@ def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, 
         index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
         selection = index.search(QUESTION, method="global").selection
     assert selection["map"]["failed"] == 1 and "refused" in selection["map"]["failures"][0]
-    assert selection["points"] == selection["map"]["calls"] - 1 > 0
+    assert selection["points"] == selection["map"]["batches"] - 1 > 0
+
+
+def test_batches_are_counted_and_not_requests(carol: GraphIndex, tmp_path: Path) -> None:
+    uncited = [("map", points(("Nothing is cited.", 50)))]
+    with running_model_server(uncited) as server:
+        index = open_with_model(carol, tmp_path, server)
+        counts = [index.search(QUESTION, method="global").selection["map"] for _ in range(2)]
+        n_requests = server.count("map")
+    [n_batches] = {of_map["batches"] for of_map in counts}
+    assert n_requests > n_batches > 0 and all("calls" not in of_map for of_map in counts)
 
 
 def test_a_batch_that_fails_beside_others_that_say_nothing_is_told(carol: GraphIndex, tmp_path: Path) -> None:
@@ -318,7 +328,7 @@ def test_a_batch_that_fails_beside_others_that_say_nothing_is_told(carol: GraphI
         index = open_with_model(carol, tmp_path, server, global_search={"max_context_tokens": 3000})
         result = index.search(QUESTION, method="global")
     unread = result.answering["unread"]
-    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["calls"] > 1
+    assert unread["n_failed"] == 1 and unread["n_parts"] == result.selection["map"]["batches"] > 1
     assert "Not in the index" not in result.answer and "could not be read" in result.answer and result.citations
 
 
@@ -353,7 +363,7 @@ def test_with_embedded_ratings_no_call_is_paid_for_a_question_that_the_index_doe
         result = open_with_model(carol, tmp_path, server).search(question, method="global", **options)
     assert result.answer.startswith("Not in the index: ") != is_known and "were read." not in result.answer
     chosen = result.selection
-    assert (len(server.calls) > 0) == (chosen["map"]["calls"] > 0) == (chosen["kept"] > 0) == is_known
+    assert (len(server.calls) > 0) == (chosen["map"]["batches"] > 0) == (chosen["kept"] > 0) == is_known
     assert len(result.context.reports) == chosen["kept"]
     assert is_known or chosen["pruned"] == chosen["rated"] > chosen["options_used"]["decline_unknown"]["dropped"] > 0
 
@@ -377,8 +387,8 @@ def test_a_map_reply_that_was_cut_off_keeps_its_whole_points_and_is_counted(caro
 
     with running_model_server(cut) as server:
         selection = open_with_model(carol, tmp_path, server).search(QUESTION, method="global").selection
-    assert selection["map"]["failed"] == 0 and selection["points"] == selection["map"]["calls"]
-    assert selection["map"]["lost"]["replies cut off"] == selection["map"]["calls"] == server.count("map")
+    assert selection["map"]["failed"] == 0 and selection["points"] == selection["map"]["batches"]
+    assert selection["map"]["lost"]["replies cut off"] == selection["map"]["batches"] == server.count("map")
 
 
 def reply_at_length(request: ReceivedRequest) -> Any:

@@ -46,7 +46,7 @@ def test_points_without_room_for_a_reply_are_a_failure_that_is_not_paid(small: G
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, method="global")
         assert [call.status for call in server.calls] == [400], "the window is learnt, and no half fits"
-        assert result.selection["map"]["calls"] == result.selection["map"]["failed"]
+        assert result.selection["map"]["batches"] == result.selection["map"]["failed"]
         assert "do not fit the window of test-chat" in result.answering["failure"]
 
 

@@ -121,7 +121,7 @@ def test_only_relevant_reports_are_mapped(carol: GraphIndex, tmp_path: Path) -> 
     titles = dict(zip(carol.column("community_reports", "community").tolist(),
                       carol.snapshot.table("community_reports")["title"].to_pylist(), strict=True))  # fmt: skip
     mapped = "\n".join(shown)
-    assert result.selection["map"]["calls"] == len(shown) > 0
+    assert result.selection["map"]["batches"] == len(shown) > 0
     assert all(f"] {titles[number]} (occurrence weight " in mapped for number in kept)
     assert sum(mapped.count(f"] {title} (occurrence weight ") for title in set(titles.values())) == len(kept)
 
