@@ -81,8 +81,10 @@ class Pick:
 
     Attributes:
         excerpt: the part that is taken; None if it is the whole text unit.
+        mentions: of a whole text unit: matched entities whose mention in an overlapping neighbour lies in it, too.
     """
 
     text_unit: int
     entity: int
     excerpt: Excerpt | None = None
+    mentions: tuple[int, ...] = ()

@@ -1,8 +1,8 @@
 """Coverage of a text unit selection: which matched entities are heard, and excerpts for those that are not.
 
-An entity is heard if a picked text unit is one of its own, or if an excerpt mentions it. Where whole text units leave
-an entity unheard, the strategy gets a little less of the budget, and the rest goes to excerpts. Keep out: how an
-excerpt is found (`excerpts.py`).
+An entity is heard if a picked text unit is one of its own, if its mention in an overlapping neighbour lies in a picked
+one, or if an excerpt mentions it. Where whole text units leave an entity unheard, the strategy gets a little less of
+the budget, and the rest goes to excerpts. Keep out: how a mention and an excerpt are found (`excerpts.py`).
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ def pick_with_excerpts(
     limit = min(max_tokens, max(fair, MIN_EXCERPT_TOKENS))
     reserve = 0
     for _ in range(N_TRIES):
-        picks = choose(budget - reserve)
-        excerpts = finder.find(_unheard_of(entities, candidates, picks), limit)
+        whole = choose(budget - reserve)
+        picks = finder.hear(_unheard_of(entities, candidates, whole), whole)
+        excerpts = finder.find(_unheard_of(entities, candidates, picks), limit, picks)
         needed = cost_of(candidates, excerpts)
         if cost_of(candidates, picks) + needed <= budget:
             return picks + excerpts
         reserve = min(needed, budget)
-    picks = choose(max(budget - cost_of(candidates, finder.find(entities, limit)), 0))
-    excerpts = finder.find(_unheard_of(entities, candidates, picks), limit)
+    whole = choose(max(budget - cost_of(candidates, finder.find(entities, limit)), 0))
+    picks = finder.hear(_unheard_of(entities, candidates, whole), whole)
+    excerpts = finder.find(_unheard_of(entities, candidates, picks), limit, picks)
     return picks + _fill(candidates, excerpts, budget - cost_of(candidates, picks))
 
 
@@ -89,7 +91,7 @@ def unheard_entities(candidates: Candidates, picks: Sequence[Pick]) -> list[int]
 def _unheard_of(entities: Sequence[int], candidates: Candidates, picks: Sequence[Pick]) -> list[int]:
     whole = [pick.text_unit for pick in picks if pick.excerpt is None]
     is_heard = np.any(candidates.informs[:, whole], axis=1).tolist()
-    mentioned = {entity for pick in picks if pick.excerpt for entity in pick.excerpt.entities}
+    mentioned = {entity for pick in picks for entity in (pick.excerpt.entities if pick.excerpt else pick.mentions)}
     return [e for e in entities if e not in mentioned and not is_heard[e]]
 
 

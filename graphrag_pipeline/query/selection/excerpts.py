@@ -8,8 +8,11 @@ tokens. Of a sentence that is longer, it is the words around the mention. A ment
        made the name ("Scrooge's nephew (Fred)" is found by "Scrooge had a nephew" and by "Fred").
     3. A sentence with at least half of the content words of a name: the one with the largest part of them, then the one
        with the rarest ("the Cratchit family" is found by "the two young Cratchits").
-An entity without any stays unheard, and the result says so. Its text units are searched in the order of its offer, more
-of them for names than for words, because words cost more to find.
+What whole text units of the same document show is not repeated: an entity whose mention lies in one of them is heard
+there, and an excerpt begins behind what they show, unless its mention lies across the border.
+
+An entity without any mention stays unheard, and the result says so. Its text units are searched in the order of its
+offer, more of them for names than for words, because words cost more to find.
 
 Texts are read only for the entities asked for. Keep out: which entities need an excerpt (`coverage.py`).
 """
@@ -25,6 +28,7 @@ from graphrag_pipeline.query.context import ROW_OVERHEAD
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.selection.candidates import Excerpt, Pick
+from graphrag_pipeline.query.selection.document_places import DocumentPlaces
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool
 from graphrag_pipeline.query.selection.mentions import (
     Span,
@@ -96,19 +100,46 @@ class ExcerptFinder:
         self._mentions: dict[int, list[_Mention]] = {}
         self._texts: dict[int, str] = {}
         self._worded_texts: dict[int, WordedText] = {}
-        self._spans: dict[tuple[_Mention, int], Span] = {}
+        self._spans: dict[tuple[_Mention, Span, int], Span] = {}
+        self._places = DocumentPlaces(index, pool.rows)
         self._names: list[tuple[str, ...]] | None = None
 
-    def find(self, entities: Sequence[int], max_tokens: int) -> list[Pick]:
+    def hear(self, entities: Sequence[int], picks: Sequence[Pick]) -> list[Pick]:
+        """Return picks of whole text units, each with those of some entities whose mention lies in it (`mentions`).
+
+        Args:
+            entities: none that a pick informs. A text unit of theirs may overlap a picked one.
+        """
+        if not entities:
+            return list(picks)
+        self._search(entities)
+        heard: dict[int, list[int]] = {}
+        of_entities = [mention.text_unit for entity in entities for mention in self._mentions[entity]]
+        self._places.read([*(pick.text_unit for pick in picks), *of_entities])
+        for entity in entities:
+            places = (
+                place
+                for mention in self._mentions[entity]
+                for place, pick in enumerate(picks)
+                if _is_in(mention.span, self._places.shown_in(mention.text_unit, [(pick.text_unit, None)]))
+            )
+            if (place := next(places, None)) is not None:
+                heard.setdefault(place, []).append(entity)
+        return [replace(pick, mentions=tuple(heard.get(place, ()))) for place, pick in enumerate(picks)]
+
+    def find(self, entities: Sequence[int], max_tokens: int, picks: Sequence[Pick] = ()) -> list[Pick]:
         """Return excerpts that mention some entities, in the order of the entities.
 
         An excerpt may mention several of them. Excerpts of one text unit do not overlap: they are joined if the whole
-        fits, else they are cut at their border. Entities that no text mentions have no excerpt.
+        fits, else they are cut at their border. Nor does an excerpt repeat what a picked text unit or an excerpt of
+        another one shows. Entities that no text mentions have no excerpt.
 
         Args:
             max_tokens: of an excerpt, unless a mention itself has more, or mentions that overlap.
+            picks: whole text units that are shown beside the excerpts.
         """
         self._search(entities)
+        whole: list[tuple[int, Span | None]] = [(pick.text_unit, None) for pick in picks]
         cuts: list[_Cut] = []
         for entity in entities:
             if self._hold(entity, cuts):
@@ -116,8 +147,20 @@ class ExcerptFinder:
             if mentions := self._mentions[entity]:
                 taken = {cut.mention.text_unit for cut in cuts}
                 mention = next((m for m in mentions if m.text_unit not in taken), mentions[0])
-                cuts.append(_Cut((entity,), mention, *self._cut(mention, max_tokens), mention.span))
+                if self._share(entity, mention, cuts):
+                    continue
+                shown = self._places.shown_in(mention.text_unit, [*whole, *map(_shown_by, cuts)])
+                room = _room_around(mention.span, len(mention.text), shown)
+                cuts.append(_Cut((entity,), mention, *self._cut(mention, room, max_tokens), mention.span))
         return [self._pick(cut) for cut in _part(cuts, max_tokens)]
+
+    def _share(self, entity: int, mention: _Mention, cuts: list[_Cut]) -> bool:
+        """Return whether a cut of an overlapping text unit shows a mention; that cut then is the entity's, too."""
+        for place, cut in enumerate(cuts):
+            if _is_in(mention.span, self._places.shown_in(mention.text_unit, [_shown_by(cut)])):
+                cuts[place] = replace(cut, entities=(*cut.entities, entity), held=(cut.start, cut.end))
+                return True
+        return False
 
     def _hold(self, entity: int, cuts: list[_Cut]) -> bool:
         """Return whether a cut mentions an entity by name; that cut then holds the mention, too."""
@@ -203,10 +246,30 @@ class ExcerptFinder:
             self._worded_texts[unit] = WordedText.of(self._texts[unit])
         return self._worded_texts[unit]
 
-    def _cut(self, mention: _Mention, max_tokens: int) -> Span:
-        if (mention, max_tokens) not in self._spans:
-            self._spans[mention, max_tokens] = cut_excerpt(mention.text, mention.span, max_tokens)
-        return self._spans[mention, max_tokens]
+    def _cut(self, mention: _Mention, room: Span, max_tokens: int) -> Span:
+        """Return the span of an excerpt around a mention, within `room`."""
+        key = mention, room, max_tokens
+        if key not in self._spans:
+            first, last = room
+            span = mention.span[0] - first, mention.span[1] - first
+            start, end = cut_excerpt(mention.text[first:last], span, max_tokens)
+            self._spans[key] = first + start, first + end
+        return self._spans[key]
+
+
+def _shown_by(cut: _Cut) -> tuple[int, Span]:
+    return cut.mention.text_unit, (cut.start, cut.end)
+
+
+def _is_in(span: Span, shown: Sequence[Span]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in shown)
+
+
+def _room_around(mention: Span, n: int, shown: Sequence[Span]) -> Span:
+    """Return the span of a text of n characters between what is shown before a mention and behind it."""
+    before = [min(end, mention[0]) for start, end in shown if start <= mention[0]]
+    behind = [max(start, mention[1]) for start, end in shown if end >= mention[1]]
+    return max(before, default=0), min(behind, default=n)
 
 
 def _part(cuts: Sequence[_Cut], max_tokens: int) -> list[_Cut]:

@@ -268,10 +268,13 @@ def score_picks(pool: TextUnitPool, picks: Sequence[Pick]) -> np.ndarray:
 
 def informed_entities(candidates: Candidates, titles: Sequence[str], picks: Sequence[Pick]) -> list[tuple[str, ...]]:
     """Return the titles of the matched entities that each pick informs or, as an excerpt, mentions; best first."""
-    informs = candidates.informs[:, [pick.text_unit for pick in picks]].T.tolist()
+    informs = candidates.informs[:, [pick.text_unit for pick in picks]].T.copy()
+    for place, pick in enumerate(picks):
+        if pick.mentions:
+            informs[place, list(pick.mentions)] = True
     return [
-        tuple(itertools.compress(titles, informs[place]))
+        tuple(itertools.compress(titles, informed))
         if pick.excerpt is None
         else tuple(titles[entity] for entity in sorted(pick.excerpt.entities))
-        for place, pick in enumerate(picks)
+        for informed, pick in zip(informs.tolist(), picks, strict=True)
     ]

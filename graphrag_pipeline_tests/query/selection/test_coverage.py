@@ -23,6 +23,11 @@ QUESTIONS = (
     "What did the Ghost of Christmas Past show Scrooge?",
     "Who are Ignorance and Want?",
 )
+OVERLAPPING = (
+    "How do the Cratchits celebrate Christmas?",
+    "Which portly gentlemen collect for charity?",
+)
+"""Questions whose matched entities are mentioned where two of the text units overlap."""
 WITH_EXCERPTS = sorted(set(STRATEGIES) - {"depth_first"})
 COVERING = ("minimum_guarantee", "round_robin", "weighted_quota", "per_entity_cap", "balanced", "graph")
 
@@ -98,10 +103,10 @@ def test_an_excerpt_has_exact_offsets_mentions_its_entities_and_is_no_repetition
     carol: GraphIndex, strategy: str
 ) -> None:
     n_excerpts = 0
-    for question in QUESTIONS:
+    for question in (*QUESTIONS, *OVERLAPPING):
         context = select(carol, question, strategy=strategy).context
-        whole = {unit.id for unit in context.text_units if not unit.is_excerpt}
-        places = []
+        whole = [unit for unit in context.text_units if not unit.is_excerpt]
+        shown = {(unit.document_id, place) for unit in whole for place in range(unit.start or 0, unit.end or 0)}
         for unit in context.excerpts:
             n_excerpts += 1
             [row] = carol.snapshot.rows_of("text_units", [unit.id])
@@ -109,12 +114,20 @@ def test_an_excerpt_has_exact_offsets_mentions_its_entities_and_is_no_repetition
             [document] = carol.snapshot.rows_of("documents", [unit.document_id])
             [source] = [record["text"] for record in carol.snapshot.take("documents", [int(document)], ["text"])]
             assert text[unit.excerpt_start : unit.excerpt_end] == unit.text == source[unit.start : unit.end]
-            assert unit.id not in whole and unit.entities
-            assert unit.n_tokens < 300
-            places += [(unit.id, place) for place in range(unit.excerpt_start or 0, unit.excerpt_end or 0)]
-        assert len(places) == len(set(places))
+            assert unit.entities and unit.n_tokens < 300
+            places = {(unit.document_id, place) for place in range(unit.start or 0, unit.end or 0)}
+            assert not places & shown
+            shown |= places
         assert [u.is_excerpt for u in context.text_units] == sorted(u.is_excerpt for u in context.text_units)
     assert n_excerpts >= 3
+
+
+def test_an_entity_whose_mention_lies_in_a_picked_neighbour_is_heard_there(carol: GraphIndex) -> None:
+    context = select(carol, OVERLAPPING[1], strategy="per_entity_cap").context
+    [row] = carol.snapshot.rows_of("entities", ["GENTLEMAN"], "title")
+    own = carol.snapshot.take("entities", [int(row)], ["text_unit_ids"])[0]["text_unit_ids"]
+    heard = [unit for unit in context.text_units if "GENTLEMAN" in unit.entities]
+    assert heard and all(not unit.is_excerpt and unit.id not in own and "gentleman" in unit.text for unit in heard)
 
 
 def test_results_say_what_is_an_excerpt_and_who_is_unheard(carol: GraphIndex) -> None:
