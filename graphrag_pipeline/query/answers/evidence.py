@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphrag_pipeline.query import records
+from graphrag_pipeline.query.answers.support import StatedWords, read_windows, writes_names_with_capitals
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
@@ -66,6 +67,10 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
     )
 
 
+def _record_of(row: int, cited: Sequence[CitedRecord]) -> CitedRecord:
+    return next(record for record in cited if row in record.text_unit_rows)
+
+
 class EvidenceFinder(CitedRecords):
     """Finds the passage behind a statement, and keeps the text units it has read for the next statement.
 
@@ -96,35 +101,63 @@ class EvidenceFinder(CitedRecords):
         statements find the passage of highest relevance to them, among the text units that most of the cited records
         share. Without text units, return None.
         """
+        return self._find_among(statement, cited, self._order_units(" ".join(statement.split()), cited)[0])
+
+    def find_support(
+        self, statement: str, subject: str, cited: Sequence[CitedRecord]
+    ) -> tuple[list[Sentence], CitedRecord] | None:
+        """Return what `find` does if a text unit has the statement, else the best passage that supports it, or None.
+
+        A passage supports what a model wrote if it has the statement's words (`support.py`), all words of the subject
+        that it has among them.
+        """
+        rows, has_it = self._order_units(" ".join(statement.split()), cited)
+        if has_it:
+            return self._find_among(statement, cited, rows)
+        stated = StatedWords.read(statement, writes_names_with_capitals(statement)).about(subject)
+        candidates = self._read_passages(rows)
+        is_support = [stated.is_supported_by(read_windows(text_of(passage))) for _, passage in candidates]
+        if not any(is_support):
+            return None
+        row, passage = candidates[int(np.argmax(np.where(is_support, self._rate(statement, rows), -np.inf)))]
+        return passage, _record_of(row, cited)
+
+    def _find_among(
+        self, statement: str, cited: Sequence[CitedRecord], rows: Sequence[int]
+    ) -> tuple[list[Sentence], CitedRecord] | None:
         folded = " ".join(statement.split())
-        rows = self._order_units(folded, cited)[:MAX_UNITS_PER_STATEMENT]
-        for row in rows:
-            self._read_unit(row)
-        candidates = [(row, passage) for row in rows for passage in self._passages[row]]
+        candidates = self._read_passages(rows)
         if not candidates:
             return None
         verbatim = [(row, passage[:1]) for row, passage in candidates if passage[0].folded == folded]
-        row, passage = verbatim[0] if verbatim else candidates[self._nearest(statement, rows)]
-        return passage, next(record for record in cited if row in record.text_unit_rows)
+        row, passage = verbatim[0] if verbatim else candidates[int(np.argmax(self._rate(statement, rows)))]
+        return passage, _record_of(row, cited)
 
-    def _nearest(self, statement: str, rows: Sequence[int]) -> int:
+    def _read_passages(self, rows: Sequence[int]) -> list[tuple[int, list[Sentence]]]:
+        for row in rows:
+            self._read_unit(row)
+        return [(row, passage) for row in rows for passage in self._passages[row]]
+
+    def _rate(self, statement: str, rows: Sequence[int]) -> np.ndarray:
+        """Return how relevant each passage of some text units is to a statement."""
         words = [held for row in rows for held in self._words[row]]
         vectors = np.vstack([self._vectors[row] for row in rows])
         background = make_background(statement, self._index.embed_passages, words, vectors)
         forms = np.concatenate([self._forms[row] for row in rows])
-        return int(np.argmax(score_relevance(background, words, vectors) * forms))
+        return score_relevance(background, words, vectors) * forms
 
-    def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> list[int]:
-        """Return rows of text units: the first that holds the statement, else the most cited, then in reading order.
+    def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> tuple[list[int], bool]:
+        """Return rows of text units to read, and whether they hold the statement.
 
-        Each record that a report cites counts as a citation.
+        That is the first that holds it, else the most cited, then in reading order. Each record that a report cites
+        counts as a citation.
         """
         parts = [part for record in cited for part in (record.through or (record,))]
         votes = Counter(row for record in parts for row in record.text_unit_rows)
         order = sorted(votes, key=lambda row: (-votes[row], row))[:MAX_UNITS_SEARCHED]
         texts = self._index.snapshot.take("text_units", order, ["text"])
         verbatim = [row for row, unit in zip(order, texts, strict=True) if folded in " ".join(unit["text"].split())]
-        return verbatim[:1] or order
+        return (verbatim[:1], True) if verbatim else (order[:MAX_UNITS_PER_STATEMENT], False)
 
     def _read_unit(self, row: int) -> None:
         if row not in self._passages:

@@ -2,12 +2,14 @@
 
 Local and basic search answer with descriptions of the records that the question names and with passages of the
 context's text units, global search with findings of reports. Each statement has a marker `[1]` whose citation resolves
-to record, text unit, document and offsets. The first line says that no model wrote the answer. If the question asks for
-a name or a number and the texts clearly give one (`naming/named_answers.py`), the first line gives it, and the first
-quotation is the sentence that supports it. Only the context is read; if no report answers, text units are read as well,
-and for the name those of the named entities and of basic search. If nothing answers, the answer lists what was looked
-at and quotes passages that share half of the question's words. It says "not in the index" if no text has what the
-question asks for besides names, nor any word near to it (`understanding/covered_words.py`).
+to record, text unit, document and offsets. A sentence that a model wrote in a description is only cited with a passage
+that supports it (`support.py`). Without one it is left out, or marked if nothing else answers. The first line says that
+no model wrote the answer. If the question asks for a name or a number and the texts clearly give one
+(`naming/named_answers.py`), the first line gives it, and the first quotation is the sentence that supports it. Only the
+context is read; if no report answers, text units are read as well, and for the name those of the named entities and of
+basic search. If nothing answers, the answer lists what was looked at and quotes passages that share half of the
+question's words. It says "not in the index" if no text has what the question asks for besides names, nor any word near
+to it (`understanding/covered_words.py`).
 Keep out: choosing the context.
 """
 
@@ -30,7 +32,7 @@ from graphrag_pipeline.query.answers.declining import (
     read_coverage,
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
-from graphrag_pipeline.query.answers.layout import compose, introduce_name
+from graphrag_pipeline.query.answers.layout import compose, introduce_name, show_descriptions
 from graphrag_pipeline.query.answers.naming.chinese_answers import find_chinese_answer
 from graphrag_pipeline.query.answers.naming.named_answers import (
     NamedAnswer,
@@ -91,7 +93,7 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
     looked = f"looked at {counted(len(units), 'text units')}"
     if not coverage.is_covered:
         return decline(index, analysis, units, looked, coverage)
-    stated = state_graph(index, analysis, context)
+    stated, unsupported = state_graph(index, analysis, context)
     n_left = settings.max_sentences - len(stated) - len(lead.quotes)
     quotes = stated + quote_passages(index, analysis, units, n_left, [*stated, *lead.sentences])
     if not quotes or absent_words(analysis, units):
@@ -100,6 +102,8 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
         quotes = [*lead.quotes, *quotes]
         introduction = lead.text or _introduce_passages(analysis, units, quotes)
         return replace(compose(introduction, quotes), text_units=lead.read)
+    if unsupported:
+        return show_descriptions(unsupported)
     if not units:
         return Answer(NOTHING_READ)
     return answer_with_nearest(index, analysis, units, looked, coverage)

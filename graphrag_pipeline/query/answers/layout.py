@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphrag_pipeline.query.answers.quoting import Quote
+from graphrag_pipeline.query.cited_records import CitedRecord
 from graphrag_pipeline.query.results import Answer
 from graphrag_pipeline.text.late_patterns import late_re
 
@@ -28,6 +29,15 @@ def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
             document = citation.document_id
         lines.append(f"- {text} [{number}]")
     return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
+
+
+def show_descriptions(descriptions: Sequence[tuple[str, CitedRecord]]) -> Answer:
+    """Return sentences of descriptions that no passage supports, marked as such, without citations."""
+    lines = ["Perhaps no answer (extractive, no model): no passage answers. A model wrote these descriptions:", ""]
+    lines += [
+        f"- {text} (description by a model, {record.kind} {record.human_readable_id})" for text, record in descriptions
+    ]
+    return Answer("\n".join(lines))
 
 
 def introduce_name(name: str) -> str:

@@ -232,25 +232,33 @@ def _says_something(analysis: QuestionAnalysis, text: str) -> bool:
     )
 
 
-def state_graph(index: IndexReader, analysis: QuestionAnalysis, context: Context) -> list[Quote]:
+def state_graph(
+    index: IndexReader, analysis: QuestionAnalysis, context: Context
+) -> tuple[list[Quote], list[tuple[str, CitedRecord]]]:
     """Return sentences from descriptions of the entities that a question names and of relationships in the network.
 
     A sentence of a text unit in the context is left to the passages, which show its context.
+
+    Returns:
+        The sentences that the texts have or support, each with its citation; those that a model wrote and no passage
+        supports, each with the record that it describes.
     """
     statements = [one for one in _describe(context) if not repeats_question(analysis.question, one[-1])]
     texts = [f"{subject}: {text}" for _, _, subject, text in statements]
     in_context = {unit.id for unit in context.text_units}
     finder = EvidenceFinder(index)
-    quotes = []
+    quotes, unsupported = [], []
     words = [_Words.read(analysis, text) for text in texts]
     for i in _pick_texts(index, analysis, texts, words, MAX_GRAPH_STATEMENTS, ANSWERS):
-        kind, record_id, _, text = statements[i]
+        kind, record_id, subject, text = statements[i]
         cited = finder.read_record(kind, record_id)
-        found = finder.find(text, [cited])
-        if found and not _is_left_to_passages(text, found[0], in_context):
+        found = finder.find_support(text, subject, [cited])
+        if found is None:
+            unsupported.append((text, cited))
+        elif not _is_left_to_passages(text, found[0], in_context):
             passage, _ = found
             quotes.append((text, cite(0, passage[0].unit, passage[0].start, passage[-1].end, cited)))
-    return quotes
+    return quotes, unsupported
 
 
 def _describe(context: Context) -> list[tuple[str, str, str, str]]:

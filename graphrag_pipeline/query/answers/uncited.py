@@ -1,12 +1,10 @@
 """Sentences of a model's answer that cite nothing, matched to what the model was shown.
 
-A sentence is supported by two neighbouring sentences of one record or text unit if they have at least `LEAST_SHARE` of
-its content words, all its numbers, and all its names, where the title of the record counts, too. A sentence with a
-citation behind it in its line may rest on that one: it is only reported if it has a name or number that nothing shown
-has. Headings, questions, and sentences about the data itself ("The sources do not say ...") are left out. The rule is
-about words, not about meaning: it can support a false sentence made of true words, and miss a paraphrase.
+Support is by words (`support.py`), where the title of the record counts, too. A sentence with a citation behind it in
+its line may rest on that one: it is only reported if it has a name or number that nothing shown has. Headings,
+questions, and sentences about the data itself ("The sources do not say ...") are left out.
 
-Keep out: the citation of a record (`model_citations.py`) and the words of notes (`notes.py`).
+Keep out: the rule of support, the citation of a record (`model_citations.py`) and the words of notes (`notes.py`).
 """
 
 from __future__ import annotations
@@ -17,29 +15,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from graphrag_pipeline.citations import parse_citations, strip_citations
-from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.answers.support import (
+    MIN_WORDS,
+    SOURCES,
+    StatedWords,
+    read_windows,
+    writes_names_with_capitals,
+)
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.global_ import Point
-from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.sentence_forms import find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
-
-LEAST_SHARE = 0.65
-WINDOW = 2
-"""Neighbouring sentences that support one together."""
-MIN_WORDS = 2
 
 _MARKER = late_re(r"\[\d+\]")
 _BEHIND_STOP = late_re(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")
 _DECORATION = late_re(r"^[\s>*+\-\u2022]*(?:\d{1,3}[.)]\s+)?|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 _NO_STATEMENT = late_re(r"\s*(?:#|\||-{3,})|.*[:\uff1a?\uff1f]\W*\Z", re.DOTALL)
-_SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
-_LEAD_IN = late_re(
-    rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{_SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE
-)
 _ABOUT_DATA = late_re(
-    rf"\b{_SOURCES}\b.{{0,60}}\b(?:not|no|nothing|neither|open)\b|\bno (?:information|mention|record|evidence)\b|"
+    rf"\b{SOURCES}\b.{{0,60}}\b(?:not|no|nothing|neither|open)\b|\bno (?:information|mention|record|evidence)\b|"
     r"\b(?:not|n't) (?:say|state|mention|specif|provid|answer|known|clear|stated|mentioned|specified|given)",
     re.IGNORECASE,
 )
@@ -56,11 +49,8 @@ class ShownText:
 
     @cached_property
     def windows(self) -> list[frozenset[str]]:
-        """The stems of the content words of each run of `WINDOW` sentences, and of the title."""
-        text = strip_citations(self.text)
-        sentences = [content_words(text[start:end]) for start, end in split_sentences(text)] if text else []
-        of_title = content_words(self.title)
-        return [frozenset().union(of_title, *sentences[i : i + WINDOW]) for i in range(max(len(sentences), 1))]
+        """The words of each run of sentences that may support a statement, and of the title."""
+        return read_windows(strip_citations(self.text), self.title)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -105,36 +95,17 @@ def check_sentences(answer: str, shown: Sequence[ShownText]) -> list[CheckedSent
     Args:
         answer: with markers such as [1].
     """
-    has_names = detect_language(answer) != "de"  # where every noun has a capital, capitals mark no names
+    has_names = writes_names_with_capitals(answer)
     checked = []
     for sentence, is_covered in _uncited(answer):
-        statement = _Statement(sentence, has_names)
+        statement = StatedWords.read(sentence, has_names)
         if len(statement.words) < MIN_WORDS:
             continue
-        support = next((text for text in shown if statement.is_supported_by(text)), None)
-        if support is None and is_covered and statement.is_made_of(shown):
+        support = next((text for text in shown if statement.is_supported_by(text.windows)), None)
+        if support is None and is_covered and statement.musts <= frozenset().union(*(text.words for text in shown)):
             continue
         checked.append(CheckedSentence(sentence, support))
     return checked
-
-
-class _Statement:
-    """The words of a sentence: content words, names (words with a capital, but for the first), numbers."""
-
-    def __init__(self, sentence: str, has_names: bool) -> None:
-        bare = _LEAD_IN.sub("", sentence, count=1)
-        written = find_words(bare)
-        self.words = content_words(bare)
-        named = (word for word in written[1:] if has_names and word[0].isupper() and word != "I")
-        numbers = (word for word in written if any(map(str.isdigit, word)))
-        self.musts = frozenset(stem(fold(word)) for word in (*named, *numbers)) & self.words
-
-    def is_supported_by(self, text: ShownText) -> bool:
-        least = LEAST_SHARE * len(self.words)
-        return any(self.musts <= window and len(self.words & window) >= least for window in text.windows)
-
-    def is_made_of(self, shown: Sequence[ShownText]) -> bool:
-        return self.musts <= frozenset().union(*(text.words for text in shown))
 
 
 def _uncited(answer: str) -> Iterator[tuple[str, bool]]:

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
+from graphrag_pipeline.query.answers.support import StatedWords, read_windows
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations
@@ -154,3 +155,36 @@ def test_a_lazy_search_without_a_relevant_text_unit_says_how_many_it_tested(caro
     assert result.answer == "Not in the index: 4 text units tested, 0 of them relevant; none says anything about the " \
         "question."  # fmt: skip
     assert result.context.is_empty
+
+
+@pytest.mark.parametrize("strategy", ["balanced", "depth_first"])
+def test_a_sentence_of_a_models_description_needs_a_passage_that_supports_it(carol, strategy):
+    for question, unsupported in (
+        ("Who is Tim?", "whose well-being becomes central"),
+        ("What happens to Tiny Tim?", "The event is the death of Tiny Tim"),
+    ):
+        result = carol.search(question, strategy=strategy)
+        assert unsupported not in result.answer and result.citations
+        assert not any("put his hand to" in c.quote or "only emotion" in c.quote for c in result.citations)
+
+
+def test_a_supported_sentence_of_a_models_description_is_cited_with_the_passage(carol):
+    result = carol.search("Who is the Genii?")
+    [citation] = [c for c in result.citations if c.kind in ("entity", "relationship")]
+    assert f"turned the Sultan’s Groom upside down in the story. [{citation.number}]" in result.answer
+    assert "the Sultan's Groom turned upside down by the Genii" in " ".join(citation.quote.split())
+    check_citations(carol, result)
+
+
+def test_descriptions_that_nothing_supports_are_marked_if_no_passage_answers(carol):
+    result = carol.search("Who is Charwoman?")
+    assert "no passage answers. A model wrote these descriptions" in result.answer
+    assert "(description by a model, entity " in result.answer and not result.citations
+
+
+def test_support_names_the_subject_of_the_statement():
+    stated = StatedWords.read("Jonas is the older brother of Ida and owns the mill", True)
+    windows = read_windows("The older brother of Ida owns the mill.")
+    assert stated.is_supported_by(windows)
+    assert not stated.about("JONAS").is_supported_by(windows)
+    assert not StatedWords.read("He did so.", True).is_supported_by(windows), "without content words nothing is shown"
