@@ -24,6 +24,7 @@ from graphrag_pipeline_tests.support.command_line import (
     ONE_BUCKET,
     TIMEOUT_S,
     Call,
+    Outcome,
     assert_one_line_error,
     environment,
     run,
@@ -209,6 +210,32 @@ def test_a_query_names_the_matched_entities_that_its_context_has_no_text_about(i
         in call(*arguments).err
     )
     assert "no text about" not in call("query", QUESTION, "--context-only", "--root", indexed).err
+    assert "`text_unit_share` and `excerpts`." in call(*arguments).err
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "advice", "advised"),
+    [
+        (
+            "depth_first",
+            [],
+            "for excerpts, set another strategy, or `packing: shared` with `excerpts: true`.",
+            ["packing=shared", "excerpts=true"],
+        ),
+        ("round_robin", ["packing=strict"], "for excerpts, set `packing: shared`.", ["packing=shared"]),
+    ],
+)
+def test_the_advice_for_unheard_entities_works_with_strict_packing(
+    strategy: str, options: list[str], advice: str, advised: list[str], imported: Path, call: Call
+) -> None:
+    def ask(options: list[str], *flags: str) -> Outcome:
+        given = [part for option in ("max_context_tokens=4000", *options) for part in ("--option", option)]
+        return call(
+            "query", "Who is Tim?", "--context-only", "--strategy", strategy, *given, *flags, "--root", imported
+        )
+
+    assert ask(options).err.rstrip().endswith(advice)
+    assert json.loads(ask(advised, "--json").out)["selection"]["excerpts"] > 0
 
 
 def test_explain_shows_the_picks_of_every_strategy(indexed: Path, call: Call) -> None:

@@ -21,7 +21,7 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
-from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES, describe_methods
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES, WITHOUT_EXCERPTS, describe_methods
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -132,8 +132,17 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
     if unknown := result.selection.get("unknown_entity_names"):
         echo(f"no entity is named {', '.join(unknown)}", err=True)
     if unheard := result.selection.get("unheard"):
-        hint = "see `local_search.max_context_tokens`, `text_unit_share` and `excerpts`"
-        echo(f"The context has no text about {', '.join(unheard)}; {hint}.", err=True)
+        echo(f"The context has no text about {', '.join(unheard)}; {_advise(result.selection)}.", err=True)
+
+
+def _advise(selection: Mapping[str, Any]) -> str:
+    """Return which options of a local search let more matched entities be heard; strict packing takes no excerpts."""
+    if selection.get("packing") != "strict":
+        return "see `local_search.max_context_tokens`, `text_unit_share` and `excerpts`"
+    shared = "`packing: shared`"
+    if selection.get("strategy") in WITHOUT_EXCERPTS:
+        shared = "another strategy, or `packing: shared` with `excerpts: true`"
+    return f"see `local_search.max_context_tokens` and `text_unit_share`; for excerpts, set {shared}"
 
 
 def _list_options(used: Mapping[str, Mapping[str, int]]) -> str:

@@ -38,19 +38,33 @@ NOT_IN_HEADINGS = "()[]\uff08\uff09\uff3b\uff3d\u3010\u3011,;\uff0c\uff1b"
 """Marks that end the name in a citation such as `[Data: Entities (5); Sources (7)]`, also in their full-width forms."""
 
 
+MAX_NAME = 60
+"""Characters of the name of a column or a heading."""
+
+
 def _read_name(name: Any) -> Any:
     """Return the name of a column or a heading; nothing (`--option name=`) is an empty name."""
     if name is None or (isinstance(name, str) and not name.strip()):
-        raise ValueError("is empty; write a name of 1 to 60 characters, or leave the setting out for the default")
+        raise ValueError(
+            f"is empty; write a name of 1 to {MAX_NAME} characters, or leave the setting out for the default"
+        )
+    if not isinstance(name, str):
+        return name
+    if name.splitlines() != [name]:
+        raise ValueError(f"{name!r} has a line break; write a name of 1 to {MAX_NAME} characters on one line")
+    if name != name.strip():
+        raise ValueError(f"{name!r} begins or ends with white space; write the name without it")
+    if len(name) > MAX_NAME:
+        raise ValueError(f"{name[:20]!r}... has {len(name)} characters; write a name of 1 to {MAX_NAME} characters")
     return name
 
 
 def _read_heading(name: str) -> str:
     """Return a heading that a citation can name."""
-    if found := [mark for mark in name if mark in NOT_IN_HEADINGS or len(f"a{mark}a".splitlines()) > 1]:
+    if found := [mark for mark in name if mark in NOT_IN_HEADINGS]:
         raise ValueError(
             f"holds {found[0]!r}, so that a citation of the model cannot name it; write a name without brackets, "
-            "commas, semicolons and line breaks"
+            "commas and semicolons"
         )
     return name
 
@@ -100,9 +114,9 @@ class LocalSearchSettings(SearchSection):
         None,
         ge=0,
         le=1,
-        description="Share of the text unit budget for the best text units of basic search, at most five; of "
-        f"{' and '.join(BASIC_SHARES)}, whose ranking begins with those, the first ten of their own; null: 1 with "
-        "these, else 0.",
+        description="Share of the text unit budget for the best text units of basic search. They come first. They are "
+        f"at most five. With {' and '.join(BASIC_SHARES)} they are the first ten of the strategy's own ranking, which "
+        f"begins with those of basic search. null: 1 with {' and '.join(BASIC_SHARES)}, else 0.",
     )
     excerpts: bool | None = Field(
         None,

@@ -171,8 +171,24 @@ def test_a_name_that_breaks_the_tables_is_rejected(carol: GraphIndex, option: st
 
 @pytest.mark.parametrize("mark", ["(", ")", "[", "]", ",", ";", "\uff08", "\u3010", "\uff0c", "\n", "\u2028"])
 def test_a_heading_that_a_citation_cannot_name_is_rejected(mark: str) -> None:
-    with pytest.raises(ValidationError, match=r"without brackets, commas|should match pattern"):
+    with pytest.raises(ValidationError, match=r"without brackets, commas|on one line"):
         LocalSearchSettings(entity_context_name=f"Ent{mark}ities")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("a\nb", r"'a\\nb' has a line break; write a name of 1 to 60 characters on one line"),
+        ("a\u2028", "has a line break; write a name of 1 to 60"),
+        (" a", "' a' begins or ends with white space; write the name without it"),
+        ("a" * 61, "'a{20}'... has 61 characters; write a name of 1 to 60"),
+    ],
+)
+def test_an_error_of_a_name_says_what_does_not_fit(value: str, said: str) -> None:
+    for name in ("rank_description", "entity_context_name"):
+        with pytest.raises(ValidationError, match=said):
+            LocalSearchSettings(**{name: value})
+    assert LocalSearchSettings(entity_context_name="a" * 60).entity_context_name == "a" * 60
 
 
 @pytest.mark.parametrize("value", ["", " ", None])
