@@ -13,38 +13,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 
-from graphrag_pipeline.indexing.extraction.names.brands import is_well_known, load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
-    BUILDINGS,
     GIVEN_NAMES,
-    HONORIFICS,
-    LONERS,
     OFFICES,
-    PLACE_HEADS_ABROAD,
     PLACE_TAILS,
     words,
 )
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.ordinary_words import tells_story
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import (
-    is_code,
     is_common_noun,
 )
 from graphrag_pipeline.indexing.extraction.names.types.acronym_types import (
-    MIN_PERSON_SHARE,
     SEVERAL,
-    begins_with_acronym,
     is_acronym,
     is_known_acronym,
     type_acronym,
 )
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import (
     AGENT,
-    FIRM,
-    is_given_firm,
-    is_room,
-    may_be_firm,
     read_agent_cues,
 )
 from graphrag_pipeline.indexing.extraction.names.types.attendance import (
@@ -52,14 +39,9 @@ from graphrag_pipeline.indexing.extraction.names.types.attendance import (
     choose_surnames,
     find_attendees,
 )
-from graphrag_pipeline.indexing.extraction.names.types.body_words import (
-    acts_as_thing,
-    is_body_of_country,
-    is_named_as_body,
-    is_national_body,
-)
-from graphrag_pipeline.indexing.extraction.names.types.club_cues import CLUB, is_club, is_club_of_place, read_club_cues
-from graphrag_pipeline.indexing.extraction.names.types.kind_cues import OF_EVENT, OF_THING, WORK, read_kind_cues
+from graphrag_pipeline.indexing.extraction.names.types.club_cues import is_club, read_club_cues
+from graphrag_pipeline.indexing.extraction.names.types.cue_types import type_by_cues
+from graphrag_pipeline.indexing.extraction.names.types.kind_cues import WORK, read_kind_cues
 from graphrag_pipeline.indexing.extraction.names.types.kind_lists import find_kinds
 from graphrag_pipeline.indexing.extraction.names.types.kindred_types import (
     type_by_company,
@@ -76,7 +58,6 @@ from graphrag_pipeline.indexing.extraction.names.types.known_types import type_i
 from graphrag_pipeline.indexing.extraction.names.types.place_cues import (
     may_be_surname,
     read_place_cues,
-    type_as_surname,
 )
 from graphrag_pipeline.indexing.extraction.names.types.registers import (
     drop_persons_of_things,
@@ -88,12 +69,10 @@ from graphrag_pipeline.indexing.extraction.names.types.registers import (
 from graphrag_pipeline.indexing.extraction.names.types.story_types import type_in_story
 from graphrag_pipeline.indexing.extraction.names.types.term_types import find_terms
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import ACTOR, read_trade_cues
-from graphrag_pipeline.indexing.extraction.names.types.type_cues import MEMBERS, QUOTED, is_vessel, read_cues
+from graphrag_pipeline.indexing.extraction.names.types.type_cues import QUOTED, is_vessel, read_cues
 from graphrag_pipeline.indexing.extraction.names.types.weak_evidence import type_by_signs
 from graphrag_pipeline.indexing.extraction.names.types.word_types import (
-    ADJECTIVE_ENDINGS,
     CONCEPT,
-    EVENT,
     GEO,
     ORGANIZATION,
     PERSON,
@@ -107,16 +86,10 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
 _READERS = (read_trade_cues, read_kind_cues, read_place_cues, read_club_cues)  # of English
 _COMPASS = words("north south east west northern southern eastern western central upper lower")
 _MIN_NAMED_SHARE = 0.5  # of the names of a document that is about persons, organizations and places
-_MIN_TERM_SHARE = 0.5  # of the names of a document that explains terms
-_MIN_PERSONS = 0.4  # of the names of a document that tells of persons; a common word may name one there ("the Phantom")
-_MIN_AMONG_PERSONS = 0.3  # the same, of a document whose unknown names are typed by fewer cues
-_MIN_COMMON_SHARE = 0.1  # the same of a common word after "the"
+_MIN_AMONG_PERSONS = 0.3  # of the names of a document, for fewer cues to type its unknown names
 _BUSINESS = (" share", " stake", " stock", " profit", " merger", " acqui", " offer", " earnings", " revenue")
 _MIN_BUSINESS, _MIN_BUSINESS_SHARE = 2, 0.01  # of the words of a report on firms
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
-_SURNAME_PREFIXES = ("Mc", "Mac", "De", "Di", "Du", "La", "Le", "Van", "Von", "Fitz", "O")
-_MIN_TITLE = 4  # words of a name that is no byname: "Community Shares Standard Mark"
-_MIN_PLACE_SHARE = 0.3  # of a name's occurrences that follow "in", "at", ...
 
 
 def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dict[str, str]:
@@ -157,7 +130,7 @@ def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dic
         by_words[form] = PERSON if by_words[form] == GEO else by_words[form]  # "Ann Hill"
     acronyms = {form for form, found in by_words.items() if found is None and is_acronym(form, in_lower)}
     types = {
-        form: found or _type_by_cues(form, counts[form], cues[form])
+        form: found or type_by_cues(form, counts[form], cues[form])
         for form, found in by_words.items()
         if form not in acronyms
     }
@@ -287,90 +260,3 @@ def _named_share(types: Mapping[str, str], counts: Mapping[str, int], acronyms: 
 
 def _ends_as_place(form: str) -> bool:
     return title_of(form).split()[-1] in PLACE_TAILS
-
-
-def _may_have_members(title: str) -> bool:
-    """Whether a name before "leader" or "fighters" may be a body: not "F-16", "Berber" or a given name."""
-    is_adjective = title.endswith((*ADJECTIVE_ENDINGS, "IST", "ER"))
-    return title.replace(" ", "").isalpha() and not is_adjective and title.split()[0] not in GIVEN_NAMES
-
-
-def _type_by_cues(form: str, n_names: int, cues: Counter[str]) -> str:
-    title = title_of(form)
-    words = title.split()
-    if cues["vessel"] or (cues[WORK] and not cues["person role"] and title not in load_places()):
-        return CONCEPT
-    n_roles = cues["person role"] + cues["organization role"] + cues["place role"] + cues[PERSON]
-    if cues[OF_THING] + cues[OF_EVENT] > n_roles and title not in load_places():
-        return CONCEPT if cues[OF_THING] >= cues[OF_EVENT] else EVENT
-    if cues["place role"]:
-        return GEO
-    if title in load_organizations() and is_well_known(title) and not cues["person role"] + cues[GEO]:
-        return ORGANIZATION
-    if not cues["person role"] + cues[GEO] and is_national_body(words, form):
-        return ORGANIZATION
-    if cues[CLUB] > cues[GEO] + cues["place role"] and title in load_places() and title not in load_countries():
-        return ORGANIZATION  # "three points behind Gillingham"
-    if title in load_places():
-        return PERSON if cues[PERSON] > cues[GEO] and title in GIVEN_NAMES else GEO
-    if words[-1] in BUILDINGS and words[0] not in GIVEN_NAMES and len(words) > 1:
-        return ORGANIZATION if cues[PERSON] + cues["agency"] or title in load_organizations() else GEO
-    if is_room(form, cues):
-        return GEO
-    is_firm = cues[AGENT] + cues[FIRM] > 0 or words[-1].endswith("S")
-    if is_firm and not cues["person role"] and is_given_firm(words):  # "Tamar Gallery has agreed", "Eden Cabs"
-        return ORGANIZATION
-    if cues["describes"] == n_names and not cues[PERSON] and len(words) == 1 and words[0] in GIVEN_NAMES:
-        return CONCEPT  # "the Allan deviation"
-    n_body = cues[ORGANIZATION] + cues["organization role"]
-    n_person = cues[PERSON] + cues["person role"]
-    if len(words) == 1 and n_body > n_person and 2 * n_body >= n_names and title in GIVEN_NAMES:
-        return ORGANIZATION  # "an analyst at Davy"
-    if words[0] in PLACE_HEADS_ABROAD and len(words) > 1 and n_body + n_person == 0:  # "Monte Cinta"
-        return GEO
-    if cues[MEMBERS] > max(cues[GEO], cues["person role"]) and _may_have_members(title):
-        return ORGANIZATION  # "a Fatah leader"
-    if may_be_surname(form):  # "Ann Hill"
-        return type_as_surname(words[-1], cues)
-    is_acting = cues[PERSON] + cues[AGENT] + cues[ACTOR] > 0
-    if is_club_of_place(words, cues) or (is_acting and begins_with_acronym(form)):  # "TÜV Süd asked"
-        return ORGANIZATION
-    is_placed = len(words) == 1 and cues[GEO] > 0 and not cues[PERSON] + cues["person role"]  # "flown from Sion to"
-    if words[0] in GIVEN_NAMES and "OF" not in words and not is_placed:
-        return CONCEPT if len(words) > 1 and cues["named thing"] == n_names else PERSON  # the ship "the Mary Rose"
-    is_byname = is_common_noun(words[0]) or words[0] in HONORIFICS | LONERS
-    is_title = len(words) >= _MIN_TITLE and all(map(is_common_noun, form.split()[:-1]))
-    if len(words) > 1 and not is_title and words[-1] in GIVEN_NAMES and "OF" not in words and is_byname:  # Tiny Tim
-        return PERSON
-    if (
-        cues["organization role"] + cues[CLUB] > cues["person role"] and cues[GEO] < n_names
-    ):  # also one that "said" something
-        return ORGANIZATION
-    if cues[AGENT] + cues[PERSON] + cues["agency"] > 0 and not cues["person role"] and may_be_firm(form):
-        return ORGANIZATION
-    is_weak_body = cues[GEO] >= cues[ORGANIZATION] + cues["agency"]  # "our engineers at Teska", and "in Teska"
-    if not is_weak_body and 2 * cues[ORGANIZATION] + cues["agency"] > cues[PERSON] + 2 * cues["person role"]:
-        return ORGANIZATION
-    if is_code(form):
-        is_speaking = cues[PERSON] > 0 and form.isalpha() and not form.isupper()  # "CalMac said"
-        return ORGANIZATION if is_speaking and not form.startswith(_SURNAME_PREFIXES) else UNKNOWN
-    if is_body_of_country(words) and cues[PERSON] + cues[AGENT] > 0 and not cues["person role"]:
-        return ORGANIZATION  # "the Integrated Bar of the Philippines said"
-    if acts_as_thing(form, n_names, cues):  # "the Rijksmuseum asked"
-        return ORGANIZATION
-    if cues[PERSON] and not cues["person role"] and is_named_as_body(form):  # "Penrith Private Hire asked"
-        return ORGANIZATION
-    n_person = cues[PERSON] + 2 * cues["person role"]
-    is_defined = len(words) == 1 and is_common_noun(form) and cues["named thing"] > n_names / 2  # "the Customer"
-    least = _MIN_COMMON_SHARE if is_defined else MIN_PERSON_SHARE
-    if n_person >= max(cues[GEO], 1) and n_person >= least * n_names:
-        return PERSON
-    if (
-        cues[GEO] / n_names >= _MIN_PLACE_SHARE
-        and not title.endswith(ADJECTIVE_ENDINGS)
-        and len(words[-1]) > 1
-        and not all(map(is_common_noun, form.split()))
-        and not (form.isupper() and len(words) == 1)  # "in MEDLINE"
-    ):
-        return GEO
-    return UNKNOWN
