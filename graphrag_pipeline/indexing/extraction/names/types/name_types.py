@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
@@ -92,83 +93,158 @@ _MIN_BUSINESS, _MIN_BUSINESS_SHARE = 2, 0.01  # of the words of a report on firm
 _MIN_TOWARDS = 0.5  # of a name's occurrences that follow "at", "to" or "from"
 
 
+@dataclass(slots=True)
+class _Evidence:
+    """What one document says about its names, by written form.
+
+    Attributes:
+        names: every occurrence of a name.
+        is_explaining: whether the document explains how things are, in English.
+        counts: number of occurrences.
+        by_words: type that the words determine; None if the cues must decide.
+        cues: number of occurrences with each cue.
+        attendees: forms of the persons in attendance lists.
+    """
+
+    names: list[Name]
+    text: str
+    is_english: bool
+    is_explaining: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    by_words: dict[str, str | None] = field(default_factory=dict)
+    cues: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    attendees: Set[str] = frozenset()
+
+
 def type_names(names: Iterable[Name], text: str, is_english: bool = True) -> dict[str, str]:
     """Return the type of each written form among the names of one document."""
-    names = list(names)
-    counts: Counter[str] = Counter()
-    cues: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    by_words: dict[str, str | None] = {}
-    in_lower = {title_of(name.form) for name in names if not name.form.isupper()}
-    is_explaining = is_english and explains(text)
+    evidence = _read_evidence(list(names), text, is_english)
+    types = _type_by_others(_type_alone(evidence), evidence)
+    if not is_english or UNKNOWN not in types.values():
+        return types
+    return _type_by_weak_evidence(types, evidence)
+
+
+def _read_evidence(names: list[Name], text: str, is_english: bool) -> _Evidence:
+    evidence = _Evidence(names, text, is_english, is_explaining=is_english and explains(text))
     for name in names:
-        form = name.form
-        counts[form] += 1
-        if form not in by_words:
-            by_words[form] = None if is_explaining and is_named_as_thing(form) else type_by_words(form)
-        is_unsure = by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name))
-        if is_unsure or (by_words[form] == GEO and may_be_surname(form)):
-            by_words[form] = None
-        if by_words[form] is None:
-            cues[form].update(read_cues(text, name))
-            cues[form].update(read_agent_cues(text, name))
-            if form.isupper() and text.startswith(f"{form}s", name.start):
-                cues[form][SEVERAL] += 1
-        if is_english and by_words[form] in (None, GEO):
-            for read in _READERS:
-                cues[form].update(read(text, name))
+        _read_occurrence(name, evidence)
     if is_english:
         for form, cue in find_kinds(names, text):
-            cues[form][cue] += 1
-    if is_explaining:
-        cues = defaultdict(Counter, {form: keep_strong_cues(counts[form], found) for form, found in cues.items()})
-    by_words |= {form: CONCEPT for form, kind in by_words.items() if kind == GEO and cues[form][WORK] > cues[form][GEO]}
-    clubs = (form for form, kind in by_words.items() if kind == GEO and is_club(cues[form], _ends_as_place(form)))
-    by_words |= dict.fromkeys(clubs, ORGANIZATION)
-    attendees = choose_attendees(by_words, find_attendees(text))
-    for form in attendees | choose_surnames(by_words, attendees):
-        cues[form]["person role"] += counts[form]
+            evidence.cues[form][cue] += 1
+    if evidence.is_explaining:
+        strong = {form: keep_strong_cues(evidence.counts[form], found) for form, found in evidence.cues.items()}
+        evidence.cues = defaultdict(Counter, strong)
+    _correct_places(evidence)
+    _mark_attendees(evidence)
+    return evidence
+
+
+def _read_occurrence(name: Name, evidence: _Evidence) -> None:
+    """Count one occurrence and its cues; a type by words is dropped where the text shows another use of the words."""
+    form, text = name.form, evidence.text
+    cues, by_words = evidence.cues, evidence.by_words
+    evidence.counts[form] += 1
+    if form not in by_words:
+        is_thing = evidence.is_explaining and is_named_as_thing(form)
+        by_words[form] = None if is_thing else type_by_words(form)
+    is_unsure = by_words[form] == PERSON and (is_described(text, name) or is_vessel(text, name))
+    if is_unsure or (by_words[form] == GEO and may_be_surname(form)):
+        by_words[form] = None
+    if by_words[form] is None:
+        cues[form].update(read_cues(text, name))
+        cues[form].update(read_agent_cues(text, name))
+        if form.isupper() and text.startswith(f"{form}s", name.start):
+            cues[form][SEVERAL] += 1
+    if evidence.is_english and by_words[form] in (None, GEO):
+        for read in _READERS:
+            cues[form].update(read(text, name))
+
+
+def _correct_places(evidence: _Evidence) -> None:
+    """Give works and clubs with the words of a place their own type."""
+    cues, by_words = evidence.cues, evidence.by_words
+    places = [form for form, kind in by_words.items() if kind == GEO]
+    works = {form for form in places if cues[form][WORK] > cues[form][GEO]}
+    clubs = {form for form in places if form not in works and is_club(cues[form], _ends_as_place(form))}
+    by_words |= dict.fromkeys(works, CONCEPT) | dict.fromkeys(clubs, ORGANIZATION)
+
+
+def _mark_attendees(evidence: _Evidence) -> None:
+    """Find who attends a meeting, and give them and their surnames the cue of a person."""
+    by_words = evidence.by_words
+    evidence.attendees = choose_attendees(by_words, find_attendees(evidence.text))
+    for form in evidence.attendees | choose_surnames(by_words, evidence.attendees):
+        evidence.cues[form]["person role"] += evidence.counts[form]
         by_words[form] = PERSON if by_words[form] == GEO else by_words[form]  # "Ann Hill"
+
+
+def _type_alone(evidence: _Evidence) -> dict[str, str]:
+    """Return the type of each form by its own words and cues."""
+    counts, cues, by_words = evidence.counts, evidence.cues, evidence.by_words
+    in_lower = {title_of(name.form) for name in evidence.names if not name.form.isupper()}
     acronyms = {form for form, found in by_words.items() if found is None and is_acronym(form, in_lower)}
     types = {
         form: found or type_by_cues(form, counts[form], cues[form])
         for form, found in by_words.items()
         if form not in acronyms
     }
+    return types | _type_acronyms_alone(acronyms, types, evidence)
+
+
+def _type_acronyms_alone(acronyms: Set[str], types: Mapping[str, str], evidence: _Evidence) -> dict[str, str]:
+    """Return the types of acronyms, which depend on the names that the document mostly has.
+
+    Args:
+        types: types of the other forms.
+    """
+    counts, cues, attendees = evidence.counts, evidence.cues, evidence.attendees
     others = {form: kind for form, kind in types.items() if form not in attendees}
     is_story = _named_share(others, counts, acronyms) >= _MIN_NAMED_SHARE
-    is_news = (is_story and not attendees) or not is_english
+    is_news = (is_story and not attendees) or not evidence.is_english
     if not attendees:  # what acts in a manual may be a program
         cues.update((form, Counter({cue: n for cue, n in cues[form].items() if cue != ACTOR})) for form in acronyms)
-    types |= {form: type_acronym(form, counts[form], cues[form], is_news, is_explaining) for form in acronyms}
+    return {form: type_acronym(form, counts[form], cues[form], is_news, evidence.is_explaining) for form in acronyms}
+
+
+def _type_by_others(types: dict[str, str], evidence: _Evidence) -> dict[str, str]:
+    """Return the types with what the other names of the document, and its kind of text, say of each form."""
+    names, text, cues, attendees = evidence.names, evidence.text, evidence.cues, evidence.attendees
+    is_english, is_explaining = evidence.is_english, evidence.is_explaining
     heads = {form.split(" of ")[0] for form, kind in types.items() if kind == PERSON}
     types = {form: type_by_relatives(form, kind, heads) for form, kind in types.items()}
     types |= {bare: ORGANIZATION for form in types if (bare := cut_legal_form(form)) in types}
     if is_explaining:
         types |= drop_persons_of_things(types)
-    if is_english and not is_explaining:
+    elif is_english:
         types |= type_by_second_mentions(names, types, cues, text)
     types |= type_by_last_words(types, cues, is_explaining)
-    types |= type_by_family(types, counts, cues)
+    types |= type_by_family(types, evidence.counts, cues)
     types |= type_families(types, cues)
     types |= type_by_places(types, cues)
     types |= type_by_short_names(types)
     if is_english and tells_story(text):
         types |= type_in_story(names, types, cues, text)
-    types |= _type_among_persons(types, counts, cues, attendees)
+    types |= _type_among_persons(types, evidence.counts, cues, attendees)
     if is_english:
         types |= type_in_passing(types, cues, attendees)
     types |= type_by_company(names, types, text, is_explaining)
     if is_english and not attendees:
         types |= _type_firms_in_business(types, cues, text)
-    if not is_english or UNKNOWN not in types.values():
-        return types
+    return types
+
+
+def _type_by_weak_evidence(types: dict[str, str], evidence: _Evidence) -> dict[str, str]:
+    """Return the types with those of unknown names of an English document by signs that do not decide alone."""
+    names, text, cues, attendees = evidence.names, evidence.text, evidence.cues, evidence.attendees
+    is_explaining = evidence.is_explaining
     types |= type_by_last_words(types, cues, is_explaining) | type_by_first_words(types, cues)
     terms, is_technical = find_terms(names, types, {form: form for form in types}, text)
     by_signs = type_by_signs(names, types, terms, text, None if is_technical else attendees)
     types |= {
         form: kind
         for form, kind in by_signs.items()
-        if (" " in form or not is_explaining) and cues[form][QUOTED] < counts[form]
+        if (" " in form or not is_explaining) and cues[form][QUOTED] < evidence.counts[form]
     }
     types |= {} if attendees else _type_firms_in_business(types, cues, text)
     types |= type_by_company(names, types, text, is_explaining)

@@ -97,87 +97,129 @@ def is_vessel(text: str, name: Name) -> bool:
 
 def read_cues(text: str, name: Name) -> Iterator[str]:
     """Yield the types that the words next to a name suggest, and "describes" for an adjective's place."""
-    is_given = name.form in _GIVEN_FORMS
-    if (is_given or name.form.isupper()) and describes_noun(text, name):
-        yield "describes"
-    if _is_team(text, name):
-        yield "agency"
-    if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
-        yield "person role"
-    if " " in name.form and _MAILBOX.match(text, name.end) and not is_common_word(title_of(name.form).split()[-1]):
-        yield "person role"
-    if text.startswith((":", "*"), name.end) and _SPEAKS.match(text, name.end):
-        yield PERSON
-    if (
-        name.form[-1].isdecimal()
-        and _ROAD.fullmatch(name.form)
-        and _ALONG_THE.search(text[max(name.start - 16, 0) : name.start])
-    ):
-        yield "place role"
+    yield from _read_own_form(text, name)
+    yield from _read_marks_after(text, name)
     after = _AFTER.match(text, name.end)
     if after:
-        following = after.group(2).upper()
-        is_subject = bool(after.group(1)) or not is_governed(text, name)
-        if is_subject and following in _SAYS and _OF_ITSELF.match(text, name.end):
-            yield "organization role"
-            yield "agency"
-        elif (following in PERSON_VERBS and is_subject) or (after.group(1) and following in BODY):
-            yield PERSON
-        elif following in _RULES and not after.group(1) and title_of(name.form) not in load_places():
-            yield "person role"  # "the Clinton administration"
-        elif following in _MEMBERS and not after.group(1):
-            yield MEMBERS
-        elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):
-            yield ORGANIZATION
-        if following in AGENT_VERBS and _is_agency(text, name):
-            yield "agency"
+        yield from _read_word_after(text, name, after)
     if " " in name.form and _MEMBER_SPEAKS.match(text, name.end):  # "Feargal Doyle of River Watch said"
         yield PERSON
     if _follows_the(text, name) and not (after and after.group(1)) and not describes_noun(text, name):
         yield "named thing"
     if is_vessel(text, name):
         yield "vessel"
-    if (
-        " " in name.form
-        and _QUOTED_AFTER.match(text, name.end)
-        and _QUOTED_BEFORE.search(text, max(name.start - 2, 0), name.start)
-    ):
+    if _is_quoted(text, name):
         yield QUOTED
     before = _BEFORE.search(text_before(text, name, 24))
-    if before is None:
-        return
+    cue = _read_word_before(text, name, before) if before else None
+    if cue:
+        yield cue
+
+
+def _read_own_form(text: str, name: Name) -> Iterator[str]:
+    """Yield what the form of a name and its place suggest: an adjective, a team."""
+    if (name.form in _GIVEN_FORMS or name.form.isupper()) and describes_noun(text, name):
+        yield "describes"
+    if _is_team(text, name):
+        yield "agency"
+
+
+def _read_marks_after(text: str, name: Name) -> Iterator[str]:
+    """Yield what dates, an address or speech behind a name suggest, and the cue of a numbered road."""
+    if text.startswith(("(", " ("), name.end) and _LIFE.match(text, name.end):
+        yield "person role"
+    if " " in name.form and _MAILBOX.match(text, name.end) and not is_common_word(title_of(name.form).split()[-1]):
+        yield "person role"
+    if text.startswith((":", "*"), name.end) and _SPEAKS.match(text, name.end):
+        yield PERSON
+    if name.form[-1].isdecimal() and _is_road(text, name):
+        yield "place role"
+
+
+def _is_road(text: str, name: Name) -> bool:
+    """Whether a name is the number of a road, behind a word for a way: "along the A38"."""
+    return _ROAD.fullmatch(name.form) is not None and bool(
+        _ALONG_THE.search(text[max(name.start - 16, 0) : name.start])
+    )
+
+
+def _read_word_after(text: str, name: Name, after: re.Match[str]) -> Iterator[str]:
+    """Yield what the verb or the noun behind a name suggests.
+
+    Args:
+        after: the match of `_AFTER`: the possessive or None, and the word.
+    """
+    is_owner, following = bool(after.group(1)), after.group(2).upper()
+    is_subject = is_owner or not is_governed(text, name)
+    if is_subject and following in _SAYS and _OF_ITSELF.match(text, name.end):
+        yield "organization role"
+        yield "agency"
+    elif (following in PERSON_VERBS and is_subject) or (is_owner and following in BODY):
+        yield PERSON
+    elif following in _RULES and not is_owner and title_of(name.form) not in load_places():
+        yield "person role"  # "the Clinton administration"
+    elif following in _MEMBERS and not is_owner:
+        yield MEMBERS
+    elif following in ORGANIZATION_NOUNS and not _TAKES_OBJECT.match(text, after.end()):
+        yield ORGANIZATION
+    if following in AGENT_VERBS and _is_agency(text, name):
+        yield "agency"
+
+
+def _read_word_before(text: str, name: Name, before: re.Match[str]) -> str | None:
+    """Return what the verb, the preposition or the noun before a name suggests, or None.
+
+    Args:
+        before: the match of `_BEFORE`: the word, and what stands between it and the name.
+    """
     word, between = before.group(1), before.group(2)
     key = word.upper()
     if key in PERSON_VERBS and key not in _PRONOUNS:
-        is_subject = _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())) is not None
-        if not is_subject and not (key in _SAYS and _OWN_VERB.match(text, name.end)):
-            yield PERSON
-    elif key in PLACE_PREPOSITIONS and between.isspace():
-        yield ORGANIZATION if _last_word(text, before, name) in _HELD_IN else GEO
-    elif key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:
+        return PERSON if _is_speaker(text, name, before) else None
+    if key in PLACE_PREPOSITIONS and between.isspace():
+        return ORGANIZATION if _last_word(text, before, name) in _HELD_IN else GEO
+    if key in _TOWARDS and between.isspace() and (last := _last_word(text, before, name)) not in STAFF:
         if last == "ATTRIBUTED":
-            yield "person role"
-        elif key != "FROM" or last in _MOTION or last.endswith("S"):
-            yield "towards"
-    elif (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
-        yield ORGANIZATION
-    elif word.islower():
-        is_work = key in _WORKS and between.strip() == "by" and " " in name.form
-        is_made = is_work or (key in MAKING and "by" in between and _last_word(text, before, name) != "BE")
-        if (key in KIN and "of" in between) or is_made or key == "STARRING":
-            yield "person role"
-        elif key in INDUSTRY and "by" in between:
-            yield ORGANIZATION
-        elif "by" in between:
-            return
-        elif key in PLACE_ROLES and "," not in between:
-            yield "place role"
-        elif key in PERSON_ROLES and "of" not in between and not ("," in between and key in _UNSURE_ROLES):
-            yield "person role"
-        elif key in ORGANIZATION_ROLES and "of" not in between:
-            yield "organization role"
-    elif between == " " and word.istitle() and kind_of(word.lower()) == PERSON_NOUN:  # "Chief Executive Ann Hill"
-        yield "person role"
+            return "person role"
+        return "towards" if key != "FROM" or last in _MOTION or last.endswith("S") else None
+    if (key in STOCK and "of" in between) or (key in _AMONG and _last_word(text, before, name) in STAFF):
+        return ORGANIZATION
+    if word.islower():
+        return _read_noun_before(text, name, before)
+    is_titled = between == " " and word.istitle() and kind_of(word.lower()) == PERSON_NOUN
+    return "person role" if is_titled else None  # "Chief Executive Ann Hill"
+
+
+def _is_speaker(text: str, name: Name, before: re.Match[str]) -> bool:
+    """Whether a name is the subject of the verb of speaking before it: not in "Ann Hill said Bridge 14"."""
+    if _SUBJECT.search(text, max(0, name.start - 60), name.start - len(before.group())):
+        return False
+    return before.group(1).upper() not in _SAYS or _OWN_VERB.match(text, name.end) is None
+
+
+def _read_noun_before(text: str, name: Name, before: re.Match[str]) -> str | None:
+    """Return what a word in small letters before a name suggests: a maker, kin or a role."""
+    key, between = before.group(1).upper(), before.group(2)
+    is_work = key in _WORKS and between.strip() == "by" and " " in name.form
+    is_made = is_work or (key in MAKING and "by" in between and _last_word(text, before, name) != "BE")
+    if (key in KIN and "of" in between) or is_made or key == "STARRING":
+        return "person role"
+    if "by" in between:
+        return ORGANIZATION if key in INDUSTRY else None
+    if key in PLACE_ROLES and "," not in between:
+        return "place role"
+    if "of" in between:
+        return None
+    if key in PERSON_ROLES and not ("," in between and key in _UNSURE_ROLES):
+        return "person role"
+    return "organization role" if key in ORGANIZATION_ROLES else None
+
+
+def _is_quoted(text: str, name: Name) -> bool:
+    """Whether quotation marks enclose a name of several words: 'the film "Les Heures"'."""
+    if " " not in name.form or not _QUOTED_AFTER.match(text, name.end):
+        return False
+    return _QUOTED_BEFORE.search(text, max(name.start - 2, 0), name.start) is not None
 
 
 def _is_team(text: str, name: Name) -> bool:
