@@ -95,9 +95,14 @@ class Selection:
         return replace(self, rated=tuple(replace(r, is_kept=False) for r in self.rated), options_used=used)
 
     def describe(self) -> str:
-        """Return a summary such as "12 community reports rated, none of them relevant to the question"."""
+        """Return a summary: "12 community reports rated (2 by the model), none of them relevant to the question".
+
+        It says how many the model rated if the embedded engine rated others in its place.
+        """
         n_rated, n_kept = len(self.rated), len(self.kept)
-        rated = f"{n_rated} community report{'s' * (n_rated != 1)} rated"
+        n_by_model = self.rating.get("rated_by_model", n_rated)
+        by_model = f" ({n_by_model} by the model)" if n_by_model < n_rated else ""
+        rated = f"{n_rated} community report{'s' * (n_rated != 1)} rated{by_model}"
         return f"{rated}, {n_kept or 'none'} of them relevant to the question"
 
     def account(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,16 @@ def test_if_no_report_is_relevant_none_is_read_and_the_answer_says_so(
         result.answer == f"Not in the index: {n_roots} community reports rated, none of them relevant to the question."
     )
     assert result.citations == () and result.context.is_empty
+
+
+def test_a_denial_says_how_many_reports_the_model_rated(carol: GraphIndex, tmp_path: Path) -> None:
+    selection, _ = select(carol, tmp_path, lambda community: 0, max_rated_per_level=2)
+    denied = replace(selection, rated=tuple(replace(report, is_kept=False) for report in selection.rated))
+    n_by_model = selection.rating["rated_by_model"]
+    assert 2 <= n_by_model < len(selection.rated)
+    assert f"{len(selection.rated)} community reports rated ({n_by_model} by the model), none" in denied.describe()
+    whole, _ = select(carol, tmp_path, lambda community: 0)
+    assert "by the model" not in whole.describe()
 
 
 @pytest.mark.parametrize("threshold", [1, 3])
