@@ -213,7 +213,7 @@ class ModelRater:
 
     def check_all(self) -> None:
         """Check the requests of a question with fewer than `N_FIRST`, as `Rater.check_all` says."""
-        if self._useless and not self._is_proven:
+        if self._useless and not self._is_proven and not self._n_unpaid:
             self._raise_useless("no reply", "no request")
 
     def _raise_useless(self, replies: str, requests: str) -> NoReturn:

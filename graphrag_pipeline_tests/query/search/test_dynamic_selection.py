@@ -284,16 +284,6 @@ def test_a_model_that_cannot_rate_the_few_reports_of_an_index_ends_the_question(
     assert 0 < len(script.rated) < N_FIRST
 
 
-def test_a_model_that_cannot_rate_what_the_budget_pays_for_ends_the_question(carol: GraphIndex, tmp_path: Path) -> None:
-    script = ScriptedRatings(carol, lambda *_: None)
-    with running_model_server(script) as server:
-        index = open_rated(carol, tmp_path, server)
-        with pytest.raises(PipelineError, match=r"rating: no(?:ne of the first|) "):
-            index.search(OVERVIEW, method="global", budget=22_000)
-        assert {call.kind for call in server.calls} == {"rating"}
-    assert len(script.rated) > 0
-
-
 def test_few_replies_that_cannot_be_read_keep_their_reports_if_another_can(small: GraphIndex, tmp_path: Path) -> None:
     seen: list[int] = []
 
