@@ -185,12 +185,10 @@ def _select_dynamic(
     """Rate from the roots down (see the module)."""
     roots = rater.rate(np.flatnonzero(records.root_mask(index) & find_large(index, settings)))
     if settings.overview_roots and rater.is_overview and not _separates(rater, roots):
-        rater.check_all()
         return _keep_best_roots(index, rater, settings, roots, roots, "overview_roots")
     opened = _find_opened(by_relevance, settings, is_free=rater is by_relevance)
     descent = _Descent(index, rater, settings, opened)
     descent.run(roots)
-    rater.check_all()
     options = descent.options_used()
     if settings.best_roots and not descent.kept:
         best = _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")

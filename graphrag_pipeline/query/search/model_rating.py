@@ -2,9 +2,8 @@
 
 Each report is rated 0 to 5 against the question, `num_repeats` times. The most frequent rating counts, and of several
 the lowest. A rating that cannot be read counts `UNREADABLE`, so that the report is kept. Both are Microsoft GraphRAG's
-rules. If none of the first `N_FIRST` requests of a question gets a rating that can be read, or of all if there are
-fewer, the model cannot rate: the question ends with an error, instead of keeping and mapping every report. These
-requests are sent before the others.
+rules. If none of the first `N_FIRST` requests of a question gets a rating that can be read, the model cannot rate: the
+question ends with an error, instead of keeping and mapping every report. These requests are sent before the others.
 
 A token budget pays for the map and the answer first (`map_reserve.py`). A report whose rating it does not pay for is
 not sent, and keeps the embedded engine's rating; if its map is not paid for either, it is not read. `options_used`
@@ -23,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -52,7 +51,7 @@ TOKENS_PER_RATING = 25
 UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
 N_FIRST = 8
-"""Most requests, the first of a question, of which at least one must get a rating that can be read."""
+"""Number of requests, the first of a question, of which at least one must get a rating that can be read."""
 _NUMBER = late_re(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
 
 
@@ -208,21 +207,14 @@ class ModelRater:
         """
         self._is_proven = any(isinstance(reply, ChatReply) for reply in replies)
         self._useless += [reply for reply in replies if isinstance(reply, Failure) and is_useless(reply)]
-        if not self._is_proven and len(self._useless) >= N_FIRST:
-            self._raise_useless(f"none of the first {N_FIRST} replies", f"none of the first {N_FIRST} requests")
-
-    def check_all(self) -> None:
-        """Check the requests of a question with fewer than `N_FIRST`, as `Rater.check_all` says."""
-        if self._useless and not self._is_proven and not self._n_unpaid:
-            self._raise_useless("no reply", "no request")
-
-    def _raise_useless(self, replies: str, requests: str) -> NoReturn:
+        if self._is_proven or len(self._useless) < N_FIRST:
+            return
         model = self._index.settings.chat_model_for("rating").model
         answered = [failure for failure in self._useless if not failure.is_unanswered]
         said = (
-            f"{replies} of `{model}` has a rating of a community report that can be read"
+            f"none of the first {N_FIRST} replies of `{model}` has a rating of a community report that can be read"
             if answered
-            else f"`{model}` answered {requests}"
+            else f"`{model}` answered none of the first {N_FIRST} requests"
         )
         reason = (answered or self._useless)[-1].reason.rstrip(".")
         retry = "" if answered else "Ask again when the server answers, name"

@@ -102,14 +102,6 @@ class Rater(Protocol):
         """Rate the reports of community rows; best first. A community without a report is left out."""
         ...
 
-    def check_all(self) -> None:
-        """Check the ratings of a question when no report is left to rate.
-
-        Raises:
-            PipelineError: there are requests for ratings, and none got a rating that can be read.
-        """
-        ...
-
 
 class RelevanceRater:
     """Rates reports of communities against one question, by relevance; the largest roots are the background."""
@@ -143,9 +135,6 @@ class RelevanceRater:
             for i, row in enumerate(rows)
         ]
         return sorted(rated, key=lambda r: (-r.relevance, -r.size, r.row))
-
-    def check_all(self) -> None:
-        """See `Rater.check_all`: these ratings need no request."""
 
 
 def read_background(index: IndexReader, question: str) -> Background:

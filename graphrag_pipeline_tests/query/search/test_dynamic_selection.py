@@ -271,31 +271,6 @@ def test_the_first_replies_are_counted_over_the_levels(carol: GraphIndex, tmp_pa
         select(carol, tmp_path, lambda _: None, min_community_size=least)
 
 
-@pytest.mark.parametrize("options", [{}, {"overview_roots": 8}])
-def test_a_model_that_cannot_rate_the_few_reports_of_an_index_ends_the_question(
-    small: GraphIndex, tmp_path: Path, options: dict[str, Any]
-) -> None:
-    script = ScriptedRatings(small, lambda *_: None)
-    with running_model_server(script) as server:
-        index = open_rated(small, tmp_path, server)
-        with pytest.raises(PipelineError, match=r"rating: no reply of `test-chat` has .*no JSON"):
-            index.search(OVERVIEW, method="global", **options)
-        assert {call.kind for call in server.calls} == {"rating"}
-    assert 0 < len(script.rated) < N_FIRST
-
-
-def test_few_replies_that_cannot_be_read_keep_their_reports_if_another_can(small: GraphIndex, tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def first(community: int) -> int | None:
-        seen.append(community)
-        return 0 if community == seen[0] else None
-
-    selection, script = select(small, tmp_path, first)
-    assert 1 < len(script.rated) < N_FIRST and selection.rating["rated_by_model"] == 1
-    assert selection.rating["failed_ratings"] == len(selection.kept) > 0
-
-
 def test_one_reply_that_can_be_read_lets_the_others_be_rated(carol: GraphIndex, tmp_path: Path) -> None:
     seen: list[int] = []
 
