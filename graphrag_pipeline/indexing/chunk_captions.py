@@ -21,6 +21,7 @@ from typing import Any
 from graphrag_pipeline.indexing.chunk_parts import Span, count_pages, span_pages
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import CAPTION_CHUNK, CHUNK_KINDS
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 _FLOATS = ("figure", "table", "code")
@@ -29,12 +30,12 @@ _WORDS = {
     "table": r"tab(?:l\w*|ell\w*|ela|la)?|табл(?:ица)?|表",
     "code": r"listing|algorithm|code",
 }
-_LABELS = {kind: re.compile(rf"\W*(?:{words})(?![^\W\d_])", re.I) for kind, words in _WORDS.items()}
-_NUMBERED = re.compile(
+_LABELS = {kind: late_re(rf"\W*(?:{words})(?![^\W\d_])", re.I) for kind, words in _WORDS.items()}
+_NUMBERED = late_re(
     rf"\W*(?:{'|'.join(_WORDS.values())})\.?\s*[A-Z]?\d+(?:[.-]\d+)*[a-z]?\s*(?:[:.|\u2013\u2014](?=\s|$)|\uff1a|$)",
     re.I | re.M,
 )
-_PICTURES = re.compile(r"(?:\s*(?:!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>|<!--\s*image\s*-->))+\s*", re.I)
+_PICTURES = late_re(r"(?:\s*(?:!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>|<!--\s*image\s*-->))+\s*", re.I)
 
 
 @dataclass(frozen=True)

@@ -18,31 +18,32 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from graphrag_pipeline.models.pieces import split_to_pieces
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
 SLACK = 8  # tokens that joining two texts can add
 
-_RULE = re.compile(r"(?=.*(?:--|==|-\|))[\s|:+=-]+")  # of a Markdown or grid table, below the header
-_CELLS = re.compile(r"[|\t;,]")
-_NUMBER = re.compile(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
-_YEAR = re.compile(r"\s*(?:1[5-9]|20)\d\d\s*")
-_HTML_TABLE = re.compile(r"^\s*<(?:table|thead|tbody|tr)(?=[\s>])|<table(?:\s[^>]*)?>\s*<", re.I | re.M)
-_HTML_LIST = re.compile(
+_RULE = late_re(r"(?=.*(?:--|==|-\|))[\s|:+=-]+")  # of a Markdown or grid table, below the header
+_CELLS = late_re(r"[|\t;,]")
+_NUMBER = late_re(r"[\s$\u20ac\u00a3%+().,-]*\d[\s\d$\u20ac\u00a3%().,-]*")
+_YEAR = late_re(r"\s*(?:1[5-9]|20)\d\d\s*")
+_HTML_TABLE = late_re(r"^\s*<(?:table|thead|tbody|tr)(?=[\s>])|<table(?:\s[^>]*)?>\s*<", re.I | re.M)
+_HTML_LIST = late_re(
     r"^\s*<(?:ul|ol|menu|li|dl|dt|dd)(?=[\s>])|<(?:ul|ol|menu|dl)(?:\s[^>]*)?>\s*(?:<div(?:\s[^>]*)?>\s*)?"
     r"<(?:li|dt|dd)(?=[\s>])",
     re.I | re.M,
 )
-_HTML_ROW = re.compile(r"</tr\s*>\s*", re.I)
-_HTML_TABLE_TAG = re.compile(r"<(/?)(table(?=[\s>])|tr(?=[\s>]))(?:(?<=/tr)\s*>\s*)?", re.I)
-_HTML_LIST_TAG = re.compile(r"(?:<div(?:\s[^>]*)?>\s*(?=<dt))?<(/?)(ul|ol|menu|dl|li|dt|dd)(?=[\s>/])", re.I)
+_HTML_ROW = late_re(r"</tr\s*>\s*", re.I)
+_HTML_TABLE_TAG = late_re(r"<(/?)(table(?=[\s>])|tr(?=[\s>]))(?:(?<=/tr)\s*>\s*)?", re.I)
+_HTML_LIST_TAG = late_re(r"(?:<div(?:\s[^>]*)?>\s*(?=<dt))?<(/?)(ul|ol|menu|dl|li|dt|dd)(?=[\s>/])", re.I)
 _WITHIN = 0.5  # of a list's depth: a description, and a second term, belong to the term before them
-_HTML_HEAD = re.compile(r"</thead\s*>\s*", re.I)
-_ITEM = re.compile(
+_HTML_HEAD = late_re(r"</thead\s*>\s*", re.I)
+_ITEM = late_re(
     r"^([ \t]*)(?:[-*+\u2022\u2023\u25e6\u2013\u2014]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.MULTILINE
 )
-_LINE = re.compile(r"\n\s*?(?=[^\S\n]*\S)")
-_WORD = re.compile(r"\S+")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n\s*?(?=[^\S\n]*\S)")
+_LINE = late_re(r"\n\s*?(?=[^\S\n]*\S)")
+_WORD = late_re(r"\S+")
+_BLANK_LINE = late_re(r"\n[ \t]*\n\s*?(?=[^\S\n]*\S)")
 
 Span = tuple[int, int]
 

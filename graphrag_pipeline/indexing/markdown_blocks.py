@@ -13,15 +13,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*")
-_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}\s*")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
-_LATER_NUMBER = re.compile(r" {0,3}(?!1[.)])\d")
-_DELIMITERS = re.compile(r"(?=.*\|)(?=.*-)[\s|:-]+")
-_INDENTED = re.compile(r"(?: {2,}|\t)\S")
-_HTML = re.compile(r" {0,3}<(table|ul|ol|dl|pre)(?=[\s>])", re.I)
+from graphrag_pipeline.text.late_patterns import late_re
+
+_FENCE = late_re(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_HEADING = late_re(r" {0,3}#{1,6}(?:\s|$)")
+_UNDERLINE = late_re(r" {0,3}(?:=+|-+)\s*")
+_BREAK = late_re(r" {0,3}([-*_])(?:[ \t]*\1){2,}\s*")
+_ITEM = late_re(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_LATER_NUMBER = late_re(r" {0,3}(?!1[.)])\d")
+_DELIMITERS = late_re(r"(?=.*\|)(?=.*-)[\s|:-]+")
+_INDENTED = late_re(r"(?: {2,}|\t)\S")
+_HTML = late_re(r" {0,3}<(table|ul|ol|dl|pre)(?=[\s>])", re.I)
 _HTML_KINDS = {"table": "table", "ul": "list", "ol": "list", "dl": "list", "pre": "code"}
 
 

@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.passage_names import PassageNames
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import UNSPACED
 from graphrag_pipeline.text.sentence_forms import fold
 from graphrag_pipeline.text.sentences import split_sentences
@@ -36,12 +37,12 @@ BUNDLED_RUN = 4, 2
 OWN_RUN = 7, 3
 """The same for examples of a user's prompt file."""
 EXTRACTION_PROMPTS = ("extract_graph", "extract_claims")
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_JOINT = re.compile(r"\s*[,;:]\s+|\s+(?=(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s)")
+_WORD = late_re(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_UNSPACED = late_re(f"[{UNSPACED}]")
+_JOINT = late_re(r"\s*[,;:]\s+|\s+(?=(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s)")
 """Where a clause begins: behind a comma, or in front of a conjunction."""
-_CONJUNCTION = re.compile(r"\A(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s+")
-_END = re.compile(r"[.!?\u2026]*\s*\Z")
+_CONJUNCTION = late_re(r"\A(?:and|but|or|und|oder|aber|et|ou|mais|y|pero|e|ma|maar|en)\s+")
+_END = late_re(r"[.!?\u2026]*\s*\Z")
 _PRONOUNS = frozenset(["he", "she", "it", "they", "him", "her", "them", "his", "its", "their", "hers", "theirs"])
 _PRONOUN = "it"
 _SMALL = frozenset().union(*SMALL_WORDS.values()) | _PRONOUNS

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import regex
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MIN_WIDTH = 40
 """Least width in characters that a text may be wrapped at; shorter lines all end on purpose."""
 MAX_LABEL = 100
 """Characters of the longest line that is split off."""
 
-_ITEM = regex.compile(r"[ \t]*(?:[a-z]\.|\([a-z]\)|[-*•])[ \t]+\p{Lu}")
-_NEXT_WORD = regex.compile(r"[ \t]*+[\"'“‘(\[]?+(\p{Lu}\S*+|\d\S*+)")
+_ITEM = late_regex(r"[ \t]*(?:[a-z]\.|\([a-z]\)|[-*•])[ \t]+\p{Lu}")
+_NEXT_WORD = late_regex(r"[ \t]*+[\"'“‘(\[]?+(\p{Lu}\S*+|\d\S*+)")
 
 
 def split_lines(text: str, sentences: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -34,6 +34,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_TAILS,
 )
 from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.late_patterns import late_re
 
 _TITLES = HONORIFICS | LEGAL_SUFFIXES
 _OPTIONAL = (
@@ -50,13 +51,11 @@ _ENDINGS = frozenset(("", *_ENDINGS_TEXT.split()))
 """What the forms of one word in Latin script may end with, behind what they share."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
 _INFLECTED = ("CYRILLIC", "GREEK")
-_WORD = re.compile(r"[^\W_]+")
-_NUMBER = re.compile(r"(\d+)(?:st|nd|rd|th|er|e)?")
-_UMLAUT_E = re.compile("(?<=[aou])e")
-_CAPITALS = re.compile(
-    r"[^\W\d_][\w'\u2019-]*(?:[ \t\n]+(?:[a-z]{1,4}[ \t\n]+){0,2}(?=[A-Z\u00c0-\u00de])[\w'\u2019-]+)+"
-)
-_ACRONYM = re.compile(r"\b(?:[^\W\d_]\.?){2,8}(?!\w)")
+_WORD = late_re(r"[^\W_]+")
+_NUMBER = late_re(r"(\d+)(?:st|nd|rd|th|er|e)?")
+_UMLAUT_E = late_re("(?<=[aou])e")
+_CAPITALS = late_re(r"[^\W\d_][\w'\u2019-]*(?:[ \t\n]+(?:[a-z]{1,4}[ \t\n]+){0,2}(?=[A-Z\u00c0-\u00de])[\w'\u2019-]+)+")
+_ACRONYM = late_re(r"\b(?:[^\W\d_]\.?){2,8}(?!\w)")
 
 
 class PassageNames:

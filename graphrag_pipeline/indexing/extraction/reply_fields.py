@@ -8,13 +8,13 @@ Keep out: the boundaries of fields (`reply_records.py`, `reply_objects.py`).
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.reply_json import clean_text
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_NAME = 400  # characters
 LEAST_SENTENCE = 7  # words
@@ -26,7 +26,7 @@ STATUSES = ("TRUE", "FALSE", "SUSPECTED")
 
 QUOTES = "\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\uff02\uff07*_`"
 _EDGES = QUOTES + " \t\r\n"
-_NUMBER = re.compile(r"[-+\u2212]?\d{1,15}(?:[.,]\d{1,6})?(?:[eE][-+]?\d{1,3})?")
+_NUMBER = late_re(r"[-+\u2212]?\d{1,15}(?:[.,]\d{1,6})?(?:[eE][-+]?\d{1,3})?")
 _NOTHING = {"", "NONE", "N/A", "NA", "NULL", "UNKNOWN", "NOT SPECIFIED", "-"}
 
 

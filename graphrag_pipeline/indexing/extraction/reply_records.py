@@ -30,6 +30,7 @@ from graphrag_pipeline.indexing.extraction.reply_fields import (
 )
 from graphrag_pipeline.indexing.extraction.reply_objects import iterate_objects
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
+from graphrag_pipeline.text.late_patterns import late_re
 
 REPEATED = "repeated"
 """The reason by which records are counted that a reply repeats."""
@@ -44,25 +45,25 @@ _KINDS = {
 # `re` finds a pattern that starts with a character set several times as fast as one that starts with alternatives.
 _LEFT = r"[<\uff1c\u3008&](?:(?<!&)|(?i:lt;))"
 _RIGHT, _BAR = "(?:[>\uff1e\u3009]|&gt;)", r"\\?[|\uff5c\u4e28\u00a6]"
-_DELIMITER = re.compile(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}")
-_END_MARK = re.compile(rf"{_LEFT} ?/?{_BAR} ?(?i:COMPLETED?)\b ?(?:{_BAR})? ?(?:{_RIGHT})?")
-_OTHER_MARK = re.compile(rf"{_LEFT} ?{_BAR} ?\w[\w ]{{0,20}}{_BAR} ?{_RIGHT}\s*\Z")  # in another language, at the end
+_DELIMITER = late_re(rf"{_LEFT} ?{_BAR}{{1,2}} ?{_RIGHT}")
+_END_MARK = late_re(rf"{_LEFT} ?/?{_BAR} ?(?i:COMPLETED?)\b ?(?:{_BAR})? ?(?:{_RIGHT})?")
+_OTHER_MARK = late_re(rf"{_LEFT} ?{_BAR} ?\w[\w ]{{0,20}}{_BAR} ?{_RIGHT}\s*\Z")  # in another language, at the end
 _PLACEHOLDERS = {"{record_delimiter}": "##", "{tuple_delimiter}": "<|>", "{completion_delimiter}": "<|COMPLETE|>"}
 _FULL_WIDTH = str.maketrans({"\uff08": "(", "\uff09": ")", "\uff03": "#", "\u3014": "(", "\u3015": ")"})
 _QUOTED = f"[{re.escape(QUOTES)}]{{0,4}}"
 _LEAD = r"(?:\A|(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
-_HEAD = re.compile(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
-_SUBJECT_HEAD = re.compile(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
-_MAY_START = re.compile(r"[\n()\[\]#]")  # precedes or starts every record except the first
+_HEAD = late_re(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
+_SUBJECT_HEAD = late_re(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
+_MAY_START = late_re(r"[\n()\[\]#]")  # precedes or starts every record except the first
 _LOOK_BACK = {_HEAD: 60, _SUBJECT_HEAD: 240}  # characters before a delimiter in which a record may start
 _CLOSED = rf"[)\]]{_QUOTED}[ \t]*+[,;.\u3002]?"
-_CLOSED_BEFORE_MARK = re.compile(rf"{_CLOSED}\s*+##")
-_CLOSED_LINE = re.compile(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
-_BARE = re.compile(r"\n|##")
-_SEPARATOR = re.compile(r"(?<!\w)##")
-_EMPTY_JSON = re.compile(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
-_STRENGTH = re.compile(r"[\s\"']*\d{1,3}(?:[.,]\d{1,4})?(?:\s?/\s?\d{1,3})?[\s\"')\]]*")
-_OPENED = re.compile(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
+_CLOSED_BEFORE_MARK = late_re(rf"{_CLOSED}\s*+##")
+_CLOSED_LINE = late_re(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
+_BARE = late_re(r"\n|##")
+_SEPARATOR = late_re(r"(?<!\w)##")
+_EMPTY_JSON = late_re(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
+_STRENGTH = late_re(r"[\s\"']*\d{1,3}(?:[.,]\d{1,4})?(?:\s?/\s?\d{1,3})?[\s\"')\]]*")
+_OPENED = late_re(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
 
 R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
 

@@ -13,8 +13,6 @@ from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import (
     FEMALE_GIVEN_NAMES,
@@ -37,6 +35,7 @@ from graphrag_pipeline.indexing.graph.resolution import (
     types_agree,
 )
 from graphrag_pipeline.indexing.graph.spellings import to_american
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
@@ -46,8 +45,8 @@ _DEGREES = frozenset({"DR", "DOCTOR", "PROF", "PROFESSOR"})
 _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
 _LETTERS_FOR_ONE = 4  # of a long form of one word, for each letter of its acronym
-_QUALIFIED = regex.compile(r"(.+) \([^()]+\)")
-_ARABIC = regex.compile(r"(?:AL|EL)[- ](\p{L}[\p{L}'’ʿʾ-]{3,})")
+_QUALIFIED = late_regex(r"(.+) \([^()]+\)")
+_ARABIC = late_regex(r"(?:AL|EL)[- ](\p{L}[\p{L}'’ʿʾ-]{3,})")
 _ARABIC_VOWELS = (("AE", "AI"), ("EI", "AI"), ("OU", "U"), ("OO", "U"), ("EE", "I"))
 _WITH_ACRONYMS = frozenset({ORGANIZATION, CONCEPT})
 _WELL_KNOWN = {

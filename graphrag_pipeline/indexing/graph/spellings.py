@@ -8,11 +8,11 @@ Keep out: which titles are one entity (`resolution.py`).
 
 from __future__ import annotations
 
-import regex
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_LETTERS = 5
 _SPELLINGS = tuple(
-    (regex.compile(british), american)
+    (late_regex(british), american)
     for british, american in (
         (r"OUR(?=$|S$|ED$|ING$|AL$|ABLE$|ITE$)", "OR"),
         (r"(?<=[B-DF-HJ-NP-TV-Z])(?:AE|OE)(?=[A-Z])|^(?:AE|OE)(?=[A-Z])", "E"),

@@ -25,6 +25,7 @@ from graphrag_pipeline.models.ports import Embedder, embed_distinct
 from graphrag_pipeline.settings.settings import DescriptionsSettings
 from graphrag_pipeline.tables import DESCRIPTIONS
 from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, sentences_of, words_of
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import is_sentence, weigh_form
 
 SLICE_ROWS = 20_000
@@ -32,8 +33,8 @@ SLICE_SENTENCES = 20_000
 
 _SUBJECT = 1.5
 _DEFINITION = 2.5
-_WORD = re.compile(r"[^\W_]+")
-_SAYS_WHAT = re.compile(
+_WORD = late_re(r"[^\W_]+")
+_SAYS_WHAT = late_re(
     r"\s*(?:\([^)]*\)\s*)?(?:(?:is|was|are|were|became|remains|remained)\b|,?\s*(?:also\s)?(?:known as|called)\b"
     r"|,\s+(?:an?|the|who|whose|which)\b)",
     re.IGNORECASE,

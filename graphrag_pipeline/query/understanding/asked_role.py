@@ -21,7 +21,7 @@ _IS = (
 )
 _WORDS = r"[a-z][\w-]*(?:\s+[a-z][\w-]*){0,2}"
 _FORMS = tuple(
-    re.compile(rf"{form}\s*[?.!]*\s*\Z", re.IGNORECASE)
+    late_re(rf"{form}\s*[?.!]*\s*\Z", re.IGNORECASE)
     for form in (
         rf"{_IS}(?P<owner>.+?)(?:['\u2019]s|s['\u2019])\s+(?P<role>{_WORDS})",
         rf"{_IS}(?:the\s+|an?\s+)?(?P<role>{_WORDS}?)\s+(?:of|to|at|for|on)\s+(?P<owner>.+?)(?:['\u2019]s?)?",

@@ -118,7 +118,7 @@ def rate_person(name: str, sentence: str) -> float:
 _VERBS = "[去来走吃回等]"
 _OWNED = rf"({_NAME})的({_H}{{1,6}}?)"
 _ROLE_END = r"[呢啊？?。\s]*"
-_WHO_HAS_ROLE = (re.compile(rf"\s*谁是{_OWNED}{_ROLE_END}"), re.compile(rf"\s*{_OWNED}是谁{_ROLE_END}"))
+_WHO_HAS_ROLE = (late_re(rf"\s*谁是{_OWNED}{_ROLE_END}"), late_re(rf"\s*{_OWNED}是谁{_ROLE_END}"))
 _IS_NAMED = r"(?:，?(?:名叫|叫做?|名为|便?是|乃是|就是)|，)[^谁]"
 _IS = rf"[{HAN}·]{{2,8}}(?:正?是|就是|乃是?|便是|成为了?|做了?)"
 

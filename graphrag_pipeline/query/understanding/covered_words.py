@@ -75,7 +75,7 @@ _NAMED_KINDS = frozenset(
 """Nouns that a name or a number answers without them: "Which town did Ida visit?"."""
 _HOW = late_re(r"\W*how (long|far|often|old|tall|high|wide|broad|deep|heavy|large|big|fast)\b", re.IGNORECASE)
 _AMOUNTS = tuple(
-    (frozenset(map(stem, words.split())), re.compile(said, re.IGNORECASE))
+    (frozenset(map(stem, words.split())), late_re(said, re.IGNORECASE))
     for words, said in (
         (
             "price cost fee money sum pay worth budget reward fine penalty expensive",
@@ -107,7 +107,7 @@ _COUNTED = (
 )
 _Said = tuple[str, frozenset[str]]
 _MEASURES = tuple(
-    (re.compile(rf"how (?:{asked})\b", re.IGNORECASE), re.compile(value, re.IGNORECASE))
+    (late_re(rf"how (?:{asked})\b", re.IGNORECASE), late_re(value, re.IGNORECASE))
     for asked, value in (
         ("tall|high", rf"\b(?:tall|height|{_COUNTED}[\s-]+{_LENGTH})\b(?! (?:tall|high)er)"),
         ("wide|broad|deep", rf"\b(?:wide|broad|width|deep|depth|{_COUNTED}[\s-]+{_LENGTH})\b"),

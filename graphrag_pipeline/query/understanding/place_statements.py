@@ -49,7 +49,7 @@ _LOCATED = late_re(
     rf"\b(?:(?:[Ii]n|[Aa]t|[Oo]n)\s+|(?=(?:{_BESIDE})\s))(?P<place>(?:(?:{_BESIDE})\s+)?{_THING}{_MORE}{{0,2}})"
 )
 _MOVED = {
-    way: re.compile(rf"\s+(?:(?!(?:{other})\b)[\w'\u2019-]+\s+){{0,5}}?(?:{words})\s+(?P<place>{_THING}{_MORE}{{0,2}})")
+    way: late_re(rf"\s+(?:(?!(?:{other})\b)[\w'\u2019-]+\s+){{0,5}}?(?:{words})\s+(?P<place>{_THING}{_MORE}{{0,2}})")
     for way, words, other in (("from", "from|out of|off", "to|into|onto"), ("to", "to|into|onto", "from|of"))
 }
 """Forms behind a verb by which something is moved from a place or to it: "taken from a tower in Bruges"."""

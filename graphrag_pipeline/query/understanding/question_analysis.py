@@ -37,11 +37,11 @@ _KINDS = {
     "number": r"how\s+(?:many|much|old|long|far|often)|when|(?:what|which)\s+(?:year|date|day|number|age)"
     r"|wann|wie\s?viele?|wie\s+(?:alt|lange|oft)|quand|combien|cu[aá]ndo|cu[aá]nt[oa]s?|quant[oi]",
 }
-_LATIN = {kind: re.compile(rf"\W*(?:\w+\s+)?(?:{words})\b", re.IGNORECASE) for kind, words in _KINDS.items()}
+_LATIN = {kind: late_re(rf"\W*(?:\w+\s+)?(?:{words})\b", re.IGNORECASE) for kind, words in _KINDS.items()}
 _CHINESE = {
-    "person": re.compile("[谁誰]"),
-    "place": re.compile("哪[里裡裏儿兒]|何[处處]"),
-    "number": re.compile("多少|[几幾]|何[时時]|[什甚][么麼][时時]候"),
+    "person": late_re("[谁誰]"),
+    "place": late_re("哪[里裡裏儿兒]|何[处處]"),
+    "number": late_re("多少|[几幾]|何[时時]|[什甚][么麼][时時]候"),
 }
 BODY = (
     r"(?:company|firm|business|corporation|manufacturer|contractor|supplier|retailer|airline|insurer|publisher|bank|agency"

@@ -8,10 +8,11 @@ days that a phrase means (`time_phrases.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.text.late_patterns import late_re
 
 T = TypeVar("T", int, str)
 
@@ -136,7 +137,21 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("zh", "since", rf"自?[从從]?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?以[来來]"),
     ("zh", "during", rf"在?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?"),
 )  # fmt: skip
-PATTERNS = [(language, kind, re.compile(pattern, re.IGNORECASE)) for language, kind, pattern in _FORMS]
+_FORMS_OF = [(language, kind, late_re(written, re.IGNORECASE), written) for language, kind, written in _FORMS]
+_SIGNS = {
+    _UNIT: late_re(rf"[^\W\x00-\u024f]|(?:\b|\d|{_any_of(NUMBER_OF)})(?:{_any_of(UNIT_OF)})\b", re.IGNORECASE),
+    _DATE: late_re(rf"\d|\b{_MONTH}", re.IGNORECASE),
+}
+"""Part of a form -> what every phrase of the form has: a question without it needs no long pattern."""
+
+
+def match_forms(question: str) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """Yield (language, kind, match) of each phrase with one of the forms."""
+    absent = [part for part, sign in _SIGNS.items() if not sign.search(question)]
+    for language, kind, pattern, written in _FORMS_OF:
+        if not any(part in written for part in absent):
+            yield from ((language, kind, match) for match in pattern.finditer(question))
+
 
 _HAPPENED = """
 tell show give know say happen happened happening happens occurred occur going took take taken place new news change

@@ -23,8 +23,8 @@ from graphrag_pipeline.query.understanding.time_forms import (
     MONTH_OF,
     NUMBER_OF,
     OVERVIEWS,
-    PATTERNS,
     UNIT_OF,
+    match_forms,
 )
 from graphrag_pipeline.text.late_patterns import late_re
 
@@ -81,8 +81,7 @@ def read_time_phrase(question: str, now: date) -> TimePhrase | None:
 
 def _find(question: str) -> tuple[str, str, re.Match[str]] | None:
     """Return (language, kind, match) of the longest phrase among those that start first."""
-    found = [(language, kind, match) for language, kind, pattern in PATTERNS for match in pattern.finditer(question)]
-    found = [(language, kind, match) for language, kind, match in found if not _is_name(question, kind, match)]
+    found = [one for one in match_forms(question) if not _is_name(question, *one[1:])]
     return min(found, key=lambda item: (item[2].start(), -item[2].end()), default=None)
 
 

@@ -17,6 +17,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _HEAD = r"Regulation|Directive|Decision|Recommendation|Ordinance|Order|Law|Act|Resolution|Decree"
 _BEFORE = r"(?:(?:Council|Commission|Delegated|Implementing|Framework)\s+)*+"
@@ -24,21 +25,21 @@ _NUMBER = (
     r"(?:\((?:EU|EC|EEC|ECSC|Euratom|CFSP)(?:,\s*Euratom)?\)\s+)?(?:[Nn]o\.?\s*)?"
     r"\d{1,4}/\d{2,5}(?:/(?:EU|EC|EEC|JHA|CFSP|Euratom))?|[Nn]o\.?\s*\d{2,6}"
 )
-_NUMBERED = regex.compile(
+_NUMBERED = late_regex(
     rf"(?<!\p{{L}}){_BEFORE}(?P<head>{_HEAD}|{_HEAD.upper()}|Executive\sOrder(?=\s\d)|Public\sLaw(?=\s\d)|(?:House|Senate|Assembly)\sBill(?=\s\d))\s+"
     rf"(?P<number>{_NUMBER}|(?<=Executive\sOrder\s|Public\sLaw\s|(?:House|Senate|Assembly)\sBill\s)\d+(?:[-\u2010\u2011\u2013]\d+)?+)(?![\p{{L}}\p{{Nd}}\u2010\u2011\u2013-])"
 )
 _CAPITAL = r"\p{Lu}[\p{L}’'-]*+"
 _DATED_HEAD = r"(?:Act|Regulations|Rules|Ordinance|Order)"
 _YEAR = r"\s+(?:of\s+)?(?:1[6-9]|20)\d\d(?![\p{L}\p{Nd}/-])"
-_MAY_BE_DATED = regex.compile(rf"\b{_DATED_HEAD}{_YEAR}")
-_DATED = regex.compile(
+_MAY_BE_DATED = late_regex(rf"\b{_DATED_HEAD}{_YEAR}")
+_DATED = late_regex(
     rf"(?<![\p{{L}}\p{{Nd}}])(?P<title>{_CAPITAL}(?:,?\s+(?:{_CAPITAL}|\({_CAPITAL}(?:\s+{_CAPITAL})*+\)|"
     rf"(?:and|of(?:\sthe)?|for|to)(?=\s+{_CAPITAL}))){{0,12}}?\s+{_DATED_HEAD}){_YEAR}"
 )
-_WORD = regex.compile(r"(\S+)\s+")
+_WORD = late_regex(r"(\S+)\s+")
 _MIN_TITLE = 12  # characters, so that more than the head is left
-_ALONE = regex.compile(
+_ALONE = late_regex(
     r"\b(?P<article>[Tt]his|THIS|[Tt]he)\s+(?P<head>\p{Lu}\p{Ll}++|(?<=THIS\s)\p{Lu}++)"
     r"(?!\s+(?:\p{Lu}|\(|\d))(?!(?<=\b[Tt]he\s\p{L}+)\s+(?:of|on)\b)"
 )

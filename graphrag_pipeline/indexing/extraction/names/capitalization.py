@@ -13,8 +13,6 @@ from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import (
     ACRONYMS,
     ADJECTIVE_SUFFIXES,
@@ -37,9 +35,10 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 )
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places, load_towns
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.tokens import load_encoding
 
-_LOWER = regex.compile(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
+_LOWER = late_regex(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
 _BEFORE_FAMILY_NAME = GIVEN_NAMES | HONORIFICS
 _NAMED_AS_MONTHS = GIVEN_NAMES & MONTHS
 _BEFORE_MONTH = words("""
@@ -54,7 +53,7 @@ _COMMON_SHARE = 2  # times as often without a capital as with one
 _MAX_SHORT = 4  # letters of an acronym that the document also writes in lower case
 _MOSTLY_UPPER = 4  # times as often in capitals as in lower case
 _MIN_FIELDS = 3  # words that follow the name of a data type
-_DATA_TYPE = regex.compile(r"\p{Lu}{3,}\d+")
+_DATA_TYPE = late_regex(r"\p{Lu}{3,}\d+")
 _MIN_RARE = 5  # letters
 _OF_NOUNS = (
     *OPENER_SUFFIXES,
@@ -72,7 +71,7 @@ _OF_NOUNS = (
     "ER",
     "EN",
 )
-_ABOUT_NAME = regex.compile(
+_ABOUT_NAME = late_regex(
     r",\s(?:the|an?|who|which|whose|based|once)\s|\sof\s\p{Lu}\p{L}+(?:\sand)?\s|\s(?:had|has|said|says|will|would|declined|refused|did)\s\p{Ll}"
 )
 _ENOUGH_CAPITALS = 4  # in one document: its own use of a word outweighs the language's

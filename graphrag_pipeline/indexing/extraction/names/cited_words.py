@@ -20,25 +20,26 @@ import regex
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_OBJECT = regex.compile(r"\s+(?:the|an?|all|any|each|every|its|this|that|these|those|their|your|it|them)\b")
-_NOTICE = regex.compile(r"\s+(?:\([cC]\)|©)")
-_DATED = regex.compile(r"\s+\d{4}\b")
-_CITES = regex.compile(
+_OBJECT = late_regex(r"\s+(?:the|an?|all|any|each|every|its|this|that|these|those|their|your|it|them)\b")
+_NOTICE = late_regex(r"\s+(?:\([cC]\)|©)")
+_DATED = late_regex(r"\s+\d{4}\b")
+_CITES = late_regex(
     r"\b(?:section|chapter|heading|part)s?\s+(?:(?:entitled|titled|called|named|marked)\s+)?"
     r"(?:[\"“'‘][^\"”'’]{1,40}[\"”'’],?\s+(?:or|and)\s+)*[\"“'‘]$",
     regex.IGNORECASE,
 )
-_VOLUME = regex.compile(r"(?:[\[(]\d{4}[\])]\s(?:\d{1,4}\s)?|(?<![\p{L}\d.])\d{1,4}\s)$")
-_COURT = regex.compile(r"\]\s\p{Lu}+\s\d{1,4}\s\($")  # "[2020] EWHC 727 (QB)"
-_PAGE = regex.compile(r"\.?\s(?:§§?\s)?\d")
-_JOINED = regex.compile(r"[`*]{0,2}\+(?=\S|$)[`*]{0,2}")
+_VOLUME = late_regex(r"(?:[\[(]\d{4}[\])]\s(?:\d{1,4}\s)?|(?<![\p{L}\d.])\d{1,4}\s)$")
+_COURT = late_regex(r"\]\s\p{Lu}+\s\d{1,4}\s\($")  # "[2020] EWHC 727 (QB)"
+_PAGE = late_regex(r"\.?\s(?:§§?\s)?\d")
+_JOINED = late_regex(r"[`*]{0,2}\+(?=\S|$)[`*]{0,2}")
 _QUOTES = frozenset("\"“'‘")
 _MIN_CITED_SHARE = 0.8
 _MIN_LABELS = 3
-_LINE_START = regex.compile(r"(?:^|\n|[.!?][\"'”’)]?\s)[^\p{L}\n]*$")
-_WORD = regex.compile(r"[^\s/]+")
-_VERB = regex.compile(r".{2,}(?:if|[ai]t|[iy][sz])(?:ie|e)s")  # specifies, indicates
+_LINE_START = late_regex(r"(?:^|\n|[.!?][\"'”’)]?\s)[^\p{L}\n]*$")
+_WORD = late_regex(r"[^\s/]+")
+_VERB = late_regex(r".{2,}(?:if|[ai]t|[iy][sz])(?:ie|e)s")  # specifies, indicates
 
 
 def drop_cited(names: Iterable[Name], text: str, headings: list[bool]) -> list[Name]:

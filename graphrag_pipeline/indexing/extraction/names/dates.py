@@ -12,6 +12,7 @@ from bisect import bisect_right
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _FOREIGN = (
@@ -20,14 +21,14 @@ _FOREIGN = (
     r"|\d{1,2}\sde\s(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|sep?tiembre|octubre|noviembre|diciembre)\sdel?)"
     r"\s\d{4}"
 )
-_DATE = regex.compile(
+_DATE = late_regex(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<month>{_MONTH}),?\s(?P<year>\d{{4}})"
     rf"|(?P<month>{_MONTH})\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,\s(?P<year>\d{{4}})|(?P<foreign>{_FOREIGN}))\b"
 )
-_OF_PAGE = regex.compile(
+_OF_PAGE = late_regex(
     r"\b(?:updated|modified|generated|retrieved|accessed|printed|archived)(?:\s+on|\s+at)?:?\s+$", regex.I
 )
-_FORM = regex.compile(rf"\d{{1,2}} {_MONTH} \d{{4}}|{_FOREIGN}")
+_FORM = late_regex(rf"\d{{1,2}} {_MONTH} \d{{4}}|{_FOREIGN}")
 
 
 def find_dates(text: str, sentences: list[tuple[int, int]]) -> list[Name]:

@@ -11,18 +11,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-import regex
-
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MAX_TITLE_WORDS = 12
 
-_QUALIFIED = regex.compile(r"(?P<name>.+?)\s*\((?P<qualifier>[^()]+)\)")
-_STEM = regex.compile(r"[\p{Ll}\d]+(?:[-_.\s][\p{Ll}\d]+)*|.*[_/\\].*|[^\p{L}]*|.*\.\p{Ll}{1,5}")
-_NUMERAL = regex.compile(r"[IVXLCDM]+")
+_QUALIFIED = late_regex(r"(?P<name>.+?)\s*\((?P<qualifier>[^()]+)\)")
+_STEM = late_regex(r"[\p{Ll}\d]+(?:[-_.\s][\p{Ll}\d]+)*|.*[_/\\].*|[^\p{L}]*|.*\.\p{Ll}{1,5}")
+_NUMERAL = late_regex(r"[IVXLCDM]+")
 _LATER_PARTS = words("""
 of the a an in on at to for and or de la le du des del der von van di da y e und et with from by bin ibn bint ben no dem
 den do dos das zu ter

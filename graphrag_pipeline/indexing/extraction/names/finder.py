@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from itertools import takewhile
 from string import ascii_uppercase
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.affiliations import (
     ends_firm,
     ends_person,
@@ -84,6 +82,7 @@ from graphrag_pipeline.indexing.extraction.names.written_names import (
     join_line_break,
     name_of,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _CALENDAR = DAYS | MONTHS | SEASONS
 _SHORT_DATES = words("mon tue tues wed thu thur thurs fri sat feb mar apr jun jul aug sep sept oct nov dec")
@@ -95,27 +94,27 @@ _REMARKS = words("faq faqs readme nb tip tips hint caution")  # in small letters
 _NO_NAMES = _CALENDAR | HONORIFICS | LONERS | _SHORT_DATES | _AFTER_NAMES | _REMARKS
 _MAX_ACRONYM = 6  # letters
 _AFTER_DATES = EVENT_TAILS | ORGANIZATION_TAILS | DAYS
-_APOSTROPHE_NAME = regex.compile(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
-_REGISTERED = regex.compile(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
-_CODE = regex.compile(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
+_APOSTROPHE_NAME = late_regex(r"^\p{Lu}['’]\p{Lu}(?:\p{Ll}|\p{Lu}{2})")  # O'Brien, not I'll
+_REGISTERED = late_regex(r"\p{Lu}{1,3}\d{5,}")  # the number of a company: SC482113
+_CODE = late_regex(r"\p{Lu}{1,3}\d\w{0,2}")  # G5, G3a
 _REPEATED = ORGANIZATIONS_IN_CAPITALS | {"WWW", "III"}
 _LABELS = words("action actions decision decisions resolved agreed note noted carried")
 _EXAMPLES = words("xyz foo bar baz qux fixme todo tbd")
-_INITIALS = regex.compile(r"(?:\p{Lu}\.){2,}")
-_GREEK_TAIL = regex.compile(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
+_INITIALS = late_regex(r"(?:\p{Lu}\.){2,}")
+_GREEK_TAIL = late_regex(r"(?<=\p{Lu})[-\u2010\u2011]\p{Greek}\w*+$")  # TNF-α
 _NUMBERED = words("version versions release revision edition chapter section article part volume issue number no level")
-_NUMBER = regex.compile(r"\s+v?\d")
-_NOUN_AFTER = regex.compile(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
-_ITEM_NUMBER = regex.compile(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
-_TIME_BEFORE = regex.compile(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
-_IN_CODE = regex.compile(r"\d/$")
-_CODED_ON = regex.compile(r"/\d{2,}|(?<=\b\p{Lu}{1,2}\d{1,3})\.\d{1,2}(?![\d.])")
-_IN_NUMBER = regex.compile(r"/\d+/\d")
+_NUMBER = late_regex(r"\s+v?\d")
+_NOUN_AFTER = late_regex(r"\s+(\p{Ll}{3,}+)\b(?<!ed|[^s]s|ly|ing)")
+_ITEM_NUMBER = late_regex(r"(?:^|\n)[ \t]*(?:\d[\d./]*|\(?[a-z]\))[ \t]+\Z")
+_TIME_BEFORE = late_regex(r"\d(?:[:.]\d\d|(?:[:.]\d\d)?\s?[ap]\.?m\.?)\s\(?$")
+_IN_CODE = late_regex(r"\d/$")
+_CODED_ON = late_regex(r"/\d{2,}|(?<=\b\p{Lu}{1,2}\d{1,3})\.\d{1,2}(?![\d.])")
+_IN_NUMBER = late_regex(r"/\d+/\d")
 _CURRENCIES = frozenset("$£€¥₹")
-_INNER_CAPITAL = regex.compile(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
-_SUBJECT = regex.compile(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
-_DEFINED = regex.compile(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
-_HYPHENED = regex.compile(r"[-\u2010\u2011]\p{Ll}")
+_INNER_CAPITAL = late_regex(r"^\p{Lu}\p{Ll}{2,}\p{Lu}\p{Ll}{2,}$")
+_SUBJECT = late_regex(r"(?:['’]s)?[ \n]\p{Ll}{2}")  # before a verb, not "Whoop!"
+_DEFINED = late_regex(r"[ \n]is[ \n]an?[ \n]\p{Ll}")
+_HYPHENED = late_regex(r"[-\u2010\u2011]\p{Ll}")
 
 
 def find_names(

@@ -12,16 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, HONORIFICS, ORGANIZATIONS, words
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_BARE_COUNT = 3
-_BEFORE = regex.compile(r"(\p{L}+)\s+$")
-_AFTER = regex.compile(r"\s+(\p{Ll}+)")
-_NOUN_ENDINGS = regex.compile(r"(?:UNG|HEIT|KEIT|SCHAFT|TION|TÄT|ISMUS|CHEN|LEIN|NIS|TUM|UNGEN|TIONEN|EREI|ENZ|ANZ)$")
+_BEFORE = late_regex(r"(\p{L}+)\s+$")
+_AFTER = late_regex(r"\s+(\p{Ll}+)")
+_NOUN_ENDINGS = late_regex(r"(?:UNG|HEIT|KEIT|SCHAFT|TION|TÄT|ISMUS|CHEN|LEIN|NIS|TUM|UNGEN|TIONEN|EREI|ENZ|ANZ)$")
 _NOT_BEFORE_NAMES = words("""
 der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner mein meine dein seine sein
 seinen seinem seiner ihr ihre ihren ihrem ihrer unser unsere dieser diese dieses diesen diesem jeder jede jedes jeden

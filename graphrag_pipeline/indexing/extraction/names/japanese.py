@@ -10,21 +10,22 @@ from bisect import bisect_right
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_re
 
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "\u30a1-\u30faー"
-_ADDRESSED = re.compile(
+_ADDRESSED = late_re(
     rf"([{_KANJI}]{{1,4}}|[{_KATAKANA}]{{2,}}(?:・[{_KATAKANA}]{{2,}})*)"
     r"(?:さん|さま|ちゃん|くん|氏|様|君|先生|教授|博士|社長|首相|大統領)"
 )
-_FOREIGN = re.compile(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
-_JAPANESE_PLACE = re.compile(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
-_ORGANIZATION = re.compile(
+_FOREIGN = late_re(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
+_JAPANESE_PLACE = late_re(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
+_ORGANIZATION = late_re(
     rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"
     r"(?:株式会社|大学|銀行|新聞|省|庁|党|協会|委員会|研究所|病院)"
 )
 _COMMON = words("皆 先 奥 母 父 兄 姉 弟 妹 息子 娘 患者 学生 お客 神 殿 諸 同 両 彼 僕 何 登山 下山 沢山 帰")
-_COUNTRY = re.compile(
+_COUNTRY = late_re(
     "|".join(sorted(words("日本 中国 韓国 米国 英国 東京 京都 大阪 北海道 アメリカ イギリス フランス ドイツ イタリア")))
 )
 

@@ -5,8 +5,6 @@ Keep out: persons before "of" (`phrases.py`, `affiliations.py`), and whether wor
 
 from __future__ import annotations
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.brands import is_well_known
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
@@ -30,6 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _AFTER_POSSESSIVE = PLACE_TAILS | ORGANIZATION_TAILS | words("meadow field green wood mill corner")
 _AFTER_PLACES = PLACE_TAILS | ORGANIZATION_TAILS | BUILDINGS
@@ -46,12 +45,10 @@ _MAX_EVERYDAY_RANK = 60_000  # of a word in lower case: "securities", not "treas
 _AFTER_DETECTIVE = words("con const sgt insp supt ch garda")
 _MAX_RANK = 5  # letters
 _NO_RANKS = SHIPS | ORGANIZATIONS_IN_CAPITALS | HONORIFICS  # honorifics stay with the name
-_OBJECT = regex.compile(r"[ \n]+(?:with|the|an?|to|from|your|its)\b")
-_PLURAL_ACRONYM = regex.compile(r"\p{Lu}{2,}s")
+_OBJECT = late_regex(r"[ \n]+(?:with|the|an?|to|from|your|its)\b")
+_PLURAL_ACRONYM = late_regex(r"\p{Lu}{2,}s")
 ADDRESSES = frozenset({"Mr", "Mrs", "Ms", "Miss", "Messrs", "Dr", "Prof"})
-_IDENTIFIER = regex.compile(
-    r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+"
-)  # SaveComplete, not DeMille
+_IDENTIFIER = late_regex(r"(?!(?:Ma?c|[DL][aei]|Fitz|Van)\p{Lu})\p{Lu}\w*\p{Ll}\p{Lu}\w+")  # SaveComplete, not DeMille
 
 
 def is_place(key: str) -> bool:

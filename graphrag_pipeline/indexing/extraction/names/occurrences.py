@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     CapitalizationEvidence,
@@ -20,16 +18,17 @@ from graphrag_pipeline.indexing.extraction.names.capitalization import (
     token_rank,
 )
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_SLASHED = regex.compile(r"/\p{L}[\p{L}\p{Nd}]++(?!/|\.\w)")
+_SLASHED = late_regex(r"/\p{L}[\p{L}\p{Nd}]++(?!/|\.\w)")
 _MIN_SLASHED = 3
 _MIN_SLASHED_SHARE = 0.8  # of the occurrences of a name
 _MIN_SLASHED_PHRASE_SHARE = 0.5
-_LISTED = regex.compile(r",?\s+(?:and\s+|or\s+)?")
-_GOVERNING = regex.compile(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
-_NUMBER = regex.compile(r"(?<!\d\d\d)\d[ \u00a0]$")  # not "the 1970 TV film"
+_LISTED = late_regex(r",?\s+(?:and\s+|or\s+)?")
+_GOVERNING = late_regex(r"(?<!\p{L})(?:of|at|in|near|on|from|with|between|around|outside|off)\s+(?:the\s+)?$")
+_NUMBER = late_regex(r"(?<!\d\d\d)\d[ \u00a0]$")  # not "the 1970 TV film"
 _MAX_UNIT = 4  # letters
-_ARTICLE = regex.compile(r"\b[Tt]he\s+$")
+_ARTICLE = late_regex(r"\b[Tt]he\s+$")
 
 title_of = lru_cache(maxsize=1 << 16)(normalize_title)
 """`normalize_title` with a cache, because a document repeats its names."""

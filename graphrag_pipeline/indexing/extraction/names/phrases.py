@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PERSON_ROLES,
     PLACE_TAILS,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MAX_HEADING = 120  # characters
 MIN_ENTRIES = 3  # lines with codes of the same letters, which are a list
@@ -77,7 +78,7 @@ _CONNECTOR = (
     r"(?<=\bCourt\s)on|(?<=\b[Tt]he\s(?:Club|Campaign|Coalition|Movement)\s)for|"
     rf"and(?<=\b(?:{_HEADS_OF_FIELDS})\s(?:of|for|on)\s(?:\p{{Lu}}\p{{L}}+\s){{1,3}}and))"
 )
-_PHRASE = regex.compile(
+_PHRASE = late_regex(
     rf"(?<![\p{{L}}\p{{M}}\p{{Nd}}_]){_WORD}"
     rf"(?:(?:{_GAP}(?:{_CONNECTOR}{_GAP}|[dD]['’](?=\p{{Lu}}\p{{Ll}})|(?:al|el|ad|ar|as|an|ud)-(?=\p{{Lu}}\p{{Ll}}))?{_WORD})|,?\s(?:Inc|Ltd|LLC|Corp|Jr|Sr)\b\.?)*+"
 )
@@ -85,36 +86,34 @@ _ORGANIZATION_WORDS = ORGANIZATION_TAILS | ORGANIZATION_HEADS
 _NOT_IN_PERSONS = _ORGANIZATION_WORDS | PERSON_ROLES | {"OF"}  # "Minister of Finance of France"
 _LETTERED = frozenset({"BLOCK", "FLAT", "WARD", "UNIT", "ROOM", "GATE", "WING", "HALL", "LOT", "PLOT", "TEAM", "GROUP"})
 _OFS = frozenset({"OF", "VON", "VAN", "DE", "DEL", "DU"})
-_LIST_LETTER = regex.compile(
+_LIST_LETTER = late_regex(
     r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll}++\s++(?:the|an?|any|all|each|every|in|on|at|to|and|or|with|for|from|of|this|that|your)\b)"
 )
-_LABELLED = regex.compile(r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll})")  # "She presented paper C. Sales had fallen"
-_LABEL_BEFORE = regex.compile(r"\b(?:[Pp]aper|[Ii]tem|[Oo]ption|[Aa]ppendix|[Aa]nnex|[Ss]chedule|[Pp]lan)\s$")
-_ATTENDANCE = regex.compile(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
-_ROLL_CALL = regex.compile(
+_LABELLED = late_regex(r"\p{Lu}\.\s++(?=\p{Lu}\p{Ll})")  # "She presented paper C. Sales had fallen"
+_LABEL_BEFORE = late_regex(r"\b(?:[Pp]aper|[Ii]tem|[Oo]ption|[Aa]ppendix|[Aa]nnex|[Ss]chedule|[Pp]lan)\s$")
+_ATTENDANCE = late_regex(r"\p{Lu}[\p{L} ]{2,30}:\s[^,;(]+[,;(][^,;(]+[,;(]")  # "Present: Ann Hill (Chair), Bo Lee"
+_ROLL_CALL = late_regex(
     r"(?:Apologies|Present|Also present|In attendance|Absent|Attendees|Members present|Remote|Regrets)"
     r"[\p{L} ]{0,25}:\s\p{Lu}"
 )
-_BYLINE = regex.compile(r"[Bb]y\s\p{Lu}\p{Ll}+(?:\s\p{Lu}[\p{L}.’'-]*){1,3}$")  # of an article: "By Ann Hill"
-_LIST_HEAD = regex.compile(r"(?:\s\([^()\n]*\))?(?:,|,?\s(?:and|or))\s\p{Lu}")
-_UNDERLINE = regex.compile(r"\s*\n[ \t]*([-=~])\1{2,}\s*$")
+_BYLINE = late_regex(r"[Bb]y\s\p{Lu}\p{Ll}+(?:\s\p{Lu}[\p{L}.’'-]*){1,3}$")  # of an article: "By Ann Hill"
+_LIST_HEAD = late_regex(r"(?:\s\([^()\n]*\))?(?:,|,?\s(?:and|or))\s\p{Lu}")
+_UNDERLINE = late_regex(r"\s*\n[ \t]*([-=~])\1{2,}\s*$")
 _SMALL = r"of|the|a|an|and|or|for|to|in|on|with|from|by|at"
-_TITLE_CASE = regex.compile(  # "4. Conveying Verbatim Copies."
+_TITLE_CASE = late_regex(  # "4. Conveying Verbatim Copies."
     rf"(?:[\dA-Z.()]+\s+)?\p{{Lu}}[\p{{L}}'’-]*+(?:\s+(?:{_SMALL}|\p{{Lu}}[\p{{L}}'’-]*+|\d+))*(?<!\.)\s*\."
 )
-_LABEL = regex.compile(r"[\d.()a-zA-Z]{1,8}\s+")
-_PIECE = regex.compile(r"\S+")
-_HYPHEN_GAP = regex.compile(r"(?<=[-\u2010\u2011])\s+")
-_POSSESSIVE = regex.compile(r"['’][sS]$")
-_PRONOUN_I = regex.compile(r"\s+(?:am|know|knew|think|saw|met|have|love|loved|want|mean|once|ever|never)\b|['’]")
+_LABEL = late_regex(r"[\d.()a-zA-Z]{1,8}\s+")
+_PIECE = late_regex(r"\S+")
+_HYPHEN_GAP = late_regex(r"(?<=[-\u2010\u2011])\s+")
+_POSSESSIVE = late_regex(r"['’][sS]$")
+_PRONOUN_I = late_regex(r"\s+(?:am|know|knew|think|saw|met|have|love|loved|want|mean|once|ever|never)\b|['’]")
 _JOIN = "\uffff"  # replaces the white space inside a hyphenated word
 _QUOTES = '"“”„«»‘(['
-_TABLE_HEAD = regex.compile(
+_TABLE_HEAD = late_regex(
     r"^[ \t]*[|│][^\n]*\n(?=[ \t]*(?:\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+|[├╞┡][─═━┼╪╇]+))", regex.MULTILINE
 )
-_ENTRY = regex.compile(
-    r"^[ \t>*|│-]*(?P<code>(?P<letters>\p{Lu}{1,4})-?\d{1,4})[.:)]?[ \t|│]+(?=\p{Lu})", regex.MULTILINE
-)
+_ENTRY = late_regex(r"^[ \t>*|│-]*(?P<code>(?P<letters>\p{Lu}{1,4})-?\d{1,4})[.:)]?[ \t|│]+(?=\p{Lu})", regex.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

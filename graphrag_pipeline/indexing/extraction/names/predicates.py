@@ -8,15 +8,14 @@ Keep out: relationships and their descriptions (`extracted_graph.py`).
 
 from __future__ import annotations
 
-import re
-
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_GAP = 60  # characters between the names
 MAX_WORDS = 8
 
-_GAP = re.compile(r"[\s,]*[^\W\d_A-Z][\w'’-]*(?:[\s,]+[^\W\d_A-Z][\w'’-]*)*[\s,]*")
-_WORD = re.compile(r"[\w'’-]+")
+_GAP = late_re(r"[\s,]*[^\W\d_A-Z][\w'’-]*(?:[\s,]+[^\W\d_A-Z][\w'’-]*)*[\s,]*")
+_WORD = late_re(r"[\w'’-]+")
 _AUXILIARIES = words("""
 is are was were be been being am has have had will would can could may might must shall should did does do
 """)

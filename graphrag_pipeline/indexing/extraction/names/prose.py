@@ -20,13 +20,14 @@ from collections.abc import Iterator
 import regex
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 GAP = "¤"
 """The character at the place of masked text, so that the words around it are not neighbours."""
 
 _MARKUP = tuple(
-    (signs, regex.compile(pattern, regex.MULTILINE | regex.DOTALL))
+    (signs, late_regex(pattern, regex.MULTILINE | regex.DOTALL))
     for signs, pattern in (
         ("](", r"(?<=\])\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"\n]*+\")?\)"),  # the target of a link
         ("][", r"(?<=\])\[[^\]\s]*+\]"),
@@ -49,47 +50,47 @@ _MARKUP = tuple(
     )
 )
 """Signs that a text with the markup has, and the markup. Most texts have few of the signs."""
-_TAG = regex.compile(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
+_TAG = late_regex(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
 _MARK = TwinPattern(
     r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|[A-Z]\.[A-Z]{3}|^[ \t]*:[a-z]|^File: |^\* |"
     r"[A-Z]-[A-Z]\w{0,3}-",
     regex.MULTILINE,
 )
-_NOT_BREAK = regex.compile(r"[^\n]")
-_FENCE = regex.compile(
+_NOT_BREAK = late_regex(r"[^\n]")
+_FENCE = late_regex(
     r"^[ \t>]*(```+|(?<=(?:\A|\n[ \t]*\n)[ \t>]*)~~~)(?!~)[^`\n]*\n.*?^[ \t>]*\1`*[ \t]*$",
     regex.MULTILINE | regex.DOTALL,
 )
-_RULED = regex.compile(  # a listing of AsciiDoc
+_RULED = late_regex(  # a listing of AsciiDoc
     r"(?<=(?:\A|\n[ \t]*\n|\n\+\n))(-{4,}+)\n(?=[^\n]*\S)(?:(?!\1\n)[^\n]*\n){1,80}?\1(?=\n[ \t]*\n|\n?\Z)"
 )
-_PROMPT = regex.compile(r"(?:\.\.\.|[$%]|\w[\w@~:/.-]*[#$])[ \t]+\S|@@ -|diff --git |index [0-9a-f]{7}")
-_STATEMENT = regex.compile(
+_PROMPT = late_regex(r"(?:\.\.\.|[$%]|\w[\w@~:/.-]*[#$])[ \t]+\S|@@ -|diff --git |index [0-9a-f]{7}")
+_STATEMENT = late_regex(
     r"[\w.\[\]'\"]+ *(?:[-+*/|:]?=)(?!=) *\S|#(?:include|define|if|ifdef|ifndef|endif|else|undef|pragma)\b"
     r"|(?:def|class|for|while|if|elif|with|try|else|except|switch|struct)\b[^.]*[:{]$"
     r"|(?:import|from|return|raise|yield|const|static|void|int|char|unsigned|var|let)\s[\w.*, ]+;?$|[-+]{3} \S+$"
 )
-_END = regex.compile(r"(?:[{}]|\*/|\\|[)\]]\s*;|[\w)\]]\(\))$")
-_SIGN = regex.compile(
+_END = late_regex(r"(?:[{}]|\*/|\\|[)\]]\s*;|[\w)\]]\(\))$")
+_SIGN = late_regex(
     r"[{}<>=\\^]|[)\]]\s*;$|[$%@][\p{L}_{(]|\w[(\[](?!s\))|[])]\w|\w_\w|[({\[]$|::|(?<!\S)--?[a-zA-Z]|[|&]{2}|(?<![\p{L}\d])[+*/%](?![\p{L}\d])"
 )
-_RULE = regex.compile(r"(.)\1*+|\|.*\|", regex.DOTALL)  # an underline, a row of a table
-_ADDRESS = regex.compile(r"<[^<>\s]+@[^<>\s]+>|\w+://\S+")
-_EMPHASIS = regex.compile(r"\*\*(\S[^*\n]*)\*\*")
-_LETTERS = regex.compile(r"(?<![\w-])[a-zA-Z][a-zA-Z'’]*+(?![\w(=])")
-_LETTER = regex.compile(r"[a-zA-Z]")
-_BLOCK = regex.compile(r"\S[^\n]*+(?:\n[ \t]*+\S[^\n]*+)*+")
+_RULE = late_regex(r"(.)\1*+|\|.*\|", regex.DOTALL)  # an underline, a row of a table
+_ADDRESS = late_regex(r"<[^<>\s]+@[^<>\s]+>|\w+://\S+")
+_EMPHASIS = late_regex(r"\*\*(\S[^*\n]*)\*\*")
+_LETTERS = late_regex(r"(?<![\w-])[a-zA-Z][a-zA-Z'’]*+(?![\w(=])")
+_LETTER = late_regex(r"[a-zA-Z]")
+_BLOCK = late_regex(r"\S[^\n]*+(?:\n[ \t]*+\S[^\n]*+)*+")
 _MAY_BE_CODE = TwinPattern(r"[{}<>=\\^_$@%]|\w[(\[]\w|\s[-*/+.]{1,3}[ \w]|::|[|&]{2}|[)\]]\s*;|\w[#$] ")
-_ITEM = regex.compile(r"(?:[-*+•#]+|>|\d+[.)]|[a-zA-Z][.)])\s+")
+_ITEM = late_regex(r"(?:[-*+•#]+|>|\d+[.)]|[a-zA-Z][.)])\s+")
 _SMALL = words("""
 a an the of to in is are was were be been it its this that these those and or but not with by as at from on you your we
 our they their he his she her which who what when where there can may must should will would has have had do does did so
 than then also such no any all each only more most into about
 """)
-_FOOT = regex.compile(r"age[ \t]+\d+(?:[ \t]+of[ \t]+\d+)?\]?[ \t]*$", regex.MULTILINE)
-_FOOT_START = regex.compile(r"(?:.*(?:[ \t]{3}|\[)|[ \t]*)[Pp]")
-_HEAD = regex.compile(r"\s*^([^\n]*)$", regex.MULTILINE)
-_DIGITS = regex.compile(r"\d+")
+_FOOT = late_regex(r"age[ \t]+\d+(?:[ \t]+of[ \t]+\d+)?\]?[ \t]*$", regex.MULTILINE)
+_FOOT_START = late_regex(r"(?:.*(?:[ \t]{3}|\[)|[ \t]*)[Pp]")
+_HEAD = late_regex(r"\s*^([^\n]*)$", regex.MULTILINE)
+_DIGITS = late_regex(r"\d+")
 _MIN_PAGES = 3
 _MIN_KEPT = 1_000  # characters of a listing that may be a text with kept lines
 _MIN_PROSE_LINES = 0.6

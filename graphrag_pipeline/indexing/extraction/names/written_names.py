@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.capitalization import CapitalizationEvidence
 from graphrag_pipeline.indexing.extraction.names.cues import HOLDINGS, KIN, PERSON_VERBS, SAINTS, STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.phrases import Phrase, PhrasePiece
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
+from graphrag_pipeline.text.late_patterns import late_regex
 
 AFTER_PERSON = STOPWORDS | PERSON_VERBS | VERBS
 """Words in capitals that go on after a person's name."""
 _HELD_WORDS = KIN | HOLDINGS
-_BREAK = regex.compile(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
-_DOTTED = regex.compile(r"\.\p{Lu}\.$")  # U.S.
-_PLURAL = regex.compile(r"(\p{Lu}{2,})s")  # "ECGs", which are counted, typed and linked as the ECG
-_WORD_AFTER = regex.compile(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
+_BREAK = late_regex(r"[-\u2010\u00ad][ \t]*\n[ \t]*(\p{Ll}++)")  # a word hyphenated at the end of a line
+_DOTTED = late_regex(r"\.\p{Lu}\.$")  # U.S.
+_PLURAL = late_regex(r"(\p{Lu}{2,})s")  # "ECGs", which are counted, typed and linked as the ECG
+_WORD_AFTER = late_regex(r"[ \n]+(\p{L}+)([ \n]+(?:the|an?|its|their)\b)?")
 _MAX_PARTICLE = 16  # characters, with the article before it
-_PARTICLE = regex.compile(  # "bin Laden", "von der Leyen", but not "the van Ford built"
+_PARTICLE = late_regex(  # "bin Laden", "von der Leyen", but not "the van Ford built"
     r"(?<![\p{L}-])(?:(?:bin|ibn|bint|von(?: der| dem)?|van de[nr])[ ]|(?:al|el)-|"
     r"(?<!\b(?:[Aa]|[Tt]he|his|her|its|their|this|that) )van[ ])$"
 )
-_HELD = regex.compile(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
+_HELD = late_regex(r"(\p{Ll}{3,}+)(?:['’]s\s+(\p{Ll}{3,}+))?")
 
 
 def name_of(pieces: list[PhrasePiece], phrase: Phrase, text: str, is_english: bool) -> Name:

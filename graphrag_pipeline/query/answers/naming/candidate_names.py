@@ -45,14 +45,14 @@ _RATE = r"\s+(?:an?|per|each|every)\s+(?:hour|day|week|fortnight|month|quarter|y
 WAGE = late_re(rf"{_SUM}{_RATE}", re.IGNORECASE)
 """A sum of money for a time, such as "fifteen shillings a week"."""
 _NUMBERS = {
-    "date": re.compile(
+    "date": late_re(
         rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?)?{_MONTH},?\s+(?:\d{{1,2}}(?:st|nd|rd|th)?,?\s+)?\d{{4}}"
         rf"|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b1\d{{3}}\b|\b20\d\d\b"
         rf"|{_NUMBER}\s+{_UNIT}\s+ago|\b[A-Z]\w+\s+(?:Eve|Day)\b"
     ),
-    "duration": re.compile(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b(?!['\u2019]?-)", re.IGNORECASE),
-    "amount": re.compile(rf"{_SUM}(?:{_RATE})?", re.IGNORECASE),
-    "count": re.compile(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
+    "duration": late_re(rf"{_NUMBER}(?:[\s-]+{_NUMBER})*[\s-]+{_UNIT}\b(?!['\u2019]?-)", re.IGNORECASE),
+    "amount": late_re(rf"{_SUM}(?:{_RATE})?", re.IGNORECASE),
+    "count": late_re(rf"\b{_NUMBER}(?:[\s-]+{_NUMBER})*(?:\s?%|\s+per\s?cent\b)?", re.IGNORECASE),
 }
 _ATTRIBUTE = late_re(r"-\w+['\u2019]?-")
 """What follows a number that is part of an adjective: "his seven-years'-dead partner"."""

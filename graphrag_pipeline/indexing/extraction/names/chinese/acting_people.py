@@ -16,13 +16,14 @@ from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import Ta
 from graphrag_pipeline.indexing.extraction.names.chinese.people import ROLES
 from graphrag_pipeline.indexing.extraction.names.chinese.subjects import DEFINED, OF_PERSONS
 from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import DOUBLE_SURNAMES, NO_NAMES, SURNAMES, TITLES
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN
 
 _H = f"[{HAN}]"
 _MORE_SURNAMES = frozenset("时常于夏金江祖师乐温安平和文花高白黄")
 """Surnames that are common words. They count, because a name needs a role or repetition here."""
 _SINGLE = "".join(sorted((SURNAMES | _MORE_SURNAMES) - frozenset("从向任全万")))
-_START = re.compile(f"(?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{_SINGLE}])(?={_H})")
+_START = late_re(f"(?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{_SINGLE}])(?={_H})")
 _NO_GIVEN = frozenset(
     "的了着过是在有和与不也都就又再还很没对向把被给从到说道问答看听想去来走进出上里中前后内外那这他她它我你您们个位几么吗呢吧啊叫姓将便"
     "则所以为及其之已却但因跟让使令带某等或且而只最更太家氏市县区镇村省队地得面曾乃竟仍未刚"
@@ -34,7 +35,7 @@ _MORE_ACTS = (
     "安慰|承诺|汇报|获得|获奖|跑|走|推|跪|哭|笑|高兴|说|写|修|带|唱|递|打开|接过|点|低|抬|咬|摆手|叹|告诉|答|问|喊|赶|转|现任|就任|"
     "介绍|指出|表示|认为|透露|建议|宣布|强调|回忆|站|坐|躺|住|教|来自|听|看|在|生了|生下|留在|成了|记录|去|病|曾任|预测|嫁|推测"
 )
-_ACT = re.compile(f"{_ADVERB}(?:{OF_PERSONS}|{_MORE_ACTS})")
+_ACT = late_re(f"{_ADVERB}(?:{OF_PERSONS}|{_MORE_ACTS})")
 _ROLE_WORDS = tuple(
     sorted(
         {
@@ -54,7 +55,7 @@ _ROLE_WORDS = tuple(
         }
     )
 )
-_DEFINED = re.compile(DEFINED)
+_DEFINED = late_re(DEFINED)
 _BESIDE = ("对", "向", "和", "与", "把", "被", "给", "让", "问", "找", "叫", "替", "跟", "告诉")
 _RARE_COUNT, _COMMON_COUNT, _VERY_COMMON_COUNT = 50, 300, 6_000  # of a word in the segmenter's dictionary
 _MAX_PLACE_COUNT = 600  # of a place whose name a person may have: 安宁
@@ -66,8 +67,8 @@ _ENDS = _NO_GIVEN | frozenset("常总刚")
 _MIN_WHOLE = 0.8  # of the occurrences of two characters have the same third one
 
 _KIN = "爷|娘|叔|伯|婶|嫂|姑|姐|哥|姨|少爷|小姐|奶奶|太太|公子"
-_RANKED = re.compile(f"[{_SINGLE}](?:[一二三四五六七八九十老大小](?:{_KIN})|大[妈爷叔婶嫂娘伯]|[爷婶嫂])")
-_WITH_IS = re.compile(rf"是(?=[是的写说问笑叹]|[^{HAN}])")
+_RANKED = late_re(f"[{_SINGLE}](?:[一二三四五六七八九十老大小](?:{_KIN})|大[妈爷叔婶嫂娘伯]|[爷婶嫂])")
+_WITH_IS = late_re(rf"是(?=[是的写说问笑叹]|[^{HAN}])")
 
 
 def find_acting_people(

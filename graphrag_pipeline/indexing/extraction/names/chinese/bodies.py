@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import Tagged
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.text.late_patterns import late_re
 
 _BODIES = words("""
 法院 地方法院 高级人民法院
@@ -23,7 +24,7 @@ _BODIES = words("""
 科学院 研究院 研究所 研究中心 天文台 气象台 电视台 广播电台 图书馆 博物馆 美术馆 文化馆 卫生院 消防队 交警队 税务局
 处理厂 自来水厂 发电厂 化工厂 监测站 中心站 管理处 服务中心
 """)
-_OFFICES = re.compile(".{1,4}(?:[局厅]|学院)|.{1,3}委员会|人民(?:法院|检察院|医院|政府)|.安分局")
+_OFFICES = late_re(".{1,4}(?:[局厅]|学院)|.{1,3}委员会|人民(?:法院|检察院|医院|政府)|.安分局")
 """Words for an office: 教育局, 居民委员会."""
 _NO_OFFICES = words("""
 结局 大局 布局 格局 当局 全局 邮局 饭局 客厅 餐厅 大厅 舞厅 歌厅 死局 骗局 棋局 败局 僵局 赌局 开局 书局

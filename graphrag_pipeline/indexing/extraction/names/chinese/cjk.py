@@ -97,15 +97,16 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
 )
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN, simplify
 
 _log = logging.getLogger(__name__)
 _H = f"[{HAN}]"
-_HAN = re.compile(f"{_H}+(?:[·・]{_H}+)*")
-_TITLE = re.compile("《([^《》\n]{2,16})》")
-_KEPT = re.compile("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
+_HAN = late_re(f"{_H}+(?:[·・]{_H}+)*")
+_TITLE = late_re("《([^《》\n]{2,16})》")
+_KEPT = late_re("著(?=[名作称者书述录])|(?<=[显名原论编卓土专所合巨译遗])著|乾(?=[隆坤清陵卦元])")
 _MARRIED = 2  # characters of 周氏
-_EMPEROR = re.compile("[汉唐宋元明清金辽][太高世中神仁真英徽钦孝光宁理德宪武文昭宣景元成玄肃顺穆敬哲度]{1,2}[宗祖帝]")
+_EMPEROR = late_re("[汉唐宋元明清金辽][太高世中神仁真英徽钦孝光宁理德宪武文昭宣景元成玄肃顺穆敬哲度]{1,2}[宗祖帝]")
 _BEFORE_PERSON = frozenset("和与跟同对向被把给让")
 _ENDS_AS_PERSON = tuple(sorted(PERSON_WORDS - {"代表", "千金"}))
 _KIN_ROLES = words("孙女 女儿 儿子 孙子 妻子 丈夫 父亲 母亲 女婿")

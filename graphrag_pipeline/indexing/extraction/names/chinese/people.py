@@ -19,6 +19,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     ORGANIZATION_ENDINGS,
     SURNAMES,
 )
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN
 
 _H = f"[{HAN}]"
@@ -39,47 +40,47 @@ ROLES = (
     "合伙人|创始人|局长|主任|经理|秘书|主席|书记|县长|市长|院长|部长|主编|教练|律师|代表|总统|总理|大臣|总督|将领|翻译家|传教士|"
     "大学士|侄子|侄女|同学|帮主|掌门|庄主|教习"
 )
-_SUBJECT = re.compile(
+_SUBJECT = late_re(
     rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=正是)|(?<=[宗门派帮会阁殿院谷家团国城镇]的))({_H}{{2,4}}?)(?=(?:{ACTS}))",
     re.MULTILINE,
 )
-_BYNAME = re.compile(  # 药老, 小李, 小医仙
+_BYNAME = late_re(  # 药老, 小李, 小医仙
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}老|[小老阿](?:[{''.join(sorted(SURNAMES))}]|{_H}{{2}}))(?=(?:{_MILD_ACTS}))",
     re.MULTILINE,
 )
-_CLAN = re.compile(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[和与是]))({_H}{{2}})家(?=[，。、；和与的])", re.MULTILINE)
-_DEFINED = re.compile(
+_CLAN = late_re(rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[和与是]))({_H}{{2}})家(?=[，。、；和与的])", re.MULTILINE)
+_DEFINED = late_re(
     rf"(?:^|(?<=[。！？]))({_H}{{2,4}}?)(?:曾经?)?是[^，。！？\n]{{0,16}}(?:{ROLES})(?=[，。！？；])", re.MULTILINE
 )
 _MEMBERS = (
     "[宗门帮阁教堂香盟宫谷寨楼庄岛]主|长老|弟子|掌门|掌教|门主|帮主|阁主|教主|堂主|香主|师兄|师姐|师弟|师妹|护法|圣女|传人|门徒|教众|帮众"
     "|左使|右使|少[宗阁庄帮门]主"
 )
-_SECT = re.compile(
+_SECT = late_re(
     rf"(?:^|(?<=[^\u4e00-\u9fff])|(?<=[是入自到被和与连从]))({_H}{{1,2}}[宗派帮盟殿阁门教堂宫])(?:的?{_H}{{0,2}}?(?:{_MEMBERS})|的人(?![{HAN}]?[家品生]))",
     re.MULTILINE,
 )
-_JOINED_SECT = re.compile(
+_JOINED_SECT = late_re(
     rf"(?:加入|拜入|投靠|投奔|离开|攻打|来到|回到|返回|逃出|带回|创立|消灭|剿灭|围攻)了?({_H}{{2}}[宗派帮盟教])(?![{HAN}]?[派学育])"
 )
 _NO_SECT = frozenset("连就而却将这那此本该两各的是内外大小正邪名贵敝师同掌入出几每众某他她我你天朝满全")
-_MAY_BE_SECT = re.compile(rf"(?=({_H}{{2}}[宗派帮盟阁殿宫教门]))")
+_MAY_BE_SECT = late_re(rf"(?=({_H}{{2}}[宗派帮盟阁殿宫教门]))")
 _MIN_REPEATED = 3
 _COMMON_GROUP = 100
 """Least count of a common word that ends like a sect in the segmenter's dictionary: 宗教, 专门."""
 _NOT_INSIDE = frozenset("他她它我你的了着把被")
 _NO_OLD = frozenset("长元古月衰苍养父敬年家大很最太不变偏岳孤")
-_IS = re.compile(
+_IS = late_re(
     rf"(?:^|(?<=[^\u4e00-\u9fff]))({_H}{{2,4}}?)(?:(?:也|正|便|曾经?)?是[^，。！？\n]{{0,16}}(?:{ROLES})(?=[，。！？；])|的(?:{ROLES}))",
     re.MULTILINE,
 )
-_KINSHIP = re.compile(
+_KINSHIP = late_re(
     "[大小老二三四五六七八九十]?"
     "(?:师[兄弟姐妹叔伯父母娘公祖哥侄]|师兄弟|师姐妹|[表堂][兄弟哥姐妹]|[兄弟哥姐妹嫂叔伯姑姨舅婶]{1,2}|徒弟|徒儿|弟子)"
 )
-_CALLED = re.compile(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)(?![做作])({_H}{{2,4}})(?=[，。！？；、])")
-_ROLE_BEFORE = re.compile(rf"(?:{ROLES})({_H}{{2,4}}?)(?=[，。！？；、是不]|(?:{ACTS}))")
-_MET = re.compile(rf"(?:遇见|见到|认识|战胜|打败|嫁给|交给|发给|告诉|救下|拜)了?({_H}{{2,4}})(?=[，。！？；、])")
+_CALLED = late_re(rf"(?:名叫|名为|叫做|叫作|原名|本名|自称|人称)(?![做作])({_H}{{2,4}})(?=[，。！？；、])")
+_ROLE_BEFORE = late_re(rf"(?:{ROLES})({_H}{{2,4}}?)(?=[，。！？；、是不]|(?:{ACTS}))")
+_MET = late_re(rf"(?:遇见|见到|认识|战胜|打败|嫁给|交给|发给|告诉|救下|拜)了?({_H}{{2,4}})(?=[，。！？；、])")
 _NO_PERSON_STARTS = frozenset(
     "他她它我你您这那其一二三四五六七八九十几两每第有在是不没的了着过就便却也都还又再最很从向对把被与和但而所如因为若当只可以后前上下里外中时正将要会能想说看听来去到"
 )

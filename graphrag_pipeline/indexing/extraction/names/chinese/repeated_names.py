@@ -18,6 +18,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.chinese.people import has_common_part
 from graphrag_pipeline.indexing.extraction.names.chinese.subjects import PERSON_NOUNS
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_COUNT = 2
 _MIN_NEIGHBOURS = 2  # different characters before, and after
@@ -30,7 +31,7 @@ _NOT_GIVEN = frozenset(
 )
 _SAYS = "[说道问答喊叫喝]"
 _IS_PERSON = rf"曾?是(?:[^，。！？；\n]{{0,16}}[的位名个])?\p{{Han}}{{0,2}}(?:{PERSON_NOUNS})(?=[，。！？；、\n]|$)"
-_SPEECH = regex.compile(  # 熏儿走上前来，轻声说道：“, and ”熏儿说。
+_SPEECH = late_regex(  # 熏儿走上前来，轻声说道：“, and ”熏儿说。
     rf"(?:^|(?<=[。！？…”」』\n]|[。！？…，]\"))\s*(?=\p{{Han}}[^。！？“”\"「」『』\n]{{1,24}}?{_SAYS}[：:，]?\s?[“\"「『])(\p{{Han}}{{2,3}})"
     rf"|(?:^|(?<=[。！？…”」』\n]))\s*(?=\p{{Han}}{{2,3}}?(?:{_IS_PERSON}))(\p{{Han}}{{2,3}})"
     rf"|(?<=[。！？…，][”\"」』])(?=\p{{Han}}{{2,9}}{_SAYS}[。，])(\p{{Han}}{{2,3}})",

@@ -12,10 +12,11 @@ from itertools import pairwise
 
 from graphrag_pipeline.indexing.extraction.names.chinese.name_evidence import Tagged
 from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import KINDS, NO_BEGINNING, PLACE_ENDINGS
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN
 
 _H = f"[{HAN}]"
-_PLACE = re.compile(
+_PLACE = late_re(
     rf"(?:登上|来到|离开|位于|前往|回到|到达|抵达|走进了?|进了|去了|离|从|包围了?|[住坐落]*在)"
     rf"({_H}{{2,3}}(?:山脉|帝国|[山镇城村谷峰庄寺庙岭林崖台]|楼(?=[上里中前内])|观(?![看察测赏战点光])))(?![山镇城村谷峰脉门洞])"
 )

@@ -24,6 +24,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     TITLES,
 )
 from graphrag_pipeline.indexing.extraction.names.cues import words
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN
 
 Cut = Callable[[str], list[str]]
@@ -63,7 +64,7 @@ _LIFE = (
 )
 OF_PERSONS = f"(?:{DEFINED}|{ACTS}|{_SPEECH}|{_THOUGHT}|{_LIFE})"
 """What persons do, feel, live through, and are defined by: alternatives of a regular expression."""
-_OF_PERSONS = re.compile(OF_PERSONS)
+_OF_PERSONS = late_re(OF_PERSONS)
 _OPENINGS = (
     "但是?|可是|而|然而|后来|于是|然后|这时|此时|随后|当时|原来|结果|只见|忽然|突然|终于|最后|今天|昨天|昨日|第二天|有一天|从此|"
     "因为|如果|虽然|不过|当"
@@ -76,8 +77,8 @@ _FUNCTION_WORDS = frozenset("从于时和通都那相后有步向容须在一曾
 """Surnames that are mostly adverbs and prepositions at the start of a clause."""
 _SINGLE = "".join(sorted((SURNAMES | RARE_SURNAMES) - _FUNCTION_WORDS))
 _SURNAME = f"(?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{_SINGLE}])"
-_SUBJECT = re.compile(rf"(?:^|(?<=[^{HAN}]))(?:{_OPENINGS})?({_SURNAME})(?={_H})", re.MULTILINE)
-_OBJECT = re.compile(rf"(?:{_TAKING})[了过着]?({_SURNAME})(?={_H})")
+_SUBJECT = late_re(rf"(?:^|(?<=[^{HAN}]))(?:{_OPENINGS})?({_SURNAME})(?={_H})", re.MULTILINE)
+_OBJECT = late_re(rf"(?:{_TAKING})[了过着]?({_SURNAME})(?={_H})")
 _THING = "[枚块颗粒张件把柄本面根支串片座条只份种]"
 
 

@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.extraction.names.chinese.word_lists import (
     TITLES,
     TRANSLITERATED,
 )
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import HAN
 
 Cut = Callable[[str], list[str]]
@@ -42,30 +43,28 @@ _NOT_GIVEN = frozenset(
     "则所以为于及其之每已才只却并而但因同跟让使令带领劝骂打杀救抓追喊送拿抱推拉踢躲逃跪哭嫁娶恨怕找等"
 )
 _PARTICLES = frozenset("的了着过们吗呢吧啊")
-_TITLE = re.compile(
+_TITLE = late_re(
     f"(?:{'|'.join(sorted(TITLES, key=len, reverse=True))}|{ROLES})(?:名?叫做?|名为|姓|[就便正]?是)?(?={_H})"
 )
-_BARE_TITLE = re.compile(f"(?:{'|'.join(sorted(BARE_TITLES, key=len, reverse=True))})(?={_H})")
-_CALLED = re.compile(
+_BARE_TITLE = late_re(f"(?:{'|'.join(sorted(BARE_TITLES, key=len, reverse=True))})(?={_H})")
+_CALLED = late_re(
     rf"(?:名叫|名为|叫做|叫作|唤作|取名|起名|真名是|名字叫|名字是|名字：|(?<=[人者子的长员师生手匠家兵医])叫|{_H}姓{_H}名)(?={_H})"
 )
 _MIN_FOREIGN = 3  # characters
 _KIN = frozenset("父母祖爷奶公婆叔伯舅姑儿女孙哥姐弟妹妻夫友练学")
-_GOES_ON = re.compile(f"[，。！？；、和与的是]|{ACTS}")
-_ADDRESSED = re.compile(f"[“「]([{''.join(sorted(SURNAMES))}]{_H}{{1,2}})，(?=[你您咱别快我])")
-_WHOLE = re.compile(
-    f"((?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{''.join(sorted(SURNAMES))}]){_H}{{1,2}})(?=[，。；、！])"
-)
+_GOES_ON = late_re(f"[，。！？；、和与的是]|{ACTS}")
+_ADDRESSED = late_re(f"[“「]([{''.join(sorted(SURNAMES))}]{_H}{{1,2}})，(?=[你您咱别快我])")
+_WHOLE = late_re(f"((?:{'|'.join(sorted(DOUBLE_SURNAMES))}|[{''.join(sorted(SURNAMES))}]){_H}{{1,2}})(?=[，。；、！])")
 _NOT_CALLED = _NOT_GIVEN - frozenset("一二两几出前")
-_NAMED_MONK = re.compile(f"(?:法号|法名|道号)(?:叫做?|为|是)?({_H}{{2}})(?=[，。；、！？]|$)", re.MULTILINE)
-_LITTLE = re.compile(rf"[阿小老]{_H}")
-_FOREIGN = re.compile(rf"{_H}+(?:·{_H}+)+")
+_NAMED_MONK = late_re(f"(?:法号|法名|道号)(?:叫做?|为|是)?({_H}{{2}})(?=[，。；、！？]|$)", re.MULTILINE)
+_LITTLE = late_re(rf"[阿小老]{_H}")
+_FOREIGN = late_re(rf"{_H}+(?:·{_H}+)+")
 _TAILS = tuple(sorted(ADDRESSES, key=len, reverse=True))
 _RANKS = "大夫|郎中|长老|师兄|师姐|师弟|师妹|师叔|师伯|掌门|护法|执事|道长|真人|嬷嬷|公公|掌柜|捕头|镖头|教头|员外"
 _BEFORE_RANKED = "的和与跟向对被把给找请叫问见是由让到、拜求"
 _NOT_RANKED = frozenset("于向任和方全位成时从大左")
 """Surnames that are mostly other words before a rank: 任长老, 向师兄."""
-_RANKED = re.compile(
+_RANKED = late_re(
     rf"(?:^|(?<=[^{HAN}])|(?<=[{_BEFORE_RANKED}]))([{''.join(sorted(SURNAMES - _NOT_RANKED))}](?:{_RANKS}))",
     re.MULTILINE,
 )

@@ -22,19 +22,20 @@ from graphrag_pipeline.indexing.extraction.names.terms.background import load_ra
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
 from graphrag_pipeline.text.initials import count_initials, letters_of
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MAX_SHORT, MIN_SHORT = 10, 2  # characters
 _MIN_WORD_RATIO = 4  # letters of a word for each letter of its short form
 
-_PAIR = regex.compile(r"(?<=[\p{L}\p{Nd})])[\"”’']?\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
-_FOR = regex.compile(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbreviation))?\s+for\s+[\"“']?")
-_INITIAL = regex.compile(r"(?<![\p{L}\p{Nd}'’])\p{L}")
-_WORD = regex.compile(r"[^\s()\[\]]+")
-_SHORT = regex.compile(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
-_PLURAL = regex.compile(r"(\p{Lu}{2,})e?s")
+_PAIR = late_regex(r"(?<=[\p{L}\p{Nd})])[\"”’']?\s+[(\[]\s*+([^()\[\]]{2,80}?)\s*+[)\];,]")
+_FOR = late_regex(r"\b(\p{Lu}{3,8})(?:\s+(?:stands|is\s+short|is\s+an\s+abbreviation))?\s+for\s+[\"“']?")
+_INITIAL = late_regex(r"(?<![\p{L}\p{Nd}'’])\p{L}")
+_WORD = late_regex(r"[^\s()\[\]]+")
+_SHORT = late_regex(r"(?=\P{Lu}*\p{Lu})(?:\p{Lu}|\p{Ll}+\p{Lu})[\p{L}\p{Nd}/-]*+(?<=\p{Lu}.*|\p{Lu}\p{Nd}+)")
+_PLURAL = late_regex(r"(\p{Lu}{2,})e?s")
 _GAP = r"\s+(?:>\s+)?"
-_LONG = regex.compile(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
-_BRACKET = regex.compile(r"[()\[\]]")
+_LONG = late_regex(r"[\p{Ll}\p{Lu}\p{Nd}][\p{L}\p{Nd}'’\s,/-]+")
+_BRACKET = late_regex(r"[()\[\]]")
 _NO_START = frozenset(
     word.lower()
     for word in words("a an the of for and or in on with by to is are was as at from its their this that called")

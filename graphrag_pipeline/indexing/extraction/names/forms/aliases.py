@@ -40,10 +40,11 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     cut_legal_form,
     type_by_words,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _ACRONYM = r"[\"“]?((?:\p{Lu}[.&]?){2,8}(?:e?s)?)[\"”]?"
-_ACRONYM_AFTER = regex.compile(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
-_KNOWN_AS = regex.compile(
+_ACRONYM_AFTER = late_regex(rf"\s*\(\s*{_ACRONYM}\s*[),;]|,\s+(?:or|oder|ou|o)\s+{_ACRONYM}(?=[,;.)])")
+_KNOWN_AS = late_regex(
     r",\s(?:(?:also|better|widely|popularly|commonly|locally)\s)?(?:known|nicknamed)\s"
     r"(?:as|by\s(?:its|his|her|their|the)\s(?:\p{L}+\s)?(?:initials|acronym|nickname|abbreviation))\s(?:the\s)?[\"“'‘]?"
 )
@@ -64,10 +65,10 @@ _TERM_TYPES = frozenset({CONCEPT, UNKNOWN})
 _MOST_GIVEN = 2  # times as often named alone, and first: "Kobopay" is not "Kobopay Credit"
 _MAX_INITIALS = 6
 _MAX_CODE = 3  # letters of a place's abbreviation
-_SHORT_CODE = regex.compile(r"\p{Lu}{1,2}\d{1,2}")
+_SHORT_CODE = late_regex(r"\p{Lu}{1,2}\d{1,2}")
 _NAMED = STORMS | words("copa coppa")
-_VERSUS = regex.compile(r" v\.? ")
-_HELD = regex.compile(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
+_VERSUS = late_regex(r" v\.? ")
+_HELD = late_regex(r"(.+)('s \p{Ll}[\p{Ll}' ]*)$")
 
 
 def find_canonical_forms(

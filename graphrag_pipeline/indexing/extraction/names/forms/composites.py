@@ -14,17 +14,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES
 from graphrag_pipeline.indexing.extraction.names.forms.joined_bodies import find_joined_bodies
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _NAME = r"\p{Lu}[\p{L}’'-]++(?:[ ](?:of[ ](?:the[ ])?|&[ ])?\p{Lu}[\p{L}’'-]++)*+"
 _IN = " in "
-_SIDE = regex.compile(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|New)\s$")
+_SIDE = late_regex(r"\b(?:Great|Little|Upper|Lower|North|South|East|West|Old|New)\s$")
 _TOWN = r"\p{Lu}[\p{Lu}.’'-]++(?:[ ]\p{Lu}[\p{Lu}.’'-]++){0,3}+"  # of a dateline: "ST. LOUIS"
 _WIRE = r"\(\p{Lu}[\p{L}. ]{1,40}\)"  # an agency
 _FIELD = r"\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)?+"
@@ -41,14 +40,14 @@ _JOINED = "Building Society|Credit Union|Agricultural Society|Hospitals? Trust|G
 _KINDS = (
     (
         "Department of|Department for|Ministry of|Ministry for",
-        regex.compile(
+        late_regex(
             rf"\b(?:Department|Ministry)[ ](?:of|for)[ ](?:the[ ])?{_FIELD}(?:,[ ]{_FIELD})+,?[ ]and[ ]{_FIELD}"
         ),
         ORGANIZATION,
     ),
     (
         " Council| Police| Constabulary",
-        regex.compile(
+        late_regex(
             rf"(?<!\b(?:[Bb]oth|[Bb]etween|(?!The\b)\p{{Lu}}\p{{L}}*)[ ])\b(?!{_BODY}){_PLACE}"
             rf"[ ]and[ ](?!{_BODY}){_PLACE}"
             r"(?:[ ](?:District|Borough|City|County))?[ ](?:Police|Constabulary|Council(?=[.,;:'’)]"
@@ -58,19 +57,19 @@ _KINDS = (
     ),
     (
         " (",
-        regex.compile(rf"\b{_NAME}[ ]\(\p{{Lu}}[\p{{L}}. ]++\)[ ](?:Ltd|Limited|Inc|plc|PLC|LLC|LLP|Pty|Corp)\b"),
+        late_regex(rf"\b{_NAME}[ ]\(\p{{Lu}}[\p{{L}}. ]++\)[ ](?:Ltd|Limited|Inc|plc|PLC|LLC|LLP|Pty|Corp)\b"),
         ORGANIZATION,
     ),
     (
         "th |st |nd |rd ",
-        regex.compile(
+        late_regex(
             r"\b(?:(?:East|West|North|South)[ ])?\d{1,3}(?:st|nd|rd|th)[ ](?:Street|Avenue|Road)\b(?![ ]\p{Lu})"
         ),
         GEO,
     ),
     (
         " LTD| LIMITED| INC| PLC| LLC| GMBH",
-        regex.compile(
+        late_regex(
             r"(?<![\p{Lu}&’'-][ ])\b(?:\p{Lu}[\p{Lu}&’'-]+[ ]|&[ ]|AND[ ]){1,5}"
             r"(?:\(\p{Lu}+\)[ ])?(?:LTD|LIMITED|INC|PLC|LLC|GMBH)\b"
         ),
@@ -78,7 +77,7 @@ _KINDS = (
     ),
     (
         " - | – | — |- |— ",
-        regex.compile(
+        late_regex(
             rf"(?:^|(?<=\n))[ \t]*\K{_TOWN}(?=(?:,[ ]\p{{Lu}}\p{{L}}[\p{{L}}. ]{{1,30}})?"
             rf"(?:,[ ]\p{{Lu}}\p{{Ll}}+\.?[ ]\d{{1,2}}(?:[ ]{_WIRE})?|[ ]{_WIRE})[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"
             rf"|(?:^|(?<=\n))[ \t]*\K{_TOWN}(?=,[ ]\p{{Lu}}\p{{L}}[\p{{L}}. ]{{1,30}}[ ]?[-–—]{{1,2}}[ ]?[\p{{Lu}}“\"])"
@@ -87,41 +86,39 @@ _KINDS = (
     ),
     (
         " - | – | — |- |— ",
-        regex.compile(r"(?:^|(?<=\n))[^\n]{4,60}[ ]\(\K\p{Lu}[\p{L}. ]+(?=\)[ ]?[-–—]{1,2}[ ]?[\p{Lu}“\"])"),
+        late_regex(r"(?:^|(?<=\n))[^\n]{4,60}[ ]\(\K\p{Lu}[\p{L}. ]+(?=\)[ ]?[-–—]{1,2}[ ]?[\p{Lu}“\"])"),
         ORGANIZATION,
     ),
     (
         " and District ",
-        regex.compile(rf"\b{_PLACE}[ ]and[ ]District(?:[ ]\p{{Lu}}\p{{Ll}}++)+"),
+        late_regex(rf"\b{_PLACE}[ ]and[ ]District(?:[ ]\p{{Lu}}\p{{Ll}}++)+"),
         ORGANIZATION,
     ),
     (
         ", |lawyers |advisers |brokers |consultants |auctioneers |solicitors |accountants |architects |auditors "
         "|builders |surveyors ",
-        regex.compile(rf"\b(?:{_FIRM_NOUNS}),?[ ]\K{_PLACE}[ ]and[ ]{_PLACE}{_FIRM_AFTER}"),
+        late_regex(rf"\b(?:{_FIRM_NOUNS}),?[ ]\K{_PLACE}[ ]and[ ]{_PLACE}{_FIRM_AFTER}"),
         ORGANIZATION,
     ),
     (
         "Building Society|Credit Union|Agricultural Society|Hospital|Gazette|Chronicle|Surgery|Hospice",
-        regex.compile(
-            rf"\b[Tt]he[ ]\K(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}[ ](?:{_JOINED})\b(?![ ]\p{{Lu}})"
-        ),
+        late_regex(rf"\b[Tt]he[ ]\K(?!{_BODY}){_PLACE}[ ]and[ ](?!{_BODY}){_PLACE}[ ](?:{_JOINED})\b(?![ ]\p{{Lu}})"),
         ORGANIZATION,
     ),
     (
         _ROUTES,
-        regex.compile(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:{_ROUTES})\b(?![ ]\p{{Lu}})"),
+        late_regex(rf"\b[Tt]he[ ]\K{_PLACE}[ ]and[ ]{_PLACE}[ ](?:{_ROUTES})\b(?![ ]\p{{Lu}})"),
         GEO,
     ),
     (
         " of ",
-        regex.compile(rf"\b(?:{_NOBLES})[ ]of[ ]{_PLACE}[ ]and[ ]{_PLACE}(?![ ](?:of|\p{{Lu}})|['’])"),
+        late_regex(rf"\b(?:{_NOBLES})[ ]of[ ]{_PLACE}[ ]and[ ]{_PLACE}(?![ ](?:of|\p{{Lu}})|['’])"),
         PERSON,
     ),
-    ("HM ", regex.compile(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
+    ("HM ", late_regex(r"\bHM[ ]\p{Lu}\p{Ll}++[ ]and[ ]\p{Lu}\p{Ll}++(?:[ ]\p{Lu}\p{Ll}++)*+"), ORGANIZATION),
     (
         " v | v. ",
-        regex.compile(
+        late_regex(
             rf"(?!(?:See|In|But|As|Per|And)[ ])\b(?:R|{_NAME}"
             rf"(?:(?<=\b(?:Co|Inc|Ltd|Corp))\.)?(?:[ ]\([^()\n]{{3,60}}\))?)[ ]v\.?[ ]{_NAME}"
         ),

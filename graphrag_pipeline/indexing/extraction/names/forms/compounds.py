@@ -11,8 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, TERMS_IN_CAPITALS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
@@ -21,14 +19,15 @@ from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENE
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_noun, singular_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_COMPOUNDS = 3
 _MIN_RARE = 2  # compounds of a rare word that the text has nowhere else
 _MAX_LETTERS = 2  # of an acronym that says nothing alone: "DC" of "the DC link"
 _NO_HEADS = GENERAL | VAGUE
 _MIN_SHARE = 0.75  # of the occurrences of an acronym
-_HYPHENED = regex.compile(r"[-\u2010]\p{Ll}{3,}+(?: \p{Ll}{4,}+)?(?![\p{L}'’-])")
-_NOUN = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’-])")
+_HYPHENED = late_regex(r"[-\u2010]\p{Ll}{3,}+(?: \p{Ll}{4,}+)?(?![\p{L}'’-])")
+_NOUN = late_regex(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’-])")
 
 
 def join_compounds(

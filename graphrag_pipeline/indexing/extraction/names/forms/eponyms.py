@@ -9,11 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _NOUNS = words("""
 algorithm artery body buffer catheter cell cells chorea classification coefficient comet constant contracture correction
@@ -23,7 +22,7 @@ maneuver matrix medium method model node number oedema palsy paradox point pondw
 pump ratio reaction reagent reflex regression sampling scale score sequence series sign solution space spot stain
 statistic syndrome tendon test theorem tensor transform transformation triangle tube tumour tumor valve
 """)
-_FOLLOWED = regex.compile(r"(?P<owner>['’]s|(?<=s)['’])?[ \n]+(?P<noun>\p{Ll}{3,}+)(?![\p{L}'’-])")
+_FOLLOWED = late_regex(r"(?P<owner>['’]s|(?<=s)['’])?[ \n]+(?P<noun>\p{Ll}{3,}+)(?![\p{L}'’-])")
 
 
 def join_eponyms(

@@ -25,21 +25,22 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import BODY_NOUN, kind_of, kind_of_plural
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.types.attendance import find_attendees
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_BEHIND = regex.compile(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
-_PERSON_OF = regex.compile(r"\p{Lu}\p{Ll}+\s(\p{Lu}[\p{L}’'-]+),?\s+of\s+$")
-_AND = regex.compile(r"\s+and\s+")
+_BEHIND = late_regex(r"(?:\b(?:by|with|through)|(?<!s\s)\bfrom)\s+$")
+_PERSON_OF = late_regex(r"\p{Lu}\p{Ll}+\s(\p{Lu}[\p{L}’'-]+),?\s+of\s+$")
+_AND = late_regex(r"\s+and\s+")
 _MAX_AND = 8  # characters between two names
-_LISTED = regex.compile(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
-_ADDED = regex.compile(r",?\s+and\s+\p{Lu}")
+_LISTED = late_regex(r",|\s+(?:and|of|in|at)\s+\p{Lu}")
+_ADDED = late_regex(r",?\s+and\s+\p{Lu}")
 
 
-_FIRM_BEFORE = regex.compile(r"\b(\p{L}\p{Ll}{3,})\s$")
-_STAFF_FROM = regex.compile(
+_FIRM_BEFORE = late_regex(r"\b(\p{L}\p{Ll}{3,})\s$")
+_STAFF_FROM = late_regex(
     r"\b(?:[Ll]awyers?|[Aa]ccountants?|[Aa]uditors?|[Aa]nalysts?|[Cc]onsultants?|[Ee]ngineers?|[Aa]rchitects?|[Ss]urveyors?"
     r"|[Bb]rokers?|[Pp]artners?|[Ee]conomists?|[Ss]pokes\p{Ll}+)\s(?:from|at|of|for|with)\s$"
 )
-_HAS = regex.compile(
+_HAS = late_regex(
     r"['’]s?\s(?:clients?|shares|profits?|customers|offices|employees|staff)\b"
     r"|\s(?:shares|spokes\p{Ll}+|plc|[Ll]td|is\sa\sfirm|said\sits?\s(?:will|has|had|would|clients))\b"
 )

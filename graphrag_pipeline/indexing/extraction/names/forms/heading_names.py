@@ -13,21 +13,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import ORGANIZATION_HEADS, STOPWORDS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, UNKNOWN
+from graphrag_pipeline.text.late_patterns import late_regex
 
 MAX_HEADINGS = 0.5  # of the text of a document that has sentences
 _MIN_REPEATED = 3
 _MIN_JOINED = 3  # occurrences of each of two names that "of the" joins
 _MIN_RATIO = 4  # times as many as of both together
 _MIN_TITLED = 0.6  # of the words of a heading
-_JOIN = regex.compile(r"\s+of\s+the\s+")
-_WORD = regex.compile(r"\p{L}[\p{L}'’]*+")
-_CAPITAL_AFTER = regex.compile(r"[ \t]+\p{Lu}\p{Ll}")
-_CAPITAL_BEFORE = regex.compile(r"\p{Lu}\p{Ll}+[ \t]+$")
+_JOIN = late_regex(r"\s+of\s+the\s+")
+_WORD = late_regex(r"\p{L}[\p{L}'’]*+")
+_CAPITAL_AFTER = late_regex(r"[ \t]+\p{Lu}\p{Ll}")
+_CAPITAL_BEFORE = late_regex(r"\p{Lu}\p{Ll}+[ \t]+$")
 
 
 def drop_heading_names(

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.brands import load_organizations
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BODIES,
@@ -36,10 +34,11 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, 
 from graphrag_pipeline.indexing.extraction.names.name_limits import FIELD_ENDINGS
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _AND = " and "
-_FIRST_HALF = regex.compile(r"\b\p{Lu}[\p{L}’'-]*+(?: \p{Lu}[\p{L}’'-]*+){0,3}+$")
-_LISTED_BEFORE = regex.compile(r"\b(\p{Lu}\p{Ll}++(?: \p{Lu}\p{Ll}++){0,2}), $")
+_FIRST_HALF = late_regex(r"\b\p{Lu}[\p{L}’'-]*+(?: \p{Lu}[\p{L}’'-]*+){0,3}+$")
+_LISTED_BEFORE = late_regex(r"\b(\p{Lu}\p{Ll}++(?: \p{Lu}\p{Ll}++){0,2}), $")
 _MAX_FIRST = 48  # characters of the first half
 _BODY_TAILS = (
     ORGANIZATION_TAILS

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import KIN
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.word_types import PERSON
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_HELD = regex.compile(r"[^']+'s (\p{Ll}+)")
-_CALLED = regex.compile(r"(?:\b[Hh]is|\b[Hh]er|['’]s)\s+(\p{Ll}+),?\s+$")
+_HELD = late_regex(r"[^']+'s (\p{Ll}+)")
+_CALLED = late_regex(r"(?:\b[Hh]is|\b[Hh]er|['’]s)\s+(\p{Ll}+),?\s+$")
 _MAX_BEFORE = 30  # characters
 
 

@@ -13,21 +13,20 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _SERIES = words("""
 en iso iec din vdi bs astm ansi ieee rfc nfpa ul asme sae etsi jis une nen htm hsg pas ifrs ias
 """)
 _UNITS = r"m|mm|cm|km|kg|g|mg|s|ms|min|h|l|ml|px|pt|dB|Hz|kHz|MHz|GHz|V|A|W|kW|MB|GB|TB|k|bn|per\scent|million|billion"
-_NUMBER = regex.compile(
+_NUMBER = late_regex(
     r"[ \u00a0](?P<number>(?:[A-Z]-?)?+\d++(?:[./:\u2010\u2011-]\d++)*+[A-Z]?+)"
     rf"(?![\p{{L}}\p{{Nd}}%°]|[ \u00a0](?:{_UNITS})\b)"
 )
-_STAR = regex.compile(r"\*\d+(?::\d+)*")
-_YEAR = regex.compile(r"(?:19|20)\d\d")
+_STAR = late_regex(r"\*\d+(?::\d+)*")
+_YEAR = late_regex(r"(?:19|20)\d\d")
 _MIN_DIGITS = 2
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.affiliations import DOMAINS
 from graphrag_pipeline.indexing.extraction.names.cues import (
     GIVEN_NAMES,
@@ -28,19 +26,20 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.attendance import choose_attendees, find_rolls
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ORGANIZATION, type_by_words
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _HELD = words("minister ministers president premier secretary commissioner chancellor governor mayor mp mps officer")
-_OF_STATE = regex.compile(
+_OF_STATE = late_regex(
     r"MEMBERS? OF (?:THE )?(?:PARLIAMENT|CONGRESS)|SECRETAR(?:Y|IES) OF STATE|HEADS? OF STATE|CHIEFS? OF STAFF"
 )
 _DESCRIBING = RANKS | DOMAINS | NATIONALITIES | HONORIFICS | words("us uk eu un")
 _ROLES = OFFICES | words("manager officer lead professional representative convener convenor")
-_OF = regex.compile(r"\sof\s(?:the\s)?")
+_OF = late_regex(r"\sof\s(?:the\s)?")
 _PARTIES = words("""
 court county trust petitioner respondent appellant claimant plaintiff defendant committee crown
 """)
-_SENTENCE_END = regex.compile(r"[\p{Ll})]{2}\.\s")
-_ASIDE = regex.compile(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
+_SENTENCE_END = late_regex(r"[\p{Ll})]{2}\.\s")
+_ASIDE = late_regex(r"(?<=\p{L}) \(\p{Lu}[^()\n]{2,60}\)")
 
 
 def drop_offices(names: Iterable[Name], text: str, attendees: Set[str]) -> list[Name]:

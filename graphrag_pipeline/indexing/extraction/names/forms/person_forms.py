@@ -32,11 +32,12 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import ADJECTIVE_ENDINGS, PERSON, UNKNOWN
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_INITIALS = regex.compile(r"(?:\p{Lu}\.)+")
-_NOT_ONE = regex.compile(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Meisl" are two
+_INITIALS = late_regex(r"(?:\p{Lu}\.)+")
+_NOT_ONE = late_regex(r" of |'s | and ", regex.IGNORECASE)  # "Vesely and Meisl" are two
 _ADDRESSES = MALE_HONORIFICS | FEMALE_HONORIFICS | EPITHETS | words("dr frau fräulein messrs")
-_IN_PLACE = regex.compile(r"\b(?:in|at|to|from|near)\s+$")
+_IN_PLACE = late_regex(r"\b(?:in|at|to|from|near)\s+$")
 _MAX_IN_PLACE = 4  # one of so many occurrences of the surname
 _MOST_GIVEN = 4  # times as frequent as the full name: a first word of unknown type, unlike "Debian" of "Debian Jessie"
 _JOBS = words("justices judges professors drs cllrs goalkeeper striker coach director engineer prefect")

@@ -9,16 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _SMALL = (
     r"of|the|an?|and|or|but|in|on|at|to|for|from|with|by|as|into|over|upon|my|your|de|la|le|les|du|des|der|die|das|und"
     r"|el|y"
 )
 _CAPITAL = r"\p{Lu}[\p{L}\p{M}’'-]*+"
-_TITLE = regex.compile(
+_TITLE = late_regex(
     rf"(?<![\p{{L}}\d][\"“])(?<=[\"“]|[\"“]\s)"
     rf"(?P<title>{_CAPITAL}(?:[ ](?:(?:{_SMALL})(?![\p{{L}}'’-])|{_CAPITAL})){{2,8}})"
     r"(?<![ ](?:of|the|an?|and|or|to|in|on))(?=[,.]?\s?[\"”])"

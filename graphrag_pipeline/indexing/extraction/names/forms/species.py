@@ -8,17 +8,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_SPECIES = regex.compile(
+_SPECIES = late_regex(
     r"(?<![\p{L}\p{Nd}-])(\p{Lu}\p{Ll}{3,}(?:us|a|um|is|on|as|es|ix|ys))\s+"
     r"(\p{Ll}{2,}(?:us|a|um|is|ae|i|ans|ens|ix|es))(?![\p{L}\p{Nd}'’-])"
 )
-_BRACKETED = regex.compile(
+_BRACKETED = late_regex(
     r"\((\p{Lu}\p{Ll}{3,}(?:us|a|um|is|on|as|es|ix|ys))\s+(\p{Ll}{3,}(?:us|a|um|is|ae|i|ans|ens|ix|es|as|os|or|ax))\)"
 )
 _MIN_RANK = 20_000  # of an epithet that English also has as a word

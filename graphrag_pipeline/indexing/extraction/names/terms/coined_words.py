@@ -8,10 +8,10 @@ Keep out: common words with such an ending, and words of one corpus.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.text.late_patterns import late_re
 
 _MIN_LETTERS = 8
 _ENDINGS = (
@@ -45,7 +45,7 @@ _ENDINGS = (
         "chicine",
     ),
 )
-_COINED = re.compile(rf"[a-z]{{2,}}(?:{'|'.join(_ENDINGS)})s?")
+_COINED = late_re(rf"[a-z]{{2,}}(?:{'|'.join(_ENDINGS)})s?")
 
 
 @lru_cache(maxsize=1 << 15)

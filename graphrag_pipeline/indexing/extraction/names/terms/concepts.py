@@ -14,7 +14,6 @@ Keep out: names; how words are used (`word_uses.py`).
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -43,6 +42,7 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
     singular_of,
 )
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MAX_PHRASE_WORDS, WordUses, count_uses
+from graphrag_pipeline.text.late_patterns import late_re
 
 _MAX_HEADINGS = 0.5  # of the text of a document that has sentences
 _QUOTA, _STORY_QUOTA = 3, 11
@@ -65,10 +65,8 @@ _MIN_ARTICLED_VERB = 2  # uses with an article of a verb that has a noun of its 
 _MIN_HEAD_SHARE = 0.5  # of the last word of a phrase
 _MIN_NOUN_USES = 0.1  # of all occurrences of a word
 
-_SPEAKS = re.compile(
-    r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$"
-)
-_WORD = re.compile(
+_SPEAKS = late_re(r"['\"\u2019\u201d]\s+(?:said|cried|replied|answered|exclaimed|whispered|muttered)\s+(?:the|an?)\s+$")
+_WORD = late_re(
     r"(?<![\w/\\@$=<-])(?<![\w\])]\.)[^\W\d_]+(?:[-'’][^\W\d_]+)*(?![\w=\\-]|[\"\u201d]-|\.\w|\((?!\d|s\)))"
 )  # not in code
 _MIN_UNSURE_SHARE = 0.25  # noun uses of all occurrences of a word that may be an adjective or a verb

@@ -9,14 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL, VAGUE_FIRST
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_noun
+from graphrag_pipeline.text.late_patterns import late_regex
 
-_HEAD = regex.compile(r"\b(\p{L}\p{Ll}{3,})[ \n]of[ \n]$")
+_HEAD = late_regex(r"\b(\p{L}\p{Ll}{3,})[ \n]of[ \n]$")
 _MAX_BEFORE = 24  # characters of the head and "of"
 _MIN_MENTIONS = 2
 # Nouns that say how much, which part or what is done, and belong to no term: "lack of drinking water".

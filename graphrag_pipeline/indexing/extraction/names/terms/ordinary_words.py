@@ -7,7 +7,6 @@ Keep out: the choice of terms (`concepts.py`).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Set
 from functools import lru_cache
@@ -18,6 +17,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective, may_be_verb
 from graphrag_pipeline.indexing.extraction.names.terms.word_uses import MIN_PRONOUN_SHARE
+from graphrag_pipeline.text.late_patterns import late_re
 
 _MIN_PROPER = 0.06  # of the words of a text are names of persons, bodies, places and events, if it is about these
 _MIN_PROPER_IN_PAST = 0.035  # the same of a text that tells what happened, and is no story
@@ -36,7 +36,7 @@ _EVERYDAY_RANK = 1_500  # of the rarest word of a phrase of everyday words: "fro
 _COMMON_RANK = 2_500  # of the rarest word of a phrase of common words: "company store", not "credit card"
 _MIN_COMMON, _MIN_SURE = 3, 4  # mentions of such a phrase, and of one with a participle or a weak head
 _PARTICIPLES = ("ing", "ed")
-_DERIVED = re.compile(r"(?:re|dis|un)?([a-z]{3,}?)(?:ments?|c(?:y|ies)|(?:at)?ions?|ings?|out|down|up|off|over)")
+_DERIVED = late_re(r"(?:re|dis|un)?([a-z]{3,}?)(?:ments?|c(?:y|ies)|(?:at)?ions?|ings?|out|down|up|off|over)")
 _QUANTITIES = words("number amount total majority minority half quarter overnight")
 _QUALITIES = ("ness", "ance", "ence", "ation", "ment", "ity")
 _WEAK_HEADS = words("""
@@ -45,11 +45,11 @@ fall rise drop loss increase decrease decline call offer staff member official p
 _DEGREES = words("""
 growing rising falling increasing double triple positive negative senior strong tight cent percent
 """)
-_COUNTED = re.compile(
+_COUNTED = late_re(
     r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|[mb]illion|mln))\s$"
 )
-_HELD = re.compile(rf"'s (?:{'|'.join(sorted(map(str.lower, HOLDINGS)))})$")
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_HELD = late_re(rf"'s (?:{'|'.join(sorted(map(str.lower, HOLDINGS)))})$")
+_WORD = late_re(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 @lru_cache(maxsize=4)

@@ -19,16 +19,17 @@ from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.concept_words import GENERAL
 from graphrag_pipeline.indexing.extraction.names.terms.word_forms import may_be_adjective
+from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.twin_patterns import TwinPattern
 
-_CODE = regex.compile(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")
+_CODE = late_regex(r"\d|(?<!\bMc|\bMac|\b[DL][aei])(?<=\p{Ll})\p{Lu}(?!.*\s)|\p{Lu}-\p{Lu}\b|\b\p{Lu}{3,}\p{Ll}{3,}")
 _LOWER = TwinPattern(r"(?<![\p{L}'’])\p{Ll}[\p{L}\p{M}]++")
-_ARTICLE = regex.compile(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
-_DESCRIBES = regex.compile(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
-_DESCRIBES_MORE = regex.compile(r"[ \n]+(?:\d|field\b|value\b|parameter\b)")  # "the Type 3 link", "the Data field"
-_BE = regex.compile(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")
-_REMARK_END = regex.compile(r"\)|\s+-")
-_DESCRIBED = regex.compile(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
+_ARTICLE = late_regex(r"(?<!\p{L})(?:the|an?|each|any|such)\s+$", regex.IGNORECASE)
+_DESCRIBES = late_regex(r"[ \n]+(\p{Ll}{3,}+)\b(?![\p{L}'’])")
+_DESCRIBES_MORE = late_regex(r"[ \n]+(?:\d|field\b|value\b|parameter\b)")  # "the Type 3 link", "the Data field"
+_BE = late_regex(r"\b(?:is|are|be|been|being|was|were|not|more|called)\s+[\"“]?$")
+_REMARK_END = late_regex(r"\)|\s+-")
+_DESCRIBED = late_regex(r"(?:^|[^\p{L}])(?:the|an?|this|each|every|any|of|in|with|for|no)\s+$", regex.IGNORECASE)
 
 
 def find_lower_words(text: str) -> set[str]:

@@ -8,13 +8,13 @@ Keep out: how a document uses words (`word_uses.py`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 from functools import lru_cache
 
 from graphrag_pipeline.indexing.extraction.names.cues import words
 from graphrag_pipeline.indexing.extraction.names.predicates import VERBS
 from graphrag_pipeline.indexing.extraction.names.terms.background import UNKNOWN_RANK, load_ranks
+from graphrag_pipeline.text.late_patterns import late_re
 
 SINGULARS = frozenset(
     word.lower()
@@ -32,7 +32,7 @@ _STRONG_PARTICIPLES = (
     "hidden|known|lain|proven|ridden|risen|seen|shaken|shown|shrunk|spoken|stolen|sunken|sworn|taken|thrown|torn|woken|worn|"
     "woven|written"
 )
-_PARTICIPLE = re.compile(rf".{{2,}}[^e]ed|(?:{'|'.join(_VERB_PREFIXES)})?(?:{_STRONG_PARTICIPLES})")
+_PARTICIPLE = late_re(rf".{{2,}}[^e]ed|(?:{'|'.join(_VERB_PREFIXES)})?(?:{_STRONG_PARTICIPLES})")
 _MIN_TECHNICAL = 6  # letters
 
 

@@ -28,14 +28,15 @@ from graphrag_pipeline.indexing.extraction.names.terms.word_forms import (
     singular_of,
     stems_of,
 )
+from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_PHRASE_WORDS = 4
 MIN_PRONOUN_SHARE = 0.03
 """Share of the words of a story that are pronouns of persons."""
 
-_CODE_LINE = re.compile(r"^[ \t]*(?:>>>|\.\.\.|\$|import|from \S+ import|def|class|except)[ \t][^\n]*$", re.MULTILINE)
-_LINE_HYPHEN = re.compile(r"(?<=[a-z])[-\u2010\u00ad]\n\s*(?=[a-z])")
-_TOKEN = re.compile(
+_CODE_LINE = late_re(r"^[ \t]*(?:>>>|\.\.\.|\$|import|from \S+ import|def|class|except)[ \t][^\n]*$", re.MULTILINE)
+_LINE_HYPHEN = late_re(r"(?<=[a-z])[-\u2010\u00ad]\n\s*(?=[a-z])")
+_TOKEN = late_re(
     r"[\w.$@~/\\-]{0,200}[_$@~/\\=(<>*|`+][\w.$@~/\\=(<>*|`+-]*|[^\W\d_]+(?:[-\u2010'’][^\W\d_]+)*|\d+|[^\w\s]|\n\n"
 )
 """Code and paths, words, numbers, signs. Code has its first sign within 200 characters, so that a line of a million

@@ -28,6 +28,7 @@ from graphrag_pipeline.indexing.extraction.names.occurrences import (
     text_before,
     title_of,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 AGENT = "agent"
 FIRM = "organization role"
@@ -40,7 +41,7 @@ employs|estimated|expects|found|funded|given|hired|inspected|installed|intends|i
 opposed|operates|owns|paid|planned|plans|presented|promised|proposed|provided|provides|published|questioned|recommended
 refused|rejected|repaired|replaced|replied|reported|requested|responded|runs|sells|sent|shown|signed|sold|sponsors|submitted|suggested
 supplied|supplies|supported|traced|wants|warned|withdrew|wrote"""
-_AFTER = regex.compile(
+_AFTER = late_regex(
     rf"(?:\s+(?:in|of|at)\s+\p{{Lu}}\p{{L}}+)?\s+(?:(?:has|had|have|will|would|may|must|shall|did|also|not|already|now)\s+){{0,3}}(?:{'|'.join(_ACTS.split())}"
     r"|(?<=\b(?:will|would)\s)(?!(?:be|begin|close|end|fall|have|happen|open|remain|rise|start|stay|take)\b)\p{Ll}{3,})\b"
 )
@@ -48,39 +49,39 @@ _OFFICES = (
     r"(?:chair(?:man|woman|person)?|vice-chair|director|secretary|treasurer|clerk|manager|officer|head|president|trustee"
     r"|master|executive|captain|editor|engineer|professor|lawyer|minister|agent|taker|deputy|founder|chief)"
 )
-_OFFICE_AFTER = regex.compile(
+_OFFICE_AFTER = late_regex(
     rf"\s*(?:\((?:the\s+)?(?:[\p{{L}}-]+\s+){{0,2}}{_OFFICES}\b[^()\d]{{0,40}}\)"
     rf"|,\s+(?:the\s+)?(?:[\p{{L}}-]+\s+){{0,2}}{_OFFICES}\s*(?:of\s[^.,\n]{{1,40}})?(?=[.,;\n]|$))",
     regex.IGNORECASE,
 )
 _TRADES = r"\p{Ll}{3,}(?:eers|ders|ners|tors|yors|tects|tants|rers|kers|iers|ters|llers)"
-_TRADE_AFTER = regex.compile(
+_TRADE_AFTER = late_regex(
     rf",\s+(?:the\s+|our\s+|its\s+)?(?:\p{{Ll}}+(?:['’]s)?\s+){{0,2}}?{_TRADES}\b(?:\s+(?:of|in|from)\b[^,.]*)?[,.]"
 )
-_ROLE_AFTER = regex.compile(r",\s+(?:an?|the|its|our|[\p{L}]+['’]s)\s+(?:[\p{Ll}-]+\s+){0,3}?(\p{Ll}+)\b")
-_TRADE_BEFORE = regex.compile(rf"\b[Tt]he\s+(?:\p{{Ll}}+\s+)?{_TRADES},\s+$")
-_NOUN_BEFORE = regex.compile(
+_ROLE_AFTER = late_regex(r",\s+(?:an?|the|its|our|[\p{L}]+['’]s)\s+(?:[\p{Ll}-]+\s+){0,3}?(\p{Ll}+)\b")
+_TRADE_BEFORE = late_regex(rf"\b[Tt]he\s+(?:\p{{Ll}}+\s+)?{_TRADES},\s+$")
+_NOUN_BEFORE = late_regex(
     r"\b(?:[Tt]he|[Aa]n?|[Oo]ur|[Ii]ts|[Tt]wo|[Tt]hree|[Ss]everal)\s+(?:\p{Ll}+\s+){0,2}(\p{Ll}+),\s+$"
 )
 _PERSON_ENDINGS = ("OR", "ER", "IST", "IAN")
-_APPOSED = regex.compile(rf"\b[Tt]he\s+(?:\p{{Ll}}+\s+)?(?:owner|operator|landlord|tenant|agents?|{_TRADES}),\s+$")
-_PRICE = regex.compile(r"\s+(?:at\s+a\s+(?:cost|price)|for\s+[£$€])")
-_BY = regex.compile(
+_APPOSED = late_regex(rf"\b[Tt]he\s+(?:\p{{Ll}}+\s+)?(?:owner|operator|landlord|tenant|agents?|{_TRADES}),\s+$")
+_PRICE = late_regex(r"\s+(?:at\s+a\s+(?:cost|price)|for\s+[£$€])")
+_BY = late_regex(
     r"(?:\p{Ll}+ed|built|made|held|run|led|sent|given|written|owned|lent|sold|paid|won)\s+by\s+(?:the\s+)?$"
 )
-_FOR = regex.compile(
+_FOR = late_regex(
     r"\b(?:work(?:s|ed|ing)?\s+for|writes\s+for|(?:contract|agreement|insurance|account|partnership)\s+(?:for|with))\s+(?:the\s+)?$"
 )
-_OF = regex.compile(
+_OF = late_regex(
     r"(?:(?!(?:Sons?|Daughters?|Brothers|Ltd|Company)\b)\p{Lu}\p{Ll}+|opinion|advice|consent|approval|views?|permission|behalf|offer|request|centre|office|site|factory"
     r"|warehouse|branch|employees?|staff)\s+of\s+(?:the\s+)?$"
 )
-_FROM = regex.compile(
+_FROM = late_regex(
     r"\b(?:letter|offer|advice|consent|permission|grant|loan|invoice|quotation|email)\s+from\s+(?:the\s+)?$"
 )
-_MET = regex.compile(r"\b(?:thanked|welcomed|congratulated)\s+$")
-_FOR_ITS = regex.compile(r"\sfor\sits\s\p{Ll}")
-_IN_THE = regex.compile(r"\b(?:in|at|outside|inside)\s+the\s+$", regex.IGNORECASE)
+_MET = late_regex(r"\b(?:thanked|welcomed|congratulated)\s+$")
+_FOR_ITS = late_regex(r"\sfor\sits\s\p{Ll}")
+_IN_THE = late_regex(r"\b(?:in|at|outside|inside)\s+the\s+$", regex.IGNORECASE)
 _BEFORE = {
     "by": (_BY, AGENT),
     "for": (_FOR, FIRM),

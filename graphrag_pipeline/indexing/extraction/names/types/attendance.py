@@ -32,6 +32,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_common_noun
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _ROLL = (
     r"(?:(?:also|those|people|committee|board|staff|non-executive|executive) |(?:members|directors|governors|trustees"
@@ -43,21 +44,21 @@ _ROLL = (
     r"|delegates|officers|staff|team|speakers?|proposer|seconder|signed)"
 )
 _LABELS = (  # three patterns take a quarter of the time of one with alternatives
-    regex.compile(
+    late_regex(
         rf"^[ \t*_#>|\d./-]*+{_ROLL}(?:[*_]*+\s*+:[*_ \t]*|(?<=^[*_# \t]*{_ROLL})[*_ \t]*$)",
         regex.IGNORECASE | regex.MULTILINE,
     ),
-    regex.compile(rf"(?<=\p{{L}}[.;)]) {_ROLL}[*_]*\s*:[*_ \t]*", regex.IGNORECASE),
-    regex.compile(r"\bapologies\s(?:for absence\s)?(?:(?:were|had been)\s)?(?:received\s)?from\s", regex.IGNORECASE),
+    late_regex(rf"(?<=\p{{L}}[.;)]) {_ROLL}[*_]*\s*:[*_ \t]*", regex.IGNORECASE),
+    late_regex(r"\bapologies\s(?:for absence\s)?(?:(?:were|had been)\s)?(?:received\s)?from\s", regex.IGNORECASE),
 )
-_NEXT_LABEL = regex.compile(rf"[.;)]\s+{_ROLL}\s*:", regex.IGNORECASE)
-_ASIDE = regex.compile(r"\(([^()\n]*)\)")
-_SHORT = regex.compile(r"(\p{Lu}[^,;\n()]*)\s\((\p{Lu}[\p{L}'’-]+)\)")
-_ITEM = regex.compile(r"\s*(?:[-*•]\s+)?(?:and\s+\p{Lu}|\d+\s\p{L}|\p{Lu})")
-_NAME = regex.compile(r"(?:\p{Lu}[\p{L}'’-]*\.?)(?:\s+\p{Lu}[\p{L}'’-]*\.?)*")
-_AND = regex.compile(r"\s+and\s+(?=\p{Lu})")
-_SENTENCE_END = regex.compile(r"(?<=\p{Ll}{2})\.(?=\s|$)")
-_INITIALS_AFTER = regex.compile(r"(\p{Lu}[^,;:()\n]*\p{Ll})\s\((\p{Lu}{2,4})\b[^()\n]*\)")
+_NEXT_LABEL = late_regex(rf"[.;)]\s+{_ROLL}\s*:", regex.IGNORECASE)
+_ASIDE = late_regex(r"\(([^()\n]*)\)")
+_SHORT = late_regex(r"(\p{Lu}[^,;\n()]*)\s\((\p{Lu}[\p{L}'’-]+)\)")
+_ITEM = late_regex(r"\s*(?:[-*•]\s+)?(?:and\s+\p{Lu}|\d+\s\p{L}|\p{Lu})")
+_NAME = late_regex(r"(?:\p{Lu}[\p{L}'’-]*\.?)(?:\s+\p{Lu}[\p{L}'’-]*\.?)*")
+_AND = late_regex(r"\s+and\s+(?=\p{Lu})")
+_SENTENCE_END = late_regex(r"(?<=\p{Ll}{2})\.(?=\s|$)")
+_INITIALS_AFTER = late_regex(r"(\p{Lu}[^,;:()\n]*\p{Ll})\s\((\p{Lu}{2,4})\b[^()\n]*\)")
 _MAX_INITIALS = 4
 _KNOWN_CAPITALS = ORGANIZATIONS_IN_CAPITALS | TERMS_IN_CAPITALS
 _MAX_WORDS = 8  # of an item, without asides

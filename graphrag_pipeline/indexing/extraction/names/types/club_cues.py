@@ -15,6 +15,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
+from graphrag_pipeline.text.late_patterns import late_regex
 
 CLUB, RIVAL = "club", "rival"
 _FIRM, _PERSON, _PLACE = "organization role", "PERSON", "GEO"
@@ -24,7 +25,7 @@ _PLAYERS = (
     r"|fans|supporters|squad|player|players|forward|debut|scorer)"
 )
 _SCORE = r"\d{1,3}[-\u2013]\d{1,3}"
-_SPORT_AFTER = regex.compile(
+_SPORT_AFTER = late_regex(
     rf"""
     \s+(?:beat\s+\p{{Lu}}[\p{{L}}\s]{{2,40}}?\s{_SCORE}|{_SCORE}|\d{{1,3}},\s+\p{{Lu}}[\p{{L}} \u2019'-]+\s\d{{1,3}})\b
     |\s+into\s+the\s+(?:final|semi-final|quarter-final|lead|play-offs|next\s+round)\b
@@ -35,17 +36,17 @@ _SPORT_AFTER = regex.compile(
     """,
     regex.VERBOSE,
 )
-_SPORT_BEFORE = regex.compile(
+_SPORT_BEFORE = late_regex(
     rf"\b(?:(?:debut|match|game|fixture|replay|tie)(?:\s+is)?\s+against|points?\s+(?:behind|above|below|ahead\s+of|clear\s+of)"
     rf"|joined\s+the\s+(?:club|side)\s+from|{_PLAYERS}\s+(?:of|at|for)|(?:signed|transferred|loan|loaned)\s+(?:[^.;\n]{{0,40}}\s)?(?:by|from|to|for)"
     rf"|play(?:s|ed)?\s+(?:for|against)|defeat\s+(?:to|by|against)|(?:win|victory|draw|defeat|loss)\s+(?:over|against|with|at)|(?:match|game|fixture|tie|final)\s+between(?:\s\p{{Lu}}\p{{L}}+\s+and)?"
     rf"|{_SCORE}\s+(?:over|against|to|by)|contract\s+with|lost\s+(?:at\s+home\s+|away\s+)?to|\p{{L}}+\s\d{{1,3}},)\s+$"
 )
-_RIVAL_AFTER = regex.compile(
+_RIVAL_AFTER = late_regex(
     r"\s+(?:(?:has|have|had)\s+)?(?:beat|defeated|thrashed|scored|(?:last\s+)?won\s+the|lost\s+the|trailed)\b"
 )
 _RIVAL_BEFORE = (" beat ", " defeated ", " thrashed ", " eliminated ", " edged ", " edge ", " against ", " held ")
-_SETS = regex.compile(r"\b[0-7]-[0-7](?:\s\(\d{1,2}\))?,\s[0-7]-[0-7]\b")
+_SETS = late_regex(r"\b[0-7]-[0-7](?:\s\(\d{1,2}\))?,\s[0-7]-[0-7]\b")
 _LOOK_BACK = 64
 _ENDS = (
     ", ",

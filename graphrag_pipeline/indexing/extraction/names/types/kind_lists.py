@@ -11,6 +11,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name
 from graphrag_pipeline.indexing.extraction.names.types.trade_cues import FIRM, PRODUCT
+from graphrag_pipeline.text.late_patterns import late_regex
 
 PLACE = "place role"
 _KINDS = (
@@ -33,26 +34,26 @@ _KINDS = (
 _OPENERS = tuple(
     (
         kind,
-        regex.compile(
+        late_regex(
             rf"(?:^[\s*_#>•-]*|\b)(?i:{nouns})\b(?:[^.,;:\n(]{{0,50}}(?:\([^()\n]*\))?:[*_]*|,?\s(?:such\sas|like|including|namely))\s+(?=\p{{Lu}})",
             regex.MULTILINE,
         ),
-        regex.compile(rf",?\s+(?:and|or)\s+other\s+(?:\p{{Ll}}+\s+)?{nouns}\b"),
+        late_regex(rf",?\s+(?:and|or)\s+other\s+(?:\p{{Ll}}+\s+)?{nouns}\b"),
     )
     for kind, nouns in _KINDS
 )
-_BEGINS = regex.compile(
+_BEGINS = late_regex(
     r"(?::[*_]*+|such\sas|like|including|namely|searched|searches\s(?:of|in)|(?:indexed|retrieved)\s\w+)"
     r"\s+(?:the\s+)?(?=\p{Lu})"
 )
 _WINDOW = 160  # characters before a list that may say what it lists
 _SEARCHED = (
     PRODUCT,
-    regex.compile(r"\b(?:searched|searches\s(?:of|in)|indexed\sin|retrieved\sfrom)\s+(?:the\s+)?(?=\p{Lu})"),
-    regex.compile(r",?\s+(?:and|or)\s+(?:the\s+)?\p{Lu}\p{L}+\s+(?:were|was)\s+searched\b"),
+    late_regex(r"\b(?:searched|searches\s(?:of|in)|indexed\sin|retrieved\sfrom)\s+(?:the\s+)?(?=\p{Lu})"),
+    late_regex(r",?\s+(?:and|or)\s+(?:the\s+)?\p{Lu}\p{L}+\s+(?:were|was)\s+searched\b"),
 )
-_END = regex.compile(r"[.!?](?=\s|$)|\n|;")
-_SEPARATOR = regex.compile(
+_END = late_regex(r"[.!?](?=\s|$)|\n|;")
+_SEPARATOR = late_regex(
     r"(?:\p{Lu}[\p{L}'’-]*\s?){0,4}(?:\([^()\n]*\)|[£$€\d,.%\s])*(?:,|;)?\s*(?:(?:and|or|&)\s+)?(?:the\s+)?"
 )
 

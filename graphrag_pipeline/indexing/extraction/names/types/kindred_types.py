@@ -9,8 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import (
     BUILDINGS,
     CLUB_HEADS,
@@ -28,11 +26,12 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_code, is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import EVENT, GEO, ORGANIZATION, PERSON, UNKNOWN
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_ALONE_SHARE = 0.1  # of the occurrences of a given name that a verb of speaking shows to be one
-_TOGETHER = regex.compile(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
-_CLAUSE_AFTER = regex.compile(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
-_CLAUSE = regex.compile(r"\s(?:was|is|has|had|were|are|will|would|said|says)\s")
+_TOGETHER = late_regex(r",\s(?:not\s)?|,?\s(?:and|or|und|et|y|e)\s(?:the\s)?|\s(?:rather\sthan|instead\sof)\s")
+_CLAUSE_AFTER = late_regex(r",\s(?:and|but)\s(?:\p{Lu}[\p{L}'’-]+\s){1,3}(?!(?:and|or|in|of|at|on)\b)\p{Ll}")
+_CLAUSE = late_regex(r"\s(?:was|is|has|had|were|are|will|would|said|says)\s")
 _MAX_ROUNDS = 3  # from name to name in a list
 _MAX_BETWEEN = 14  # characters between two names that are listed together
 _BEFORE_NAMES = ("River", "Lake", "Loch", "Mount")

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import (
     is_common_word,
     is_proper_word,
@@ -41,6 +39,7 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.kind_nouns import is_trade
 from graphrag_pipeline.indexing.extraction.names.occurrences import is_also_a_word, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.background import english_rank
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _SHOWS = words("harvest flower air motor boat horse dog county agricultural trade fashion produce summer spring autumn")
 _CUPS_ABROAD = words("copa coppa coupe trofeo")
@@ -71,10 +70,10 @@ commissioner inspector officer clerk surveyor warden keeper treasurer librarian 
 """)
 _MASTERS = words("harbour harbor station head house choir grand post")  # before "Master"
 _KINDRED = words("bin ibn bint binti ibnu")  # "son of" between names
-_NUMERAL = regex.compile(r"[IVX]+")
+_NUMERAL = late_regex(r"[IVX]+")
 _BYNAMES = frozenset(BYNAMES.upper().split("|"))
-_INITIALED = regex.compile(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
-_AUTHOR = regex.compile(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
+_INITIALED = late_regex(r"(?!U\. ?[SKN]\b)(?:\p{Lu}\. ){2,}\p{Lu}[\p{L}'-]*\p{Ll}")  # J. R. R. Tolkien
+_AUTHOR = late_regex(r"(?![NS]\.)\p{Lu}\. \p{Lu}[\p{L}'-]*\p{Ll}")  # L. Abeni
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,57 +10,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.cues import GIVEN_NAMES, PLACE_TAILS
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, PERSON, RARE_SURNAMES, SURNAMES
+from graphrag_pipeline.text.late_patterns import late_regex
 
 PLACE = "place role"
 JOURNEY = "journey"
 
-_JOURNEY = regex.compile(
+_JOURNEY = late_regex(
     r"\b(?:travel(?:s|led)?|drove|went|flew|flown|airlifted|evacuated|towed|sailed|emigrated|moved?(?:\saway)?|moves|relocate[sd]?|sails?|home|way|trip|outing|bus|buses|train|trains)\s+to\s+$"
 )
-_SITE = regex.compile(
+_SITE = late_regex(
     r"\b(?:sites?|block|ground|buildings?|station|land|fields?|corner|depot|junction|roundabout|stop|weir|quarry|plant"
     r"|warehouse|cottages?|farm|roadworks|floods?|flooding|allotments?|clinic|surgery)\s+(?:at|in|near|outside)\s+$|\b(?:walk(?:s|ed)?|climb(?:ed)?|hike|path|ride)\s+(?:up|down|round|along)\s+$"
 )
-_WATER = regex.compile(
+_WATER = late_regex(
     r"\b(?:(?:bridges?|ford|ferry|banks?|mouth|footbridge|source|tributary)\s+(?:over|across|of)|cross(?:es|ed|ing)?|along|spans?|spanned"
     r"|upstream\son|downstream\son|fish(?:ed|ing)?\sin)\s+the\s+$"
 )
-_FLOWS = regex.compile(
+_FLOWS = late_regex(
     r"\s+(?:(?:has|had|have)\s+)?(?:burst\s+its\s+banks|overflow(?:s|ed)|flow(?:s|ed)|silted|meanders|froze\s+over"
     r"|(?:rose|fell)\s+(?:by\s+)?[\p{L}\d.]+\s+(?:metres?|meters?|feet|inches|centimetres))\b"
 )
-_SEAT_AFTER = regex.compile(
+_SEAT_AFTER = late_regex(
     r"\s+(?:(?:city|town|county|borough|parish|district|village)\s+(?:council|hall|centre)|airport|(?:railway\s+|primary\s+)?(?:station|school)"
     r"|neighbou?rhood|suburb|township|refugee\s+camp|ravine"
     r"|harbour|city|residents|villagers|Mayor(?=\s\p{Lu}))\b"
 )
-_MILES_AFTER = regex.compile(
+_MILES_AFTER = late_regex(
     r",\s(?:about\s|some\s)?(?:\d[\d.,]*|\p{L}+)\s(?:miles?|kilometres?|km)\s(?:to\sthe\s)?(?:north|south|east|west|from|away|up|down|inland)"
 )
-_SIDE_OF = regex.compile(
+_SIDE_OF = late_regex(
     r"\b(?:north|south|east|west|(?:north|south)(?:east|west)|upstream|downstream|inland|ashore|offshore|off\sthe\scoast)\s+(?:of|from)\s+(?:the\s+)?$"
 )
-_PART_OF = regex.compile(
+_PART_OF = late_regex(
     r"\b(?:mayor|capital|residents|inhabitants|bishop|archbishop|outskirts|centre|suburbs?|streets|coast|shores?|banks|mouth|valley"
     r"|governor|slopes|foot|ruins|hills|parish|bay|harbour|villages?|towns?|cit(?:y|ies)|islands?|estuary|parts)\s+of\s+(?:\p{Ll}{5,}\s)?$"
 )
-_WATER_OF = regex.compile(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estuary|headwaters|basin)\s+of\s+the\s+$")
-_ROUTE = regex.compile(
+_WATER_OF = late_regex(r"\b(?:valley|banks?|mouth|source|shores?|slopes|estuary|headwaters|basin)\s+of\s+the\s+$")
+_ROUTE = late_regex(
     r"\b(?:flown|driven|ferried|transferred|airlifted|walk|walks|walked|road|path|line|bus|route|ride|cycled|rode|drove|ran|way|miles|track)\b[^.;:\n]{0,24}\sfrom\s+(?:\p{Lu}\p{L}+\s+(?:\p{Lu}\p{L}+\s+)?to\s+)?$"
 )
-_SEAT_IN = regex.compile(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
-_PLURAL_OF = regex.compile(  # "the rivers Stour and X", "the villages of X"
+_SEAT_IN = late_regex(r"\b(?:based|headquartered|born|raised)\s+in\s+$")
+_PLURAL_OF = late_regex(  # "the rivers Stour and X", "the villages of X"
     r"\b(?:rivers|villages|towns|hamlets|provinces|districts|islands|suburbs|counties|lakes)\s(?:of\s)?"
     r"(?:\p{Lu}[\p{L}’'-]+(?:,|\sand)\s){0,2}(?:and\s)?$"
 )
-_LIVES_OF = regex.compile(r",\s(?:aged\s)?\d{1,3},\s(?:both\s|all\s|formerly\s)?(?:of|from)\s+$")  # "Jo Hill, 34, of X"
-_SHOP_OF = regex.compile(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
+_LIVES_OF = late_regex(r",\s(?:aged\s)?\d{1,3},\s(?:both\s|all\s|formerly\s)?(?:of|from)\s+$")  # "Jo Hill, 34, of X"
+_SHOP_OF = late_regex(r"\p{Lu}\p{Ll}+['’]s\s+of\s+$")
 _LOOK_BACK = 72
 _PLURAL_ENDS = frozenset(
     {"of", "and", "rivers", "villages", "towns", "hamlets", "provinces", "districts", "islands", "suburbs", "lakes"}

@@ -18,23 +18,22 @@ from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import is_code, is_common_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, GEO, ORGANIZATION, PERSON, UNKNOWN
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _PERSONAL, _ADDRESSED, _OTHER = "personal", "addressed", "other"
-_ACTS = regex.compile(
+_ACTS = late_regex(
     r"\s+(?:(?:had|would|could|did|has|will|ca|can|must|was|wo)(?:n['’]t)?\b|(?:\p{Ll}+ly\s+)?(?:\p{Ll}{2,}ed|said|says|went|came|took"
     r"|saw|got|gave|thought|knew|felt|stood|sat|ran|left|made|put|held|heard|began|kept|let|met|spoke|rose|shook"
     r"|threw|drew|lay|led|fell|found|brought|caught|wrote|read|drove|rode|swung|flung|sprang|bent|grew|sang|drank|ate"
     r"|slept|wore|woke|understood|sighed)\b)"
 )
-_OWNS = regex.compile(r"['’]s?\s+\p{Ll}")
-_CALLED_BEFORE = regex.compile(r"(?:[\p{Ll}!?],|[“\"‘]|\b(?:Oh|oh|O|dear|Dear|old|poor|Poor|my|My),?)\s*$")
-_CALLED_AFTER = regex.compile(r"[,.!?;]?[”\"’]|[,!]\s|\s?--?\s?|[.?]\s")
-_ARTICLE_BEFORE = regex.compile(r"\b(?:the|an?|this|that)\s+$", regex.IGNORECASE)
-_NAME_OF = regex.compile(r"\p{Lu}\p{Ll}+ of $")
-_PLACE_BEFORE = regex.compile(
-    r"\b(?:in|at|into|near|through|around|across|outside|inside|beyond)\s+$", regex.IGNORECASE
-)
-_SPOKE_BEFORE = regex.compile(r"\b(?:said|asked|cried|answered|replied|called|whispered|shouted|named)\s+$")
+_OWNS = late_regex(r"['’]s?\s+\p{Ll}")
+_CALLED_BEFORE = late_regex(r"(?:[\p{Ll}!?],|[“\"‘]|\b(?:Oh|oh|O|dear|Dear|old|poor|Poor|my|My),?)\s*$")
+_CALLED_AFTER = late_regex(r"[,.!?;]?[”\"’]|[,!]\s|\s?--?\s?|[.?]\s")
+_ARTICLE_BEFORE = late_regex(r"\b(?:the|an?|this|that)\s+$", regex.IGNORECASE)
+_NAME_OF = late_regex(r"\p{Lu}\p{Ll}+ of $")
+_PLACE_BEFORE = late_regex(r"\b(?:in|at|into|near|through|around|across|outside|inside|beyond)\s+$", regex.IGNORECASE)
+_SPOKE_BEFORE = late_regex(r"\b(?:said|asked|cried|answered|replied|called|whispered|shouted|named)\s+$")
 _LOOK_BACK = 16
 _ABLE = frozenset({UNKNOWN, CONCEPT, GEO, ORGANIZATION})
 

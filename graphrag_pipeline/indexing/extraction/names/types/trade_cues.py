@@ -16,6 +16,7 @@ import regex
 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, text_before
 from graphrag_pipeline.indexing.extraction.names.types.agent_cues import AGENT
+from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 FIRM = "organization role"
@@ -154,13 +155,13 @@ _AFTER_PERSON = TwinPattern(
 _PRONOUN_AFTER = TwinPattern(r"\s+\p{Ll}[^.!?:;\n]{2,160}[.!?]\s+(?:He|She)\s+(?:\p{Ll}+)\b")
 _COLONS = (":", "\u2013")
 _ACTION = TwinPattern(r"\b(?:ACTIONS?|Actions?|Owner|Assignee|Assigned\sto|Owned\sby)\s*[:–]\s+$")
-_DEPARTMENT = regex.compile(_DEPARTMENTS)
+_DEPARTMENT = late_regex(_DEPARTMENTS)
 _IN_DEPARTMENT = TwinPattern(r"\p{Lu}\p{Ll}+\s+(?:in|from|of)\s+(?:the\s)?$")
 _WROTE = TwinPattern(
     r"\b(?:writ(?:e|es|ten)|wrote|complain(?:ed)?|apply|applied|appeal(?:ed)?|refer(?:red)?|report(?:ed)?)\s+to\s+$"
 )
 _PAID = TwinPattern(rf",?\s+(?:{_MONEY})")
-_ACTS = regex.compile(
+_ACTS = late_regex(
     r",?\s+(?:(?:has|had|have)\s+(?:not\s+|also\s+|already\s+|just\s+|once\s+|again\s+)?(?!been\b|become\b|an?\b|the\b|no\b|to\b)\p{Ll}{3,}"
     r"|(?:has|had)\s+no\s|(?:would|will|could|can|might|should)\s+(?:not\s+)?(?!be\b|have\b|close\b|open\b|fall\b|rise\b|remain\b|stay\b)\p{Ll}{2,}"
     r"|(?:was|were|is|are|has\sbeen|have\sbeen|had\sbeen)\s(?:to\sbe\s)?"

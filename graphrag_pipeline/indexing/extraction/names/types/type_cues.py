@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import is_common_word
 from graphrag_pipeline.indexing.extraction.names.cues import (
     AGENT_VERBS,
@@ -33,10 +31,11 @@ from graphrag_pipeline.indexing.extraction.names.kind_nouns import PERSON_NOUN, 
 from graphrag_pipeline.indexing.extraction.names.occurrences import Name, is_governed, text_before, title_of
 from graphrag_pipeline.indexing.extraction.names.terms.term_signs import describes_noun
 from graphrag_pipeline.indexing.extraction.names.types.word_types import GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.twin_patterns import TwinPattern
 
 _BEFORE = TwinPattern(r"(\p{L}+)(,?\s+(?:the\s+|of\s+|by\s+)?)$")
-_LIFE = regex.compile(
+_LIFE = late_regex(
     r"\s*\(\s*(?:born|died|b\.|d\.|(?:c\.\s*)?\d{4}\s*[-–—]\s*\d{4}|"
     r"(?:\d{1,2}\s\p{Lu}\p{Ll}+|\p{Lu}\p{Ll}+\s\d{1,2},)\s\d{3,4}\s*[-–—])"
 )
@@ -44,24 +43,24 @@ _GIVEN_FORMS = frozenset(name.capitalize() for name in GIVEN_NAMES)
 _VESSEL = TwinPattern(
     r"\b(?:ship|liner|steamer|trawler|schooner|brig|barque|frigate|yacht|ferry|tanker|coaster|lugger|drifter|tug|barge|dredger|lifeboat|sloop|cutter|submarine|destroyer|cruiser)(?:,?\s+the)?\s+$"
 )
-_OF_ITSELF = regex.compile(  # "Ostara said it will sell its yard": a person says "he"
+_OF_ITSELF = late_regex(  # "Ostara said it will sell its yard": a person says "he"
     r"\s+(?:(?:also|now|later)\s+)?(?:said|says|announced|reported)\s+(?:(?:today|yesterday|\p{Lu}\p{Ll}+day|also|that)\s+)?(?:its\s|it\s+(?:(?:also|now|still)\s+)?"
     r"(?:will(?!\s+(?:be|take)\b)|plans|expects|agreed|acquired|bought|sold|completed|received|signed|filed|intends|reached|owns|holds"
     r"|raised|cut|earned|posted|lost|recorded|would\s+(?!be\b|take\b|have\b)\p{Ll}+|(?:has|had)\s+(?!been\b)(?:\p{Ll}+ed|made|sold|bought|held|set|begun|cut)\b))"
 )
-_MEMBER_SPEAKS = regex.compile(
+_MEMBER_SPEAKS = late_regex(
     r"\s(?:of|from|at)\s(?:the\s)?(?:\p{Lu}[\p{L}’'-]+\s(?:(?:of|for|and)\s(?:the\s)?)?){1,5}(?:said|says|added|warned|called|wrote|asked|urged)\b"
 )
-_MAILBOX = regex.compile(r"\s*<[^<>@\s]+@[^<>@\s]+>")
+_MAILBOX = late_regex(r"\s*<[^<>@\s]+@[^<>@\s]+>")
 _AFTER = TwinPattern(r"(['’]s)?\s+(?:(?:has|had|have|later|also|once|then|ha|a|hat)\s+)?(\p{Ll}+)")
-_TAKES_OBJECT = regex.compile(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
+_TAKES_OBJECT = late_regex(r"\s+(?:an?|the|its|their|this)\b")  # "VRRP shares an address"
 _SUBJECT = TwinPattern(r"(?:\p{Lu}[\p{L}.’'-]+|\b(?:he|she|they|it|we|I|you|who))\s+$")  # "Ann Hill said Bridge 14"
-_SPEAKS = regex.compile(r"\*{0,2}:\*{0,2} [\"“]")
-_ROAD = regex.compile(r"[ABM]\d{1,4}")
+_SPEAKS = late_regex(r"\*{0,2}:\*{0,2} [\"“]")
+_ROAD = late_regex(r"[ABM]\d{1,4}")
 _ALONG_THE = TwinPattern(
     r"\b(?:on|along|off|onto|near|from|to|of|between|and|down|up|beside|across|beneath|under|over) the $"
 )
-_OWN_VERB = regex.compile(r"\s(?:could|would|can|might|may|should|will)\s\p{Ll}")  # "says Teska could yield"
+_OWN_VERB = late_regex(r"\s(?:could|would|can|might|may|should|will)\s\p{Ll}")  # "says Teska could yield"
 _WORKS = words("piece play painting novel book poem opera story photograph ballet sculpture symphony")
 _AMONG = words("at for")
 _PRONOUNS = words("who whom")
@@ -69,8 +68,8 @@ _UNSURE_ROLES = words("landlord employer partner master")  # also of firms: "the
 _HELD_IN = words("shares share stock stake holding")  # "shares in X"
 MEMBERS = "members"
 QUOTED = "quoted"  # the title of a work: 'the film "Les Heures"'
-_QUOTED_BEFORE = regex.compile(r"[\"“«„]\s?$")
-_QUOTED_AFTER = regex.compile(r"[,.]?\s?[\"”»“]")
+_QUOTED_BEFORE = late_regex(r"[\"“«„]\s?$")
+_QUOTED_AFTER = late_regex(r"[,.]?\s?[\"”»“]")
 # Behind the name of a party, an army or a firm, which is no person then.
 _MEMBERS = words("""
 militant militants gunman gunmen fighter fighters guerrilla guerrillas insurgent insurgents rebel rebels member members

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-import regex
-
 from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
 from graphrag_pipeline.indexing.extraction.names.cues import BODIES, GIVEN_NAMES, LONERS, OFFICES, STOPWORDS, words
 from graphrag_pipeline.indexing.extraction.names.gazetteer import load_countries, load_places, load_towns
@@ -40,6 +38,7 @@ from graphrag_pipeline.indexing.extraction.names.types.word_types import (
     PERSON,
     UNKNOWN,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 _MIN_SUM, _MIN_LEAD = 1.0, 0.1
 _MIN_LEAD_OF_PERSON = 0.6
@@ -99,12 +98,12 @@ _WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "story": {CONCEPT: -1.0, ORGANIZATION: -1.2},
     "many persons": {PERSON: 0.5, GEO: 0.7},
 }
-_BEFORE = regex.compile(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
-_OF_COUNTRY = regex.compile(r"(?P<place>\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)?)['’]s $")
+_BEFORE = late_regex(r"(?P<verb>\p{L}+)?(?:^|[\s(\n])+(?P<word>\p{L}\p{Ll}+)\s+(?P<the>the\s+)?$")
+_OF_COUNTRY = late_regex(r"(?P<place>\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)?)['’]s $")
 _PEOPLE = frozenset({"old", "family", "families", "couple", "couples", "refugees"})
 _CARS = words("bus boat van lorry tram train machine camera pump ferry")  # with the name of a firm behind "of"
-_ASKED = regex.compile(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
-_FOR = regex.compile(r"\s+(?:for|to)\s+\p{Ll}")
+_ASKED = late_regex(r"\b(?:ask|asks|asked|asking)\s+(?:the\s+)?$")
+_FOR = late_regex(r"\s+(?:for|to)\s+\p{Ll}")
 _STAFF = frozenset(
     """
     administrators accountants lawyers analysts auditors consultants engineers advisers brokers economists researchers
@@ -131,7 +130,7 @@ _PREPOSITIONS = {
     **dict.fromkeys(_LED, "led"),
     **dict.fromkeys(_USED, "used"),
 }
-_ACTS = regex.compile(
+_ACTS = late_regex(
     r"\s+(?:(?:has|had|have|would|will|could|can|may|must|did)\s+(?:not\s+|also\s+)?)?\p{Ll}{2,}(?:ed|d)\b"
     r"|\s+(?:has|had|have|would|will|could|can|cannot|might|are\s\p{Ll}+ing|is\s\p{Ll}+ing)\s"
     r"|\s+(?:sent|took|won|lost|gave|left|wrote|held|kept|let|sold|built|paid|drew|ran|came|went|cut|put|made|met|bought"
@@ -139,15 +138,15 @@ _ACTS = regex.compile(
     r"|\s+(?:also\s+|still\s+|now\s+)?(?:sell|make|build|own|offer|supply|run|provide|operate|buy|want|compete|produce"
     r"|host|employ|plan|expect|take|lend)\b"
 )
-_WORKS = regex.compile(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does\b)\p{Ll}{2,}(?<!s)s\b")
-_PLACED = regex.compile(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
-_DESCRIBES = regex.compile(r"\s+(?P<noun>\p{Ll}{3,})(?<!ed|s|ing|ly)\b(?!['’])")
-_FIRM_PARTS = regex.compile(
+_WORKS = late_regex(r"\s+(?:also\s+|now\s+|still\s+)?(?!is\b|was\b|has\b|does\b)\p{Ll}{2,}(?<!s)s\b")
+_PLACED = late_regex(r",?\s+(?:in|of|at|near)\s+(?P<place>\p{Lu}[\p{L}'’-]+(?:\s+\p{Lu}[\p{L}'’-]+)?)")
+_DESCRIBES = late_regex(r"\s+(?P<noun>\p{Ll}{3,})(?<!ed|s|ing|ly)\b(?!['’])")
+_FIRM_PARTS = late_regex(
     r"['’]s?\s+(?:purchase|acquisition|bid|offer|takeover|plants?|factory|factories|(?:\p{Ll}+\s)?(?:director|chairman|chairwoman)|chief|boss|founders?|board|customers"
     r"|products?|engineers|lawyers|spokes\p{Ll}+|shares?|profits?|debts?|workers|staff|offices?|shareholders|managers)\b"
 )
-_SPEAKS = regex.compile(r",?\s(?:said|says|estimates|expects)\b")
-_HAS = regex.compile(r"['’]s?\s+\p{Ll}")
+_SPEAKS = late_regex(r",?\s(?:said|says|estimates|expects)\b")
+_HAS = late_regex(r"['’]s?\s+\p{Ll}")
 _PLACE_ENDINGS = tuple(
     words("""
     brough burgh bury ville stadt stad heim hausen dorf burg furt fjord fjörður vik grad pur abad mouth minster chester

@@ -48,12 +48,13 @@ from graphrag_pipeline.indexing.extraction.names.types.name_words import (
     is_written_as_person,
     split_words,
 )
+from graphrag_pipeline.text.late_patterns import late_regex
 
 PERSON, ORGANIZATION, GEO, EVENT, UNKNOWN = "PERSON", "ORGANIZATION", "GEO", "EVENT", "UNKNOWN"
 PROPER = frozenset({PERSON, ORGANIZATION, GEO, EVENT})  # types of what has a name of its own
 CONCEPT = "CONCEPT"  # of key phrases, which are not names (see `terms/concepts.py`)
 
-_ONE_OF_SEVERAL = regex.compile(r"\b(?:an?|any|each|every|that|such|no)\s+[\"“]?$", regex.IGNORECASE)
+_ONE_OF_SEVERAL = late_regex(r"\b(?:an?|any|each|every|that|such|no)\s+[\"“]?$", regex.IGNORECASE)
 ADJECTIVE_ENDINGS = ("ISH", "ESE", "IAN", "CH", "AN", "IC")  # of languages and peoples
 _WEAK_PLACES = words(
     "pass close crescent mews area zone region farm arms point reef port state states channel bridge drive province"
