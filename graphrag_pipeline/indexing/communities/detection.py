@@ -43,6 +43,7 @@ def detect_communities(
     settings: CommunitiesSettings,
     published: PublishedGraph | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    effort: LeidenEffort | None = None,
 ) -> pa.Table:
     """Cluster the graph into a hierarchy of communities.
 
@@ -52,6 +53,7 @@ def detect_communities(
         published: the graph and hierarchy published last; communities that did not change since are kept. Without it,
             everything is clustered (a cold run).
         progress: receives a line if a cold run replaces the published hierarchy because its modularity is higher.
+        effort: of Leiden; None: the one for the graph.
 
     Returns:
         `tables.COMMUNITIES`: per level a partition of the entities whose branch reaches that level.
@@ -67,7 +69,9 @@ def detect_communities(
     parts = []
     parent_ids: list[str] = []
     graph = build_graph(ids, relationships)
-    for level, blocks in enumerate(_iterate_levels(graph, names, settings, previous, progress)):
+    make_divider = partial(Divider, names=names, settings=settings, effort=effort or LeidenEffort.for_graph(graph))
+    levels = _iterate_levels(graph, make_divider, previous, progress)
+    for level, blocks in enumerate(levels):
         own_ids = _identify(blocks, level, names, previous)
         parents = [None if parent < 0 else parent_ids[parent] for parent in blocks.parents.tolist()]
         parts.append(_level_rows(level, blocks, own_ids, parents, ids))
@@ -77,15 +81,13 @@ def detect_communities(
 
 def _iterate_levels(
     graph: sparse.csr_matrix,
-    names: list[str],
-    settings: CommunitiesSettings,
+    make_divider: Callable[[int], Divider],
     previous: Hierarchy | None,
     progress: Callable[[str], None],
 ) -> Iterator[Blocks]:
     """Yield the levels of the hierarchy, coarsest first, until no community is split."""
     size = graph.shape[0]
     whole = Blocks(np.arange(size), np.array([0, size]), np.array([-1]), graph)
-    make_divider = partial(Divider, names=names, settings=settings, effort=LeidenEffort.for_graph(graph))
     division = make_divider(0).divide(whole, previous)
     if previous and not division.is_stable.all():
         progress(

@@ -170,6 +170,10 @@ class LeidenEffort:
         return cls(n_rounds // iterations, iterations)
 
 
+LEAST_EFFORT = LeidenEffort(1, 1)
+"""For counts and pictures, which are not published."""
+
+
 def cluster(
     graph: sparse.csr_matrix, start: int, end: int, resolution: float, seed: int, effort: LeidenEffort
 ) -> np.ndarray:

@@ -32,13 +32,15 @@ def map_communities(contents: StageContents) -> str:
 def map_graph(contents: StageContents) -> str:
     """Return the picture of the entities with the most relationships, grouped; "" if none is related."""
     from graphrag_pipeline.indexing.communities.detection import detect_communities
+    from graphrag_pipeline.indexing.communities.leiden import LEAST_EFFORT
 
     entities = contents.read("entities", ("id", "title", "degree"))
     first = entities.sort_by([("degree", "descending"), ("title", "ascending")]).slice(0, _N_CLUSTERED)
     ids = first["id"].combine_chunks()
     edges = contents.read("relationships", ("id", "source_id", "target_id", "weight"))
     is_inside = pc.and_(pc.is_in(edges["source_id"], value_set=ids), pc.is_in(edges["target_id"], value_set=ids))
-    groups = detect_communities(first, edges.filter(is_inside), contents.root.settings.communities)
+    settings = contents.root.settings.communities
+    groups = detect_communities(first, edges.filter(is_inside), settings, effort=LEAST_EFFORT)
     coarsest = groups.filter(pc.equal(groups["level"], 0))
     return _draw(
         coarsest, first, contents, f"Largest groups among the {first.num_rows:,} entities with most relationships"
