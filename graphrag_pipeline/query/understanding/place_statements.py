@@ -48,6 +48,11 @@ _BESIDE = r"[Ii]nside|[Bb]ehind|[Uu]nder|[Bb]eneath|[Nn]ear|[Oo]utside|[Aa]board
 _LOCATED = late_re(
     rf"\b(?:(?:[Ii]n|[Aa]t|[Oo]n)\s+|(?=(?:{_BESIDE})\s))(?P<place>(?:(?:{_BESIDE})\s+)?{_THING}{_MORE}{{0,2}})"
 )
+NOUN_PHRASE = (
+    r"\b(?:in|at|on|into|inside|behind|under|near|beside|above|below|opposite)\s+"
+    rf"(?!(?:an?|some|any)\s)(?:{_DETERMINER}\s+)?{_WORDS}{_NOUN}"
+)
+"""A pattern of a place without a name: "in chambers", "behind the old mill", but not "in a street"."""
 _MOVED = {
     way: late_re(rf"\s+(?:(?!(?:{other})\b)[\w'\u2019-]+\s+){{0,5}}?(?:{words})\s+(?P<place>{_THING}{_MORE}{{0,2}})")
     for way, words, other in (("from", "from|out of|off", "to|into|onto"), ("to", "to|into|onto", "from|of"))

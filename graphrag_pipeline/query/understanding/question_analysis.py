@@ -21,6 +21,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_english, is_latin, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.understanding.asked_verb import read_asked_verb
+from graphrag_pipeline.query.understanding.place_statements import NOUN_PHRASE
 from graphrag_pipeline.query.word_families import family_of, said_by
 from graphrag_pipeline.text.extractive import sentences_of, words_of
 from graphrag_pipeline.text.late_patterns import late_re
@@ -81,6 +82,7 @@ _TIME = late_re(
     r"|(?:sun|mon|tues|wednes|thurs|fri|satur|yester)day|today|tomorrow|night|morning|evening|noon|midnight)\b",
     re.IGNORECASE,
 )
+_WHERE = late_re(r"\W*(?:\w+\s+)?where\b", re.IGNORECASE)
 _PART_OF = late_re(
     r"\W*(?:what|who)(?:\s+(?:is|was|are|were)|['\u2019]s)\s+the\s+(?P<asked>.+?)\s+of\s+(?P<owner>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -151,7 +153,7 @@ def analyze_question(index: IndexReader, question: str, units: Sequence[TextUnit
     kind = "" if asks_about_names else kind
     answer = _CAUSE if _WHY.match(question) else None
     answer = answer or (
-        _number_pattern(question) if kind == "number" else _pattern_of_others(index, kind, named, units)
+        _number_pattern(question) if kind == "number" else _pattern_of_others(index, question, kind, named, units)
     )
     description = [s for e in entities for s in sentences_of(e["description"] or "")] if asks_about_names else []
     near = _read_said_by(question, words - name_words)
@@ -253,9 +255,12 @@ def kind_of(question: str) -> str:
 
 
 def _pattern_of_others(
-    index: IndexReader, kind: str, named: list[int], units: Sequence[TextUnitRecord]
+    index: IndexReader, question: str, kind: str, named: list[int], units: Sequence[TextUnitRecord]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of the entities of a kind that the text units name and the question does not; None if none."""
+    """Return the pattern of the entities of a kind that the text units name and the question does not; None if none.
+
+    "Where" may be answered by a place without a name, too: "in chambers".
+    """
     if kind not in _TYPES_OF:
         return None
     rows = index.snapshot.rows_of("text_units", [unit.id for unit in units])
@@ -263,7 +268,10 @@ def _pattern_of_others(
     rows = index.snapshot.rows_of("entities", sorted(ids))
     others = _read_names(index, [row for row in rows.tolist() if row >= 0 and row not in named])
     written = {form for e in others if e["type"] in _TYPES_OF[kind] for form in _written_forms(e)}
-    return _pattern_of(written) if written else None
+    pattern = _pattern_of(written) if written else None
+    if not _WHERE.match(question):
+        return pattern
+    return re.compile(rf"{pattern.pattern}|{NOUN_PHRASE}" if pattern else NOUN_PHRASE)
 
 
 def _read_names(index: IndexReader, rows: list[int]) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ def test_other_forms_of_a_named_entity_count_as_the_words_of_the_question(office
         ("How often did the parson come?", "He came twice a week.", "He came with nine men."),
         ("How many letters did the clerk copy?", "Twenty long letters.", "Letters for two men who came."),
         ("Why did the clerk stop?", "He was cold because of the cell.", "He was cold."),
+        ("Where did the clerk sleep?", "He slept in chambers above the office.", "He slept in peace."),
         ("In which city did the parson live?", "He lived in London.", "He lived in a big city."),
     ],
 )
