@@ -8,7 +8,6 @@ content is the same document.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -29,10 +28,9 @@ from graphrag_pipeline.inputs.formats import (
 )
 from graphrag_pipeline.inputs.rows import read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
+from graphrag_pipeline.inputs.titles import read_title
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
-
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
@@ -138,6 +136,5 @@ def _read_whole_file(path: str, format: str, data: bytes, settings: InputSetting
             "empty: no text in it (a scanned page needs OCR first)" if format in CONVERTED else "empty"
         )
     if not title and format != "txt":
-        heading = _HEADING.search(text)
-        title = heading.group(1) if heading else ""
+        title = read_title(text)
     return make_record(path, "", len(data), title or PurePosixPath(path).stem, text, None, {})

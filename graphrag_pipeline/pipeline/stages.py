@@ -70,7 +70,7 @@ STAGES: dict[str, Stage] = {
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
             packages=("markitdown",),
-            algorithm=3,
+            algorithm=4,
             is_partitioned=True,
         ),
         Stage(
@@ -81,7 +81,7 @@ STAGES: dict[str, Stage] = {
             tables=("documents",),
             uses=("input",),
             packages=("markitdown",),
-            algorithm=2,
+            algorithm=3,
             is_partitioned=True,
         ),
         Stage(

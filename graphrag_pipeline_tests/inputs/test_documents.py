@@ -53,9 +53,9 @@ def test_a_text_file_is_one_document_titled_by_its_name():
 
 @pytest.mark.parametrize(
     ("content", "title"),
-    [("intro\n\n## The *End* ##\ntext", "The *End*"), ("no heading, #hash", "notes"), ("# One\n# Two", "One")],
+    [("## The *End* ##\ntext", "The End"), ("no heading, #hash", "notes"), ("intro\n# One\n# Two", "One")],
 )
-def test_a_markdown_file_is_titled_by_its_first_heading(content, title):
+def test_a_markdown_file_is_titled_by_its_heading_or_its_name(content, title):
     assert _only("x/notes.md", content).title == title
 
 
