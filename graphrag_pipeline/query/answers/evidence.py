@@ -25,18 +25,24 @@ from graphrag_pipeline.query.selection.passages import (
     text_of,
 )
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
+from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
 
 MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
+INTRODUCTION, MIN_INTRODUCTION_WORDS = 0.8, 8
+_LISTS = late_re(r"[^\W_]:\s+(?:[-*+\u2022]|1[.)])\s")
 
 
 def rate_form(text: str) -> float:
     """Return how informative a text is by its form, 0-1: a heading, a question or a shout of three words is not.
 
-    A text that leans on its context is less informative, but not by much: an answer may begin with "He was ...".
+    A text that leans on its context is less informative, but not by much: an answer may begin with "He was ...". A list
+    with the sentence that introduces it is as good as a sentence. A long introduction alone ("It is 3 times faster than
+    the old one:") says something, too.
     """
-    form = 1.0 if is_sentence(text) else 0.5
+    introduces = text.endswith(":") and count_words(text) >= MIN_INTRODUCTION_WORDS
+    form = 1.0 if is_sentence(text) or _LISTS.search(text) else INTRODUCTION if introduces else 0.5
     asks = 1.0 if "." in text or not text.rstrip("'\"\u2019\u201d)]_ ").endswith(("!", "?")) else 0.6
     leans = LEANING**0.5 if leans_on_context(text) else 1.0
     return form * asks * leans * min(1.0, (count_words(text) + 2) / MIN_PASSAGE_WORDS)

@@ -80,7 +80,8 @@ WEAK_SCORE = 15
 def write_answer(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
     """Return what the graph says about the entities in the question, then the passages that answer best.
 
-    At most `max_sentences` statements and passages; passages are in reading order.
+    At most `max_sentences` statements and passages; the document of the best passage is first, and the
+    passages of a document are in reading order.
     """
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)

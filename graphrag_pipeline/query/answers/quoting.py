@@ -12,7 +12,8 @@ A passage loses the sentences at its ends that are not about the question. Neigh
 even ones of at most `MAX_PASSAGE_SENTENCES` sentences and about `MAX_PASSAGE_WORDS` words.
 
 Texts below the `Floor`, or below a share of the best, are left out. Of the rest the best that repeat each other least
-are taken (`text/extractive.py`) and put in reading order. Keep out: the text around quotations.
+are taken (`text/extractive.py`). Documents are in the order of their best passages, and the passages of a document in
+reading order. Keep out: the text around quotations.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def quote_passages(
     quoted: Sequence[Quote] = (),
     floor: Floor = ANSWERS,
 ) -> list[Quote]:
-    """Return at most n passages that answer best, in reading order, without those in `quoted`.
+    """Return at most n passages that answer best, ordered as by `_runs`, without those in `quoted`.
 
     A passage is a sentence and, if it is short, those behind it, so that "Marley was dead." keeps its context.
     """
@@ -197,7 +198,7 @@ def _subjects_before(analysis: QuestionAnalysis, run: Sequence[Sentence]) -> lis
 
 
 def quote_runs(passages: Sequence[Sequence[Sentence]]) -> list[Quote]:
-    """Return passages in reading order; neighbours become one quotation."""
+    """Return passages ordered as by `_runs`; neighbours become one quotation."""
     return [_quote(run) for run in _runs(passages)]
 
 
@@ -338,8 +339,16 @@ def _lift(
 
 
 def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
-    """Return the sentences of passages in reading order, adjacent ones grouped, long runs divided."""
-    chosen = {(s.unit.human_readable_id, s.start): s for passage in passages for s in passage}
+    """Return the sentences of passages, adjacent ones grouped, long runs divided.
+
+    Documents are in the order of their first passages, and the sentences of a document in reading order.
+    """
+    documents: dict[str, int] = {}
+    for passage in passages:
+        documents.setdefault(passage[0].unit.document_id, len(documents))
+    chosen = {
+        (documents[s.unit.document_id], s.unit.human_readable_id, s.start): s for passage in passages for s in passage
+    }
     runs: list[list[Sentence]] = []
     for _, sentence in sorted(chosen.items(), key=lambda item: item[0]):
         last = runs[-1][-1] if runs else None

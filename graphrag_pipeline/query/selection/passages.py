@@ -16,6 +16,9 @@ from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
+MAX_LIST_WORDS = 90
+"""Words of a list and the sentence that introduces it."""
+_ITEM = late_re(r"(?:[-*+\u2022]|\d{1,3}[.)])\s")
 _NUMBERED_HEADING = late_re(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
 """The line "3. Solar roof", which ends with no full stop."""
 
@@ -64,17 +67,22 @@ def runs_without_question(unit: TextUnitRecord, question: str) -> list[list[Sent
 def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
     """Yield the passage that starts at each sentence.
 
-    It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences.
+    It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences. A sentence that
+    introduces a list ("It has two modes:") goes on with it.
     """
     for first in range(len(sentences)):
         passage = [sentences[first]]
         n_words = count_words(passage[0].folded)
         for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
             gap = following.unit.text[passage[-1].end : following.start]
-            if n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1:
+            n_further = count_words(following.folded)
+            is_list = passage[-1].text.endswith(":") and _ITEM.match(following.text)
+            if is_list and n_words + n_further > MAX_LIST_WORDS:
+                break
+            if not is_list and (n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1):
                 break
             passage.append(following)
-            n_words += count_words(following.folded)
+            n_words += n_further
         yield passage
 
 
