@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, rate_form
 from graphrag_pipeline.query.answers.support import StatedWords, read_windows
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.passages import passages_of, sentences_of
+from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations
 
 
@@ -122,6 +122,15 @@ def test_sentences_know_their_place():
 def test_a_short_sentence_takes_those_behind_it_within_its_paragraph():
     text = "Marley was dead. There is no doubt whatever about that. The register was signed.\n\nScrooge signed it."
     assert [len(passage) for passage in passages_of(sentences_of(unit(text)))] == [3, 2, 1, 1]
+
+
+def test_a_list_is_quoted_with_the_sentence_that_introduces_it():
+    text = "The pump has two modes:\n\n- slow, for rain\n- fast, for floods\n\nIt is red."
+    passages = [text_of(passage) for passage in passages_of(sentences_of(unit(text)))]
+    assert passages[0] == "The pump has two modes: - slow, for rain - fast, for floods"
+    assert rate_form(passages[0]) > rate_form("The pump has two modes:")
+    long_item = "It has:\n\n- " + "many old parts and " * 30
+    assert len(next(passages_of(sentences_of(unit(long_item))))) == 1
 
 
 def test_a_verbatim_statement_is_its_own_evidence(small):

@@ -1,8 +1,9 @@
 import pytest
 
-from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages
+from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages, quote_runs
+from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES
+from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, sentences_of
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
@@ -29,12 +30,22 @@ def quote(index, question, n=6, said=(), **floor):
     return quote_passages(index, analyze_question(index, question, units), units, n, said, **floor)
 
 
-def test_quotations_are_verbatim_and_in_reading_order(carol):
+def test_quotations_are_verbatim_and_those_of_a_document_in_reading_order(carol):
     said = quote(carol, "What did Scrooge see in the knocker?")
     assert said
     assert all(text == " ".join(citation.quote.split()) for text, citation in said)
-    places = [(citation.document_id, citation.start) for _, citation in said]
-    assert places == sorted(places)
+    for document_id in {citation.document_id for _, citation in said}:
+        starts = [citation.start for _, citation in said if citation.document_id == document_id]
+        assert starts == sorted(starts)
+
+
+def test_documents_are_in_the_order_of_their_best_passages():
+    first, second = (
+        sentences_of(TextUnitRecord(f"u{i}", i, f"d{i}", f"title {i}", text, 0, len(text), 9, 0.5))
+        for i, text in enumerate(("Ida came. Bo left.", "Cy sang. Di slept. Ed ran."))
+    )
+    quotes = quote_runs([[second[2]], [first[1]], [second[0]]])
+    assert [text for text, _ in quotes] == ["Cy sang.", "Ed ran.", "Bo left."]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
