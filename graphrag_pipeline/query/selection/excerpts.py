@@ -35,6 +35,7 @@ from graphrag_pipeline.query.selection.mentions import (
     WordedText,
     find_half,
     find_mentions,
+    find_named,
     find_words,
     is_named,
     strip_span,
@@ -101,6 +102,7 @@ class ExcerptFinder:
         self._texts: dict[int, str] = {}
         self._worded_texts: dict[int, WordedText] = {}
         self._spans: dict[tuple[_Mention, Span, int], Span] = {}
+        self._named: dict[str, list[int]] = {}
         self._places = DocumentPlaces(index, pool.rows)
         self._names: list[tuple[str, ...]] | None = None
 
@@ -121,7 +123,8 @@ class ExcerptFinder:
                 place
                 for mention in self._mentions[entity]
                 for place, pick in enumerate(picks)
-                if _is_in(mention.span, self._places.shown_in(mention.text_unit, [(pick.text_unit, None)]))
+                if self._places.are_beside(mention.text_unit, pick.text_unit)
+                and _is_in(mention.span, self._places.shown_in(mention.text_unit, [(pick.text_unit, None)]))
             )
             if (place := next(places, None)) is not None:
                 heard.setdefault(place, []).append(entity)
@@ -156,8 +159,13 @@ class ExcerptFinder:
 
     def _share(self, entity: int, mention: _Mention, cuts: list[_Cut]) -> bool:
         """Return whether a cut of an overlapping text unit shows a mention; that cut then is the entity's, too."""
-        for place, cut in enumerate(cuts):
-            if _is_in(mention.span, self._places.shown_in(mention.text_unit, [_shown_by(cut)])):
+        others = [(place, cut) for place, cut in enumerate(cuts) if cut.mention.text_unit != mention.text_unit]
+        if others:
+            self._places.read([mention.text_unit, *(cut.mention.text_unit for _, cut in others)])
+        for place, cut in others:
+            if self._places.are_beside(mention.text_unit, cut.mention.text_unit) and _is_in(
+                mention.span, self._places.shown_in(mention.text_unit, [_shown_by(cut)])
+            ):
                 cuts[place] = replace(cut, entities=(*cut.entities, entity), held=(cut.start, cut.end))
                 return True
         return False
@@ -176,8 +184,10 @@ class ExcerptFinder:
         text = cut.mention.text
         if (cut.start, cut.end) == strip_span(text, 0, len(text)):
             return Pick(cut.mention.text_unit, cut.entities[0])
-        named = {entity for entity in range(len(self._entity_rows)) if self._is_named(entity, cut.text)}
-        excerpt = Excerpt(cut.start, cut.end, count_tokens(cut.text), tuple(sorted(named.union(cut.entities))))
+        if cut.text not in self._named:
+            self._named[cut.text] = find_named(cut.text, [*map(self._names_of, range(len(self._entity_rows)))])
+        named = self._named[cut.text]
+        excerpt = Excerpt(cut.start, cut.end, count_tokens(cut.text), tuple(sorted({*named, *cut.entities})))
         return Pick(cut.mention.text_unit, cut.entities[0], excerpt)
 
     def _is_named(self, entity: int, text: str) -> bool:

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.text.extractive import words_of
@@ -128,8 +129,22 @@ def words_of_name(name: str) -> Iterator[frozenset[str]]:
 
 def is_named(text: str, names: Sequence[str]) -> bool:
     """Return whether a text has one of the names as whole words, in any case; white space is as in the name."""
+    return bool(find_named(text, [names]))
+
+
+def find_named(text: str, names_of: Sequence[Sequence[str]]) -> list[int]:
+    """Return the positions of the entities, each with its names, that a text names as `is_named` says."""
     folded = _fold(text)
-    return any(True for name in names for _ in _places(folded, simplify(" ".join(name.lower().split()))))
+    return [
+        entity
+        for entity, names in enumerate(names_of)
+        if any(True for name in names for _ in _places(folded, _fold_name(name)))
+    ]
+
+
+@lru_cache(8192)
+def _fold_name(name: str) -> str:
+    return simplify(" ".join(name.lower().split()))
 
 
 def _fold(text: str) -> str:
