@@ -31,10 +31,26 @@ from graphrag_pipeline.inputs.titles import read_title
         ("# ![logo](x.png)\n\n# The Name", "The Name"),
         ("#hash\n\ntext # no heading", ""),
         ("", ""),
+        ("Use `<!--` to open.\n\n# The Name", "The Name"),
+        ("```not a fence``` text\n\n# The Name", "The Name"),
+        ("Use `<h1>x</h1>` for it.\n\n# The Name", "The Name"),
+        ('<div align="center"><h1>The Name</h1></div>', "The Name"),
+        ("<<<<<<< HEAD\n# One\n=======\n# Two", "One"),
+        ("# [The Name](https://a.example/The_(name)) is here", "The Name is here"),
+        ("---\ntitle: null\n---\n# The Name", "The Name"),
+        ("---\ntitle: C# guide # a comment\n---", "C# guide"),
+        ("---\ntitle: 'Ida''s bridge'\n---", "Ida's bridge"),
+        ('---\ntitle: "The \\"old\\" bridge"\n---', 'The "old" bridge'),
+        ("# a" + " " * 20_000 + "b\n\n# The Name", "The Name"),
     ],
 )
 def test_the_title_is_that_of_the_whole_text(text: str, title: str) -> None:
     assert read_title(text) == title
+
+
+@pytest.mark.parametrize("piece", ["<h1>a", "# [", "![", "`a ", "*a ", "<!--", "<!--\n", "| a" + " " * 99 + "|\n"])
+def test_a_hostile_text_of_many_characters_is_read(piece: str) -> None:
+    assert isinstance(read_title("# " + piece * 20_000), str)
 
 
 @given(st.text("#=-`~<h1>/![]()*& \nab", max_size=60))

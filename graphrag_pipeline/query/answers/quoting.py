@@ -211,7 +211,7 @@ def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sente
     """Return a passage without the sentences at its ends that are not about the question; if all are not, the whole.
 
     A following sentence may be about the same person as "he", and a leading one may name that person: both stay. A
-    quotation inside the passage is not broken.
+    quotation inside the passage is not broken, and a list stays whole, since its items may be the answer.
     """
     says = [_says_something(analysis, sentence.folded) for sentence in passage]
     if not any(says):
@@ -221,6 +221,8 @@ def _trim(analysis: QuestionAnalysis, passage: Sequence[Sentence]) -> list[Sente
         first -= 1
     while not says[last] and not has_pronoun(passage[last].folded):
         last -= 1
+    while last + 1 < len(passage) and passage[last + 1].is_item:
+        last += 1
     trimmed = list(passage[first : last + 1])
     is_broken = has_open_quote(text_of(trimmed)) and not has_open_quote(text_of(passage))
     return list(passage) if is_broken else trimmed
@@ -352,7 +354,11 @@ def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
     runs: list[list[Sentence]] = []
     for _, sentence in sorted(chosen.items(), key=lambda item: item[0]):
         last = runs[-1][-1] if runs else None
-        if last and last.unit.id == sentence.unit.id and not sentence.unit.text[last.end : sentence.start].strip():
+        is_next_list = last is not None and last.is_item and sentence.is_introduction
+        is_adjacent = (
+            last and last.unit.id == sentence.unit.id and not last.unit.text[last.end : sentence.start].strip()
+        )
+        if is_adjacent and not is_next_list:
             runs[-1].append(sentence)
         else:
             runs.append([sentence])
@@ -360,8 +366,10 @@ def _runs(passages: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
 
 
 def _divide(run: Sequence[Sentence]) -> list[list[Sentence]]:
-    """Divide a run into as few even parts as hold no more than a quotation may."""
+    """Divide a run into as few even parts as hold no more than a quotation may; a list counts by its words alone."""
     n_words = sum(count_words(sentence.folded) for sentence in run)
+    if n_words <= MAX_PASSAGE_WORDS and any(sentence.is_item for sentence in run):
+        return [list(run)]
     n_parts = max(math.ceil(len(run) / MAX_PASSAGE_SENTENCES), math.ceil(n_words / MAX_PASSAGE_WORDS))
     n_parts = min(n_parts, len(run))
     cuts = [len(run) * part // n_parts for part in range(n_parts + 1)]

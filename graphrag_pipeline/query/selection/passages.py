@@ -17,7 +17,7 @@ from graphrag_pipeline.text.sentences import split_sentences
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
 MAX_LIST_WORDS = 90
-"""Words of a list and the sentence that introduces it."""
+"""Words of a passage with a list."""
 _ITEM = late_re(r"(?:[-*+\u2022]|\d{1,3}[.)])\s")
 _NUMBERED_HEADING = late_re(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
 """The line "3. Solar roof", which ends with no full stop."""
@@ -39,6 +39,16 @@ class Sentence:
     def folded(self) -> str:
         """Text of the sentence on one line."""
         return " ".join(self.text.split())
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it is, or begins with, an item of a list."""
+        return _ITEM.match(self.text) is not None
+
+    @property
+    def is_introduction(self) -> bool:
+        """Whether it introduces what follows: "It has two modes:"."""
+        return self.text.endswith(":")
 
 
 def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
@@ -67,20 +77,25 @@ def runs_without_question(unit: TextUnitRecord, question: str) -> list[list[Sent
 def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
     """Yield the passage that starts at each sentence.
 
-    It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences. A sentence that
-    introduces a list ("It has two modes:") goes on with it.
+    It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences. One that comes
+    to an introduction and its list ends with the list, or with the last item that fits into `MAX_LIST_WORDS` words.
     """
     for first in range(len(sentences)):
         passage = [sentences[first]]
         n_words = count_words(passage[0].folded)
-        for following in sentences[first + 1 : first + MAX_PASSAGE_SENTENCES]:
-            gap = following.unit.text[passage[-1].end : following.start]
+        is_in_list = False
+        for following in sentences[first + 1 :]:
             n_further = count_words(following.folded)
-            is_list = passage[-1].text.endswith(":") and _ITEM.match(following.text)
-            if is_list and n_words + n_further > MAX_LIST_WORDS:
+            is_listed = following.is_item and (is_in_list or passage[-1].is_introduction)
+            if is_listed:
+                ends = n_words + n_further > MAX_LIST_WORDS
+            else:
+                gap = following.unit.text[passage[-1].end : following.start]
+                is_full = len(passage) >= MAX_PASSAGE_SENTENCES or n_words >= MIN_PASSAGE_WORDS
+                ends = is_in_list or is_full or gap.count("\n") > 1
+            if ends:
                 break
-            if not is_list and (n_words >= MIN_PASSAGE_WORDS or gap.count("\n") > 1):
-                break
+            is_in_list = is_listed
             passage.append(following)
             n_words += n_further
         yield passage

@@ -7,6 +7,7 @@ from graphrag_pipeline.query.answers.support import StatedWords, read_windows
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations
+from graphrag_pipeline_tests.support.roots import open_built
 
 
 def unit(text):
@@ -124,13 +125,46 @@ def test_a_short_sentence_takes_those_behind_it_within_its_paragraph():
     assert [len(passage) for passage in passages_of(sentences_of(unit(text)))] == [3, 2, 1, 1]
 
 
-def test_a_list_is_quoted_with_the_sentence_that_introduces_it():
-    text = "The pump has two modes:\n\n- slow, for rain\n- fast, for floods\n\nIt is red."
-    passages = [text_of(passage) for passage in passages_of(sentences_of(unit(text)))]
-    assert passages[0] == "The pump has two modes: - slow, for rain - fast, for floods"
-    assert rate_form(passages[0]) > rate_form("The pump has two modes:")
+BOX = """# Kettle
+
+The box of the kettle contains:
+
+- a base plate
+- a limescale filter
+- two spare gaskets
+- a printed warranty card
+
+The kettle has three modes:
+
+1. Boil.
+2. Keep warm.
+3. Cool down.
+
+It was made in Leeds.
+"""
+
+
+def test_a_list_belongs_to_the_passage_of_the_sentence_that_introduces_it():
+    passages = [text_of(passage) for passage in passages_of(sentences_of(unit(BOX)))]
+    box = next(text for text in passages if text.startswith("The box"))
+    assert box.endswith("contains: - a base plate - a limescale filter - two spare gaskets - a printed warranty card")
+    assert "The kettle has three modes: 1. Boil. 2. Keep warm. 3. Cool down." in passages
+    assert rate_form(box) > rate_form("The box of the kettle contains:")
     long_item = "It has:\n\n- " + "many old parts and " * 30
     assert len(next(passages_of(sentences_of(unit(long_item))))) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "last"),
+    [
+        ("What does the box of the kettle contain?", "warranty card"),
+        ("Which modes does the kettle have?", "Cool down."),
+    ],
+)
+def test_an_answer_quotes_a_list_as_a_whole(tmp_path, question, last):
+    with open_built(tmp_path, {"kettle.md": BOX}) as index:
+        result = index.search(question)
+    assert any(citation.quote.endswith(last) and ":" in citation.quote for citation in result.citations)
 
 
 def test_a_verbatim_statement_is_its_own_evidence(small):
