@@ -18,6 +18,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import Citation, TextUnitRecord
 from graphrag_pipeline.query.selection.passages import (
+    BULLET,
     MIN_PASSAGE_WORDS,
     Sentence,
     passages_of,
@@ -31,7 +32,7 @@ from graphrag_pipeline.text.sentence_forms import LEANING, count_words, is_sente
 MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
 INTRODUCTION, MIN_INTRODUCTION_WORDS = 0.8, 8
-_LISTS = late_re(r"[^\W_]:\s+(?:[-*+\u2022]|1[.)])\s")
+_LISTS = late_re(rf"[^\W_]:\s+(?:{BULLET}|1[.)])\s")
 
 
 def rate_form(text: str) -> float:

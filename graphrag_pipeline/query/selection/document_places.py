@@ -51,20 +51,12 @@ class DocumentPlaces:
 
     def read(self, units: Iterable[int]) -> None:
         """Read the places of some positions of the candidates, at once."""
-        wanted = sorted(set(units) - set(self._places))
+        wanted = sorted({unit for unit in units if unit not in self._places})
         if wanted:
             known = self._snapshot.table("text_units").schema.names
             columns = [*_COLUMNS, *(name for name in _HEADER_COLUMNS if name in known)]
             found = zip(*self._snapshot.take_columns("text_units", self._rows[wanted], columns), strict=True)
             self._places.update(zip(wanted, (_place_of(*values) for values in found), strict=True))
-
-    def are_beside(self, unit: int, other: int) -> bool:
-        """Return whether two text units are of one document: if not, neither shows a part of the other.
-
-        Both must have been read.
-        """
-        place, of = self._places[unit], self._places[other]
-        return unit != other and place is not None and of is not None and place.document_id == of.document_id
 
     def shown_in(self, unit: int, shown: Sequence[tuple[int, Span | None]]) -> list[Span]:
         """Return the parts of the text of one text unit that others show, ascending and apart.
@@ -79,9 +71,13 @@ class DocumentPlaces:
             return []
         self.read([unit, *(other for other, _ in others)])
         place = self._places[unit]
-        near = [(self._places[other], span) for other, span in others if self.are_beside(unit, other)]
-        spans = [part for of, span in near if of for part in _parts_of(of, span)]
-        if place is None or not spans:
+        if place is None:
+            return []
+        near = [
+            (of, span) for other, span in others if (of := self._places[other]) and of.document_id == place.document_id
+        ]
+        spans = [part for of, span in near for part in _parts_of(of, span)]
+        if not spans:
             return []
         found: list[Span] = []
         for first, (start, end) in place.pieces():

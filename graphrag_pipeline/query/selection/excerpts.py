@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -104,7 +105,6 @@ class ExcerptFinder:
         self._spans: dict[tuple[_Mention, Span, int], Span] = {}
         self._named: dict[str, list[int]] = {}
         self._places = DocumentPlaces(index, pool.rows)
-        self._names: list[tuple[str, ...]] | None = None
 
     def hear(self, entities: Sequence[int], picks: Sequence[Pick]) -> list[Pick]:
         """Return picks of whole text units, each with those of some entities whose mention lies in it (`mentions`).
@@ -123,8 +123,7 @@ class ExcerptFinder:
                 place
                 for mention in self._mentions[entity]
                 for place, pick in enumerate(picks)
-                if self._places.are_beside(mention.text_unit, pick.text_unit)
-                and _is_in(mention.span, self._places.shown_in(mention.text_unit, [(pick.text_unit, None)]))
+                if _is_in(mention.span, self._places.shown_in(mention.text_unit, [(pick.text_unit, None)]))
             )
             if (place := next(places, None)) is not None:
                 heard.setdefault(place, []).append(entity)
@@ -159,13 +158,8 @@ class ExcerptFinder:
 
     def _share(self, entity: int, mention: _Mention, cuts: list[_Cut]) -> bool:
         """Return whether a cut of an overlapping text unit shows a mention; that cut then is the entity's, too."""
-        others = [(place, cut) for place, cut in enumerate(cuts) if cut.mention.text_unit != mention.text_unit]
-        if others:
-            self._places.read([mention.text_unit, *(cut.mention.text_unit for _, cut in others)])
-        for place, cut in others:
-            if self._places.are_beside(mention.text_unit, cut.mention.text_unit) and _is_in(
-                mention.span, self._places.shown_in(mention.text_unit, [_shown_by(cut)])
-            ):
+        for place, cut in enumerate(cuts):
+            if _is_in(mention.span, self._places.shown_in(mention.text_unit, [_shown_by(cut)])):
                 cuts[place] = replace(cut, entities=(*cut.entities, entity), held=(cut.start, cut.end))
                 return True
         return False
@@ -174,7 +168,7 @@ class ExcerptFinder:
         """Return whether a cut mentions an entity by name; that cut then holds the mention, too."""
         for place, cut in enumerate(cuts):
             if self._is_named(entity, cut.text):
-                for start, end in find_mentions(cut.text, self._names_of(entity))[:1]:
+                for start, end in find_mentions(cut.text, self._names[entity])[:1]:
                     found = (cut.start + start, cut.start + end)
                     cuts[place] = replace(cut, held=_span_of(cut.held, found))
                 return True
@@ -185,19 +179,19 @@ class ExcerptFinder:
         if (cut.start, cut.end) == strip_span(text, 0, len(text)):
             return Pick(cut.mention.text_unit, cut.entities[0])
         if cut.text not in self._named:
-            self._named[cut.text] = find_named(cut.text, [*map(self._names_of, range(len(self._entity_rows)))])
+            self._named[cut.text] = find_named(cut.text, self._names)
         named = self._named[cut.text]
         excerpt = Excerpt(cut.start, cut.end, count_tokens(cut.text), tuple(sorted({*named, *cut.entities})))
         return Pick(cut.mention.text_unit, cut.entities[0], excerpt)
 
     def _is_named(self, entity: int, text: str) -> bool:
-        return is_named(text, self._names_of(entity))
+        return is_named(text, self._names[entity])
 
-    def _names_of(self, entity: int) -> tuple[str, ...]:
-        if self._names is None:
-            found = self._index.snapshot.take("entities", self._entity_rows, ["title", "names"])
-            self._names = [tuple(dict.fromkeys((row["title"], *(row["names"] or ())))) for row in found]
-        return self._names[entity]
+    @cached_property
+    def _names(self) -> list[tuple[str, ...]]:
+        """The names of each matched entity."""
+        found = self._index.snapshot.take("entities", self._entity_rows, ["title", "names"])
+        return [tuple(dict.fromkeys((row["title"], *(row["names"] or ())))) for row in found]
 
     def _search(self, entities: Sequence[int]) -> None:
         """Find the mentions of some entities: by name in as many text units as needed, else by the words of a name."""
@@ -232,7 +226,7 @@ class ExcerptFinder:
     def _best(self, entity: int, unit: int) -> Iterator[_Mention]:
         """Yield the mention by name whose sentence has most words of the question, the first of equal ones, if any."""
         text = self._texts[unit]
-        spans = find_mentions(text, self._names_of(entity))[:MAX_MENTIONS]
+        spans = find_mentions(text, self._names[entity])[:MAX_MENTIONS]
         if len(spans) > 1:
             sentences = split_sentences(text)
             around = [text[slice(*sentences[_at(sentences, start)])] for start, _ in spans]
@@ -243,7 +237,7 @@ class ExcerptFinder:
 
     def _of_words(self, entity: int, units: Sequence[int]) -> list[_Mention]:
         """Return mentions by all words of a name, one in each text unit that has any, else the best by half of them."""
-        wanted = [words for name in self._names_of(entity) for words in words_of_name(name)]
+        wanted = [words for name in self._names[entity] for words in words_of_name(name)]
         texts = [self._worded(unit) for unit in units]
         found = [(unit, find_words(text, wanted)) for unit, text in zip(units, texts, strict=True)]
         if any(span for _, span in found):

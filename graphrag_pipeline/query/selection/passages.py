@@ -18,7 +18,9 @@ MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
 MAX_LIST_WORDS = 90
 """Words of a passage with a list."""
-_ITEM = late_re(r"(?:[-*+\u2022]|\d{1,3}[.)])\s")
+BULLET = r"[-*+\u2022]"
+"""A pattern of the sign before an item of a list without numbers."""
+_ITEM = late_re(rf"(?:{BULLET}|\d{{1,3}}[.)])\s")
 _NUMBERED_HEADING = late_re(r"\s*\d+(?:\.\d+)*\.?[ \t]+[A-Z][^\n.!?;]{1,70}\n(?=[A-Z\"'\u2018\u201c])")
 """The line "3. Solar roof", which ends with no full stop."""
 

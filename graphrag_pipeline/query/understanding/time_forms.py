@@ -137,19 +137,22 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("zh", "since", rf"自?[从從]?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?以[来來]"),
     ("zh", "during", rf"在?(?P<y>{_YEAR})年(?:(?P<month>\d{{1,2}})月)?"),
 )  # fmt: skip
-_FORMS_OF = [(language, kind, late_re(written, re.IGNORECASE), written) for language, kind, written in _FORMS]
 _SIGNS = {
     _UNIT: late_re(rf"[^\W\x00-\u024f]|(?:\b|\d|{_any_of(NUMBER_OF)})(?:{_any_of(UNIT_OF)})\b", re.IGNORECASE),
     _DATE: late_re(rf"\d|\b{_MONTH}", re.IGNORECASE),
 }
 """Part of a form -> what every phrase of the form has: a question without it needs no long pattern."""
+_PATTERNS = [
+    (language, kind, late_re(written, re.IGNORECASE), frozenset(part for part in _SIGNS if part in written))
+    for language, kind, written in _FORMS
+]
 
 
 def match_forms(question: str) -> Iterator[tuple[str, str, re.Match[str]]]:
     """Yield (language, kind, match) of each phrase with one of the forms."""
-    absent = [part for part, sign in _SIGNS.items() if not sign.search(question)]
-    for language, kind, pattern, written in _FORMS_OF:
-        if not any(part in written for part in absent):
+    absent = frozenset(part for part, sign in _SIGNS.items() if not sign.search(question))
+    for language, kind, pattern, parts in _PATTERNS:
+        if parts.isdisjoint(absent):
             yield from ((language, kind, match) for match in pattern.finditer(question))
 
 
