@@ -1,7 +1,7 @@
 """A limit of the memory that this process may take, for work whose need is not known before it is done.
 
-The limit holds for all threads of the process, on Linux alone. Keep out: limits of time, and what a
-process does that gets no memory.
+The limit holds for all threads of the process, on Linux alone. Keep out: limits of time, and what is done about a
+process that gets no memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ try:
 except ImportError:  # other systems
     resource = None  # type: ignore[assignment]
 
-_STATUS = Path("/proc/self/status")
+_FULL_BYTES = 128 * 1_024
+"""With less than this left, no allocator gets more: it is the least by which malloc extends its heap."""
 
 
 @contextmanager
@@ -38,10 +39,26 @@ def limited_memory(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)  # a single call, since there may be no memory for another one
 
 
-def _used_bytes() -> int | None:
-    """Return the data that this process has in memory; None on a system that does not say so."""
+def has_no_memory_left(pid: int) -> bool:
+    """Return whether a process is at its limit; False on a system that does not say so, and for one that has ended.
+
+    For the parent of a process with `limited_memory`: one that is at its limit may neither end nor go on, since CPython
+    (3.11 to 3.13) tries without end to leave a `with` block as long as it gets no memory for the number of a line.
+    """
+    used = _used_bytes(str(pid))
+    if used is None or not hasattr(resource, "prlimit"):
+        return False
     try:
-        status = _STATUS.read_text()
+        limit, _ = resource.prlimit(pid, resource.RLIMIT_DATA)
+    except OSError:
+        return False
+    return limit != resource.RLIM_INFINITY and limit - used < _FULL_BYTES
+
+
+def _used_bytes(process: str = "self") -> int | None:
+    """Return the data that a process has in memory; None on a system that does not say so, or after its end."""
+    try:
+        _, name, rest = Path("/proc", process, "status").read_text().partition("VmData:")
     except OSError:
         return None
-    return int(status.partition("VmData:")[2].split()[0]) * 1_024
+    return int(rest.split()[0]) * 1_024 if name else None  # a process that has ended but was not waited for has no data

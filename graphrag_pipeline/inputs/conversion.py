@@ -13,6 +13,7 @@ import io
 import re
 import zipfile
 from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
 from typing import Any
 
 from graphrag_pipeline.inputs.formats import (
@@ -37,6 +38,8 @@ _PAGES = {
 }
 """Parts of an archive that are pages, by format."""
 _MEGABYTE = 1_000_000
+_LINE_END = re.compile(r"\r?\n")
+_GAP = re.compile(r"\n{3,}")
 
 
 def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tuple[str, str]:
@@ -50,7 +53,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         MemoryError: the process may not have the memory that the file needs.
     """
     try:
-        converter, markitdown = load_converter(format), importlib.import_module("markitdown")
+        markitdown, converter = load_converter(format)
     except ImportError:
         raise DamagedInput(f"{format} {_NEEDS_CONVERTER}") from None
     if data.startswith(_OLD_OFFICE):
@@ -62,25 +65,31 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
         with _limited(data, format, settings):
-            result = converter.convert_stream(io.BytesIO(data), stream_info=info)
-    except markitdown.MarkItDownException as error:
-        raise _conversion_problem(error, format) from None
-    return result.title or "", normalize_text(result.markdown).replace("\x00", "")
+            result = converter.convert(io.BytesIO(data), info)
+    except (MemoryError, DamagedInput):
+        raise
+    except Exception as error:  # the parsers below it raise errors of any kind
+        raise DamagedInput(_conversion_problem(error, format)) from None
+    return result.title or "", normalize_text(_without_gaps(result.markdown)).replace("\x00", "")
 
 
 @functools.cache
-def load_converter(format: str) -> Any:
-    """Return the converter of a format, with all that it loads, which a limit of memory should not meet half-way.
+def load_converter(format: str) -> tuple[ModuleType, Any]:
+    """Return markitdown and its converter of a format, with all that it loads.
 
-    It has the converter of this format only: others would read a damaged file as another format.
+    A limit of memory should not meet the loading half-way. The converter is asked itself, not by `MarkItDown`, which
+    guesses formats with a model and its threads: the format is known, and a damaged file is not to be read as another.
 
     Raises:
         ImportError: the extra is not installed.
     """
     markitdown = importlib.import_module("markitdown")
-    converter = markitdown.MarkItDown(enable_builtins=False, enable_plugins=False)
-    converter.register_converter(getattr(importlib.import_module("markitdown.converters"), CONVERTED[format])())
-    return converter
+    return markitdown, getattr(importlib.import_module("markitdown.converters"), CONVERTED[format])()
+
+
+def _without_gaps(text: str) -> str:
+    """Cut blanks at ends of lines, and of empty lines in a row all but one, as `MarkItDown` does."""
+    return _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(text)))
 
 
 def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
@@ -141,17 +150,14 @@ def _limited_pdf(data: bytes, settings: InputSettings) -> AbstractContextManager
     return limited_decoding(min(by_size, by_ratio), problem)
 
 
-def _conversion_problem(error: Exception, format: str) -> Exception:
-    """Return the error of a file that the converter refused."""
-    causes = [attempt.exc_info[1] for attempt in getattr(error, "attempts", None) or [] if attempt.exc_info]
-    if any(isinstance(cause, MemoryError) for cause in causes):
-        return MemoryError()
-    if any(isinstance(cause, RecursionError) for cause in causes):
-        return DamagedInput(f"its elements are nested too deeply to be read as {format}; flatten or exclude it")
-    names = [type(cause).__name__ for cause in causes]
-    if any("Password" in name or "Encrypt" in name for name in names):
-        return DamagedInput("has a password; save a copy without one")
-    if "MissingDependencyException" in names:
-        return DamagedInput(f"{format} {_NEEDS_CONVERTER}")
-    reasons = "; ".join(f"{name}: {cause}".rstrip(": ") for name, cause in zip(names, causes, strict=True))
-    return DamagedInput(f"damaged or not a {format} file ({reasons or error}); open it and save it again")
+def _conversion_problem(error: Exception, format: str) -> str:
+    """Return the problem of a file that the converter refused."""
+    name = type(error).__name__
+    if isinstance(error, RecursionError):
+        return f"its elements are nested too deeply to be read as {format}; flatten or exclude it"
+    if "Password" in name or "Encrypt" in name:
+        return "has a password; save a copy without one"
+    if name == "MissingDependencyException":
+        return f"{format} {_NEEDS_CONVERTER}"
+    reason = f"{name}: {error}".rstrip(": ")
+    return f"damaged or not a {format} file ({reason}); open it and save it again"

@@ -21,6 +21,7 @@ from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
 from graphrag_pipeline.inputs.reading_worker import OUT_OF_MEMORY, memory_problem
 from graphrag_pipeline.inputs.record_files import ReadFile, load_records
 from graphrag_pipeline.inputs.source_records import format_of, problem_record
+from graphrag_pipeline.memory_limit import has_no_memory_left
 from graphrag_pipeline.settings.input import InputSettings
 
 _WORKER = "graphrag_pipeline.inputs.reading_worker"
@@ -29,8 +30,12 @@ _SMALL_BYTES = 1_000_000
 _START_S = 60.0
 """Added to the time of the first file of a process, which has to start."""
 _MEMORY_STATUSES = frozenset({OUT_OF_MEMORY, 127, -6, -9, -11})
-"""Statuses of a process without memory; 127 is that of the loader of libraries."""
+"""Statuses of a process without memory; 127 is that of the loader of libraries, -9 that of one ended for it."""
 _CHUNK_BYTES = 1 << 20
+_WATCH_S = 0.5
+"""Seconds between two looks at the memory of a process that has not replied."""
+_MOST_FULL = 2
+"""Looks in a row at which a process is at its limit of memory, after which it is ended."""
 
 
 def is_risky(path: str, n_bytes: int) -> bool:
@@ -134,8 +139,14 @@ class _ReadingProcess:
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise _SlowReadError
+            n_full = 0
+            while not selector.select(min(_WATCH_S, max(0.0, deadline - time.monotonic()))):
+                if time.monotonic() >= deadline:
+                    raise _SlowReadError
+                n_full = n_full + 1 if has_no_memory_left(self._process.pid) else 0
+                if n_full == _MOST_FULL:
+                    self._process.kill()
+                    raise _EndedError
         received = os.read(self._process.stdout.fileno(), _CHUNK_BYTES)
         if not received:
             raise _EndedError

@@ -320,6 +320,15 @@ class TestLimits:
         (record,) = _read(tmp_path, {"one.parquet": _year_10000()})
         assert record.problem == "its reader ended with status 1; open the file and save it again, or exclude it"
 
+    def test_a_process_without_memory_that_does_not_end_is_ended(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """CPython can try without end to leave a `with` block if there is no memory; the file waited for its time."""
+        monkeypatch.setattr(reading_process, "_WORKER", "graphrag_pipeline_tests.inputs.full_worker")
+        monkeypatch.setattr(reading_process, "_running", [])
+        (record,) = _read(tmp_path, {"one.parquet": _year_10000()}, InputSettings(max_memory_mb=64))
+        assert record.problem and record.problem.startswith("needs more memory than input.max_memory_mb = 64; ")
+
 
 def _pdf(page: bytes, *others: tuple[bytes, bytes]) -> bytes:
     """A pdf of one page with zipped streams: that of the page, and others with their keys."""

@@ -310,6 +310,7 @@ def test_a_missing_extra_is_a_problem_that_names_the_package_to_install(format, 
     def refuse(name):
         raise ImportError(name)
 
+    conversion.load_converter.cache_clear()
     monkeypatch.setattr(conversion.importlib, "import_module", refuse)
     assert "pip install 'graphrag-pipeline[documents]'" in _only(f"a.{format}", b"%PDF").problem
 
@@ -322,6 +323,18 @@ def test_html_is_read_in_its_declared_encoding_without_scripts():
     page = "<meta charset='iso8859-2'><title>Tytuł</title><script>x</script><body><h1>H</h1><p>żółć</p>"
     record = _only("a.html", page.encode("iso8859-2"))
     assert (record.title, record.text.split()) == ("Tytuł", ["#", "H", "żółć"])
+
+
+@needs_extra
+@pytest.mark.parametrize("is_docx", [True, False])
+def test_the_text_is_that_of_the_whole_markitdown(is_docx):
+    markitdown = pytest.importorskip("markitdown")
+    data = docx("".join(map(paragraph, ("Marley was dead.  ", " ", "", "\u00a0", "Scrooge knew it. "))))
+    if not is_docx:
+        data = b"<h1>Stave 1</h1><pre>a  \n\n\n\n b </pre><ul><li>x<ul><li>z</ul></ul><table><tr><td>1<td></table>"
+    name = "a.docx" if is_docx else "a.html"
+    whole = markitdown.MarkItDown().convert_stream(io.BytesIO(data), file_extension=name[1:]).markdown
+    assert _only(name, data).text == whole
 
 
 @needs_extra
