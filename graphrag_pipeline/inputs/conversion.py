@@ -157,7 +157,7 @@ def _conversion_problem(error: Exception, format: str) -> str:
         return f"its elements are nested too deeply to be read as {format}; flatten or exclude it"
     if "Password" in name or "Encrypt" in name:
         return "has a password; save a copy without one"
-    if name == "MissingDependencyException":
+    if isinstance(error, ImportError) or name == "MissingDependencyException":
         return f"{format} {_NEEDS_CONVERTER}"
     reason = f"{name}: {error}".rstrip(": ")
     return f"damaged or not a {format} file ({reason}); open it and save it again"

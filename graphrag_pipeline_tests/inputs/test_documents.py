@@ -4,6 +4,7 @@ import codecs
 import dataclasses
 import io
 import json
+import sys
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -319,13 +320,18 @@ needs_extra = pytest.mark.skipif(find_spec("markitdown") is None, reason="the do
 
 
 @needs_extra
+def test_a_missing_part_of_the_extra_is_a_problem_that_names_the_package_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl.worksheet._reader", None)
+    assert "pip install 'graphrag-pipeline[documents]'" in _only("a.xlsx", b"junk").problem
+
+
+@needs_extra
 def test_html_is_read_in_its_declared_encoding_without_scripts():
     page = "<meta charset='iso8859-2'><title>Tytuł</title><script>x</script><body><h1>H</h1><p>żółć</p>"
     record = _only("a.html", page.encode("iso8859-2"))
     assert (record.title, record.text.split()) == ("Tytuł", ["#", "H", "żółć"])
 
 
-@needs_extra
 @pytest.mark.parametrize("is_docx", [True, False])
 def test_the_text_is_that_of_the_whole_markitdown(is_docx):
     markitdown = pytest.importorskip("markitdown")
