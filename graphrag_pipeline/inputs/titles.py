@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
-MAX_CHARACTERS = 500
+_MAX_CHARACTERS = 500
 """Of a heading in the text; what goes on longer is a paragraph."""
 
 _FENCED = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -27,13 +27,13 @@ _FRONT_TITLE = re.compile(
     r"|(?P<plain>(?!null\b|~)[^\s>|'\"#](?:[^#\n]|(?<=\S)#)*))",
     re.MULTILINE | re.IGNORECASE,
 )
-_HEADING = re.compile(rf"^ {{0,3}}(?P<level>#{{1,6}})[ \t]+(?P<title>\S.{{0,{MAX_CHARACTERS}}})$", re.MULTILINE)
+_HEADING = re.compile(rf"^ {{0,3}}(?P<level>#{{1,6}})[ \t]+(?P<title>\S.{{0,{_MAX_CHARACTERS}}})$", re.MULTILINE)
 _UNDERLINED = re.compile(
-    rf"^ {{0,3}}(?![=\s<>#])(?P<title>.{{1,{MAX_CHARACTERS}}})\n {{0,3}}={{2,}}[ \t]*$", re.MULTILINE
+    rf"^ {{0,3}}(?![=\s<>#])(?P<title>.{{1,{_MAX_CHARACTERS}}})\n {{0,3}}={{2,}}[ \t]*$", re.MULTILINE
 )
 _HTML = re.compile(
     rf"^ {{0,6}}(?:<[a-z][^<>\n]*>[ \t]*){{0,3}}<h1\b[^<>]*>"
-    rf"(?P<title>(?:(?!<h1\b).){{0,{2 * MAX_CHARACTERS}}}?)</h1\s*>",
+    rf"(?P<title>(?:(?!<h1\b).){{0,{2 * _MAX_CHARACTERS}}}?)</h1\s*>",
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
 _CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")

@@ -32,6 +32,7 @@ from graphrag_pipeline.query.question import is_latin, repeats_question
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 from graphrag_pipeline.query.selection.passages import (
     MAX_PASSAGE_SENTENCES,
+    MAX_PASSAGE_WORDS,
     Sentence,
     passages_of,
     runs_without_question,
@@ -89,8 +90,6 @@ N_BEFORE = 6
 N_BEHIND = 3
 """Sentences behind a question in a text that may answer it."""
 _ASKS = late_re(r"\?[\W_]*\Z")
-MAX_PASSAGE_WORDS = 90
-"""A run of more words is divided into several quotations."""
 
 
 @dataclass(frozen=True)

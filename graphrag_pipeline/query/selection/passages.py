@@ -16,8 +16,8 @@ from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
-MAX_LIST_WORDS = 90
-"""Words of a passage with a list."""
+MAX_PASSAGE_WORDS = 90
+"""Most words of a passage with a list, and of a quotation; a run of more words is divided into several."""
 BULLET = r"[-*+\u2022]"
 """A pattern of the sign before an item of a list without numbers."""
 _ITEM = late_re(rf"(?:{BULLET}|\d{{1,3}}[.)])\s")
@@ -80,7 +80,7 @@ def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
     """Yield the passage that starts at each sentence.
 
     It ends with the paragraph, at `MIN_PASSAGE_WORDS` words or after `MAX_PASSAGE_SENTENCES` sentences. One that comes
-    to an introduction and its list ends with the list, or with the last item that fits into `MAX_LIST_WORDS` words.
+    to an introduction and its list ends with the list, or with the last item that fits into `MAX_PASSAGE_WORDS` words.
     """
     for first in range(len(sentences)):
         passage = [sentences[first]]
@@ -90,7 +90,7 @@ def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
             n_further = count_words(following.folded)
             is_listed = following.is_item and (is_in_list or passage[-1].is_introduction)
             if is_listed:
-                ends = n_words + n_further > MAX_LIST_WORDS
+                ends = n_words + n_further > MAX_PASSAGE_WORDS
             else:
                 gap = following.unit.text[passage[-1].end : following.start]
                 is_full = len(passage) >= MAX_PASSAGE_SENTENCES or n_words >= MIN_PASSAGE_WORDS

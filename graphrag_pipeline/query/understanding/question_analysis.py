@@ -268,10 +268,8 @@ def _pattern_of_others(
     rows = index.snapshot.rows_of("entities", sorted(ids))
     others = _read_names(index, [row for row in rows.tolist() if row >= 0 and row not in named])
     written = {form for e in others if e["type"] in _TYPES_OF[kind] for form in _written_forms(e)}
-    pattern = _pattern_of(written) if written else None
-    if not _WHERE.match(question):
-        return pattern
-    return re.compile(rf"{pattern.pattern}|{NOUN_PHRASE}" if pattern else NOUN_PHRASE)
+    without_name = [NOUN_PHRASE] if _WHERE.match(question) else []
+    return _pattern_of(written, *without_name) if written or without_name else None
 
 
 def _read_names(index: IndexReader, rows: list[int]) -> list[dict[str, Any]]:
@@ -284,10 +282,10 @@ def _written_forms(entity: dict[str, Any]) -> set[str]:
     return set(entity["names"] or ()) or {entity["title"]}
 
 
-def _pattern_of(written: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern that matches any of some names, the longest first."""
+def _pattern_of(written: Iterable[str], *further: str) -> re.Pattern[str]:
+    """Return the pattern that matches any of some names, the longest first, or of some further patterns."""
     longest_first = sorted(written, key=lambda form: (-len(form), form))
-    return re.compile("|".join(map(_match_form, longest_first)))
+    return re.compile("|".join([*map(_match_form, longest_first), *further]))
 
 
 def _match_form(form: str) -> str:

@@ -1,9 +1,9 @@
 import pytest
 
-from graphrag_pipeline.query.answers.quoting import MAX_PASSAGE_WORDS, Floor, quote_passages, quote_runs
+from graphrag_pipeline.query.answers.quoting import Floor, quote_passages, quote_runs
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.basic import select_basic_context
-from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, sentences_of
+from graphrag_pipeline.query.selection.passages import MAX_PASSAGE_SENTENCES, MAX_PASSAGE_WORDS, sentences_of
 from graphrag_pipeline.query.understanding.question_analysis import analyze_question
 from graphrag_pipeline.text.sentence_forms import count_words
 from graphrag_pipeline.text.sentences import split_sentences
