@@ -73,8 +73,6 @@ woven/weave written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
 """English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""
-_PLURAL_BASES = frozenset({"child", "foot", "man", "tooth", "wife", "woman"})
-_LIKE_THEIR_BASES = frozenset("beat born burst cast cut hit hurt put set shut split spread".split())  # noqa: SIM905
 _DOUBLED = frozenset("bdgmnprt")
 """Consonants that English doubles before "-ed" and "-ing", but seldom at the end of a base: "stop", "stopped"."""
 
@@ -144,18 +142,6 @@ def _is_doubled(cut: str) -> bool:
     return cut[-1] in _DOUBLED or (cut[-1] == "l" and len(cut) >= 6)
 
 
-def irregular_forms(stems: frozenset[str]) -> frozenset[str]:
-    """Return the irregular English forms of words with one of some stems: "built" of "build"."""
-    return frozenset(form for form, base in _BASES.items() if stem(base) in stems)
-
-
-def is_past_form(word: str) -> bool:
-    """Return whether a folded word is an English past form by its spelling: "stopped", "wrote", "stolen"."""
-    if word in _BASES:
-        return _BASES[word] not in _PLURAL_BASES and word not in ("goes", "dying")
-    return word in _LIKE_THEIR_BASES or (len(word) > 4 and word.endswith("ed") and not word.endswith("eed"))
-
-
 _ASKING_STEMS = frozenset(map(stem, _ASKING_TEXT.split()))
 _FOREIGN_STEMS = frozenset(map(stem, _FOREIGN_WORDS))
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
@@ -189,12 +175,6 @@ def is_latin(question: str) -> bool:
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
-
-
-def is_english(question: str) -> bool:
-    """Return whether a question in Latin script has no more foreign than English function words."""
-    words = words_of(question)
-    return is_latin(question) and len(words & _FOREIGN_WORDS) <= len(words & _FUNCTION_WORDS)
 
 
 def is_overview(question: str) -> bool:
