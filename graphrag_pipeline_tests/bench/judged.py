@@ -6,8 +6,8 @@ settings, indexed by the embedded engine. Local and basic search answer, and so 
 ranked by BM25. Shares over the questions:
 
 - first passage, first three: of the passages as an answer shows them, one matches the question's regular expressions.
-- false refusals, right refusals: answers that begin with "Not in the index" or "Not answered", among the questions that
-  the texts answer, and among the others. Passages below a refusal count as shown.
+- false refusals, right refusals: answers that begin with "Not in the index", "Not answered" or "Nothing in the index",
+  among the questions that the texts answer, and among the others. Passages below a refusal count as shown.
 - context: words of the reference answer, without function words, in the text units that local search reads within
   2,400 tokens, and in as many tokens of the best windows.
 
@@ -38,7 +38,7 @@ DATA = TEST_DATA / "judged"
 KINDS = ("upgrades", "operations", "minutes", "proposals", "reference")
 METHODS = ("local", "basic")
 BASELINE = "BM25"
-REFUSALS = (NOT_IN_INDEX, "Not answered")
+REFUSALS = (NOT_IN_INDEX, "Not answered", "Nothing in the index")
 WINDOW, STRIDE = 110, 55
 """Words of a window of the baseline, and from the start of one to that of the next."""
 K1, B = 1.2, 0.75
@@ -46,6 +46,8 @@ K1, B = 1.2, 0.75
 CONTEXT_TOKENS = 2_400
 N_FIRST = 3
 _SHOWN = re.compile(r"^- (.+?) \[\d+\]$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
+_ESCAPE = re.compile(r"\\([^a-zA-Z0-9\s])")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"", "`")  # and no marks of code
 
 
@@ -102,8 +104,8 @@ def write_root(root: Path, documents: Iterable[dict[str, str]]) -> None:
 
 
 def fold(text: str) -> str:
-    """Return a text on one line with plain quotation marks, without the marks of bold and code."""
-    return " ".join(text.translate(_QUOTES).replace("**", "").split())
+    """Return a text on one line with plain quotation marks, without Markdown's bold, code, escapes and link targets."""
+    return " ".join(_ESCAPE.sub(r"\1", _LINK.sub(r"\1", text.translate(_QUOTES).replace("**", ""))).split())
 
 
 def answers_question(passage: str, answers: Iterable[str]) -> bool:

@@ -46,6 +46,7 @@ def test_shown_passages_are_the_quotations_in_the_order_of_the_answer() -> None:
 
 def test_a_passage_is_right_whatever_its_white_space_case_and_marks() -> None:
     assert answers_question("So **ANN**\n `chairs` it.", ASKED.answers)
+    assert answers_question(r"the [SQLITE\_BUSY](errors.html) error", (r"the SQLITE_BUSY error",))
     assert not answers_question("Ann writes. Bob chairs.", ASKED.answers)
 
 
