@@ -93,9 +93,7 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
         asked, shares = zip(*held, strict=True)
         most = settings.max_passage_drop or 0.0
         name = "answers in three passages"
-        figures.append(
-            GoldenFigure(name, asked, shares, "publishing.max_passage_drop", most, "shows the answer later")
-        )
+        figures.append(GoldenFigure(name, asked, shares, "publishing.max_passage_drop", most, "shows the answer later"))
     return figures
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
 
 MAX_SENTENCES_PER_POINT = 2
-MAX_NEAREST = 3
-"""Passages that are shown where none answers."""
+MAX_NEAREST, MIN_NEAREST = 3, 0.3
+"""Passages that are shown where none answers, and the confidence that they need."""
 NOTHING_TO_LOOK_FOR = (
     "Not answered: the question has no word to look for in the texts. Ask about a name or a subject, or use global "
     "search for an overview."
@@ -68,7 +68,7 @@ def _show(question: str, ranked: RankedPassages, looked: str, introduction: str)
         return compose(question, f"Extractive answer (no model): {introduction}{without}.", ranked.passages)
     reason = f"no text says {absent}" if absent else "no passage has enough of the question's words"
     refusal = f"Not in the index: {looked}; {reason}."
-    nearest = ranked.passages[:MAX_NEAREST] if ranked.coverage else ()
+    nearest = ranked.passages[:MAX_NEAREST] if ranked.confidence >= MIN_NEAREST else ()
     return compose(question, f"{refusal} The nearest (extractive, no model):", nearest) if nearest else Answer(refusal)
 
 

@@ -3,14 +3,17 @@
 A window is a run of neighbouring sentences, list items or table rows of one section, of `MIN_WORDS` to `MAX_WORDS`
 words where the section has as many. It carries the headings above it, and a table row carries the header of its table.
 
-    score = fuse(BM25 of the window, cosine of the window to the question)       (`hybrid_ranking.py`)
+    score = BM25 / largest BM25 + s * z(cosine of the window to the question)       (`hybrid_ranking.fuse`, weight 1)
 
 BM25 counts the words of the title and the headings with `TITLE_WEIGHT`, since a section is about its heading without
-repeating it. idf is that of the windows that are compared. Vectors are the bundled static ones.
+repeating it. idf is that of the windows that are compared. Vectors are the bundled static ones. Unlike whole text
+units, windows are short enough for vectors to weigh as much as words.
 
-`coverage` is the share of the idf of the question's words that the best windows have. A question with less than
-`MIN_COVERAGE` is not answered by them. `graphrag_pipeline_tests/bench/judged.py` measures both. Keep out: the choice of
-text units, and the layout of an answer.
+    confidence = (coverage + cosine) / 2
+
+of the best windows, where `coverage` is the share of the idf of the question's words that one of them has. A question
+with less than `MIN_CONFIDENCE` is not answered by them. `graphrag_pipeline_tests/bench/judged.py` measures both. Keep
+out: the choice of text units, and the layout of an answer.
 """
 
 from __future__ import annotations
@@ -28,9 +31,10 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import repeats_question, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
-from graphrag_pipeline.query.selection.passages import Sentence, sentences_of
+from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
+from graphrag_pipeline.text.sentences import split_sentences
 
 MIN_WORDS, MAX_WORDS = 60, 100
 """Words of a window: enough to be read alone, and few enough to be read at a glance."""
@@ -42,15 +46,23 @@ K1, B = 1.2, 0.75
 """The usual parameters of BM25."""
 MIN_SHARE = 0.5
 """Least score of a passage, as a share of the best one's."""
-MIN_COVERAGE = 0.5
-N_COVERING = 3
-"""Best windows that are looked at for the coverage."""
+MIN_CONFIDENCE = 0.4
+N_BEST = 3
+"""Best windows that are looked at for the confidence."""
+
+MAX_HEADING = 120
+"""Most characters of a line that a line of signs below it makes a heading."""
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
-_RULE = re.compile(r"[\s|:-]+$")
+_UNDERLINE = re.compile(r"([=~^\"'*+#-])\1{2,}$")
+_LEVELS = {"=": 1, "-": 2}
+"""Sign under a heading of Markdown -> level; other signs are those of reStructuredText, which has no fixed order."""
+_FENCE = re.compile(r"`{3,}|~{3,}(?=\s*\w*$)")
+_RULE = re.compile(r"(?:[|:+=\s-]+|([=~^\"'*+#-])\1{2,})$")
 _IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()\s]*\))?")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
-_MARKS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+|(?m:^\s*(?:#{1,6}|>+)[ \t])")
+_MARKS = re.compile(r"(?<!\\)(?:\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+)|(?m:^\s*(?:#{1,6}|>+)[ \t])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
@@ -91,18 +103,18 @@ class RankedPassages:
 
     Attributes:
         passages: best first.
-        coverage: share of the question's words in the best windows, by idf, 0-1; 1.0 for a question without words.
+        confidence: that they answer, 0-1.
         absent: words of the question that no window has, in the order of the alphabet.
     """
 
     passages: tuple[Passage, ...] = ()
-    coverage: float = 0.0
+    confidence: float = 0.0
     absent: tuple[str, ...] = ()
 
     @property
     def is_answer(self) -> bool:
-        """Whether the windows have enough of the question to answer it."""
-        return bool(self.passages) and self.coverage >= MIN_COVERAGE
+        """Whether the passages are near enough to the question to answer it."""
+        return bool(self.passages) and self.confidence >= MIN_CONFIDENCE
 
 
 def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRecord], n: int) -> RankedPassages:
@@ -114,17 +126,18 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     sections = [section for unit in units for section in _sections(unit, question)]
     windows = [(section, first, last) for section in sections for first, last in section.windows()]
     if not windows or not asked.words:
-        return RankedPassages(coverage=float(not asked.words))
+        return RankedPassages()
     frequencies, lengths = _count(windows, asked)
     by_words, held = score_words(frequencies, lengths)
-    scores = fuse(by_words, _measure_nearness(index, question, sections, windows))
+    near = _measure_nearness(index, question, sections, windows)
+    scores = fuse(by_words, near, 1.0)
     order = np.argsort(-scores, kind="stable").tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
     best = [(windows[place][0].passage(*windows[place][1:]), float(scores[place])) for place in order]
     return RankedPassages(
         tuple(_pick(best, n)),
-        _measure_coverage(held, order[:N_COVERING]),
+        _measure_confidence(held, near, order[:N_BEST]),
         tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
     )
 
@@ -174,29 +187,90 @@ _Window = tuple[_Section, int, int]
 """A section, and the first and last of its sentences."""
 
 
-def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
-    """Yield the runs of sentences that no heading and no beginning or end of a table divides."""
-    headings: list[tuple[int, str]] = []
+@dataclass
+class _Part:
+    """A run of lines of a text unit that belong together, while the lines are read."""
+
+    start: int
+    end: int
+    headings: tuple[str, ...]
     header: tuple[str, ...] = ()
-    run: list[Sentence] = []
-    is_table = False
-    for sentence in sentences_of(unit):
-        heading = _HEADING.match(sentence.text)
-        is_row = sentence.text.startswith("|")
-        is_question = repeats_question(question, sentence.text)
-        if (heading or is_question or is_row != is_table) and run:
-            yield _Section(unit, run, tuple(text for _, text in headings), header if is_table else ())
-            run = []
+    is_table: bool = False
+
+
+def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
+    """Yield the parts of a text unit that no heading and no beginning or end of a table divides, by sentences."""
+    for part in _parts(unit.text):
+        run: list[Sentence] = []
+        for start, end in _pieces(unit.text, part):
+            sentence = Sentence(unit, start, end)
+            if not repeats_question(question, sentence.text):
+                run.append(sentence)
+            elif run:
+                yield _Section(unit, run, part.headings, part.header)
+                run = []
+        if run:
+            yield _Section(unit, run, part.headings, part.header)
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """Yield the parts of a text with their headings; rules under headings and tables belong to none."""
+    headings: list[tuple[int, str]] = []
+    part: _Part | None = None
+    fence = ""
+    place = 0
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        start, place = place, place + len(line)
+        bare = line.strip()
+        mark = _FENCE.match(bare)
+        if mark and (not fence or bare.startswith(fence)):
+            fence = "" if fence else mark[0]
+            continue
+        heading = None if fence else _read_heading(bare, lines[number + 1].strip() if number + 1 < len(lines) else "")
+        is_row = bare.startswith("|") and not fence
+        if part and (heading or is_row != part.is_table):
+            yield part
+            part = None
         if heading:
-            level = len(heading[1])
-            headings = [*((above, text) for above, text in headings if above < level), (level, _show(heading[2]))]
-        elif is_row and not is_table:
-            header = tuple(_cells(sentence.text))
-        elif not is_question and not _RULE.match(sentence.text):
-            run.append(sentence)
-        is_table = is_row
-    if run:
-        yield _Section(unit, run, tuple(text for _, text in headings), header if is_table else ())
+            level, title = heading
+            headings = [*((above, other) for above, other in headings if above < level), (level, _show(title))]
+        elif bare and not (_RULE.match(bare) and not fence):
+            if part is None:
+                part = _Part(start, place, tuple(title for _, title in headings), is_table=is_row)
+                if is_row and number + 1 < len(lines) and _RULE.match(lines[number + 1].strip()):
+                    part.header, part.start = tuple(_cells(bare)), place
+            part.end = place
+    if part:
+        yield part
+
+
+def _read_heading(line: str, following: str) -> tuple[int, str] | None:
+    """Return level and text of the heading that a line is, by its own signs or by the line of signs below it."""
+    if found := _HEADING.match(line):
+        return len(found[1]), found[2]
+    is_underlined = bool(line) and _UNDERLINE.match(following) and not _UNDERLINE.match(line) and line[0] not in "|>-*"
+    if is_underlined and 0.5 * len(line) <= len(following) and len(line) <= MAX_HEADING:
+        return _LEVELS.get(following[0], 3), line
+    return None
+
+
+def _pieces(text: str, part: _Part) -> Iterator[tuple[int, int]]:
+    """Yield the places of the sentences of a part, or of the rows of a table, without outer blanks."""
+    within = text[part.start : part.end]
+    spans = _lines(within) if part.is_table else split_sentences(within)
+    for start, end in spans:
+        bare = within[start:end].strip()
+        if bare and not _RULE.match(bare):
+            first = part.start + start + within[start:end].index(bare)
+            yield first, first + len(bare)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    place = 0
+    for line in text.splitlines(keepends=True):
+        yield place, place + len(line)
+        place += len(line)
 
 
 def _show(text: str, header: Sequence[str] = ()) -> str:
@@ -204,7 +278,8 @@ def _show(text: str, header: Sequence[str] = ()) -> str:
     if header and text.startswith("|"):
         pairs = zip(header, _cells(text), strict=False)
         text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell) + "."
-    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text))).split())
+    bare = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text)))
+    return " ".join(_ESCAPED.sub(r"\1", bare).split())
 
 
 def _cells(row: str) -> list[str]:
@@ -297,15 +372,16 @@ def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarra
     return (idf * frequencies * (K1 + 1) / (frequencies + norm)).sum(axis=0), np.where(frequencies > 0, idf, 0.0)
 
 
-def _measure_coverage(held: np.ndarray, best: Sequence[int]) -> float:
-    """Return the largest share of all idf that one of the best windows has.
+def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int]) -> float:
+    """Return the mean of coverage and cosine of the best windows; the coverage alone if no vector says anything.
 
     A word that no window has counts as much as one that a single window has.
     """
     most = math.log(1 + (held.shape[1] - 0.5) / 1.5) or 1.0
     weights = held.max(axis=1)
     total = float(np.where(weights > 0, weights, most).sum())
-    return float(held[:, list(best)].sum(axis=0).max(initial=0.0)) / total
+    coverage = float(held[:, list(best)].sum(axis=0).max(initial=0.0)) / total
+    return (coverage + float(near.max())) / 2 if near.any() else coverage
 
 
 def _pick(best: Sequence[tuple[Passage, float]], n: int) -> Iterator[Passage]:
