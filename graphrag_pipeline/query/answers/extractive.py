@@ -22,7 +22,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import repeats_question, topic_words
 from graphrag_pipeline.query.results import Answer, Citation, Context
 from graphrag_pipeline.query.search.basic import read_within
-from graphrag_pipeline.query.selection.answer_passages import Passage, RankedPassages, rank_passages
+from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.settings.settings import AnswersSettings
 from graphrag_pipeline.text.counted import counted
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
 
 MAX_SENTENCES_PER_POINT = 2
-MAX_NEAREST, MIN_NEAREST = 3, 0.3
+MAX_NEAREST, MIN_NEAREST = 3, 1 / 3
 """Passages that are shown where none answers, and the confidence that they need."""
 NOTHING_TO_LOOK_FOR = (
     "Not answered: the question has no word to look for in the texts. Ask about a name or a subject, or use global "
@@ -88,7 +88,7 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
         picked += [passages[i] for i in rank_sentences(texts, index.embed_passages(texts), 1, prior=prior)]
     read = counted(len(context.text_units), "text units")
     introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
-    return compose(question, introduction, [Passage(run[0].unit, run[0].start, run[-1].end) for run in picked])
+    return compose(question, introduction, [AnswerPassage(run[0].unit, run[0].start, run[-1].end) for run in picked])
 
 
 # ---------------------------------------------------------------------------------------------------------------global

@@ -7,7 +7,10 @@ words where the section has as many. It carries the headings above it, and a tab
 
 BM25 counts the words of the title and the headings with `TITLE_WEIGHT`, since a section is about its heading without
 repeating it. idf is that of the windows that are compared. Vectors are the bundled static ones. Unlike whole text
-units, windows are short enough for vectors to weigh as much as words.
+units, windows are short enough for vectors to weigh as much as words. They know Latin scripts only.
+
+A question that has no word but names ("Who is Ana?") does not tell the windows that name her apart. So the words of the
+entity's description count, too, with `DESCRIPTION_WEIGHT`, and its vector is added to the question's.
 
     confidence = (coverage + cosine) / 2
 
@@ -28,7 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import repeats_question, stem, topic_words
+from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.selection.passages import Sentence
@@ -42,6 +45,7 @@ MAX_CHARACTERS = 600
 """The same in a text without words, such as one of signs alone."""
 TITLE_WEIGHT, TITLE_WORDS = 0.5, 10.0
 """What a word of the title counts among the words of a window, and the whole title in its vector."""
+DESCRIPTION_WEIGHT = 0.25
 K1, B = 1.2, 0.75
 """The usual parameters of BM25."""
 MIN_SHARE = 0.5
@@ -58,16 +62,17 @@ _UNDERLINE = re.compile(r"([=~^\"'*+#-])\1{2,}$")
 _LEVELS = {"=": 1, "-": 2}
 """Sign under a heading of Markdown -> level; other signs are those of reStructuredText, which has no fixed order."""
 _FENCE = re.compile(r"`{3,}|~{3,}(?=\s*\w*$)")
+_FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})[^`\n]*$")
 _RULE = re.compile(r"(?:[|:+=\s-]+|([=~^\"'*+#-])\1{2,})$")
 _IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()\s]*\))?")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
-_MARKS = re.compile(r"(?<!\\)(?:\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+)|(?m:^\s*(?:#{1,6}|>+)[ \t])")
+_MARKS = re.compile(r"(?<!\\)(?:\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+)|(?m:^[ \t]*>+[ \t])")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
 @dataclass(frozen=True)
-class Passage:
+class AnswerPassage:
     """A window of a text unit.
 
     Attributes:
@@ -107,7 +112,7 @@ class RankedPassages:
         absent: words of the question that no window has, in the order of the alphabet.
     """
 
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[AnswerPassage, ...] = ()
     confidence: float = 0.0
     absent: tuple[str, ...] = ()
 
@@ -128,8 +133,11 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     if not windows or not asked.words:
         return RankedPassages()
     frequencies, lengths = _count(windows, asked)
-    by_words, held = score_words(frequencies, lengths)
-    near = _measure_nearness(index, question, sections, windows)
+    gains, held = score_words(frequencies, lengths)
+    n_asked = len(asked.words)
+    by_words = gains[:n_asked].sum(axis=0) + DESCRIPTION_WEIGHT * gains[n_asked:].sum(axis=0)
+    frequencies, held = frequencies[:n_asked], held[:n_asked]
+    near = _measure_nearness(index, f"{question} {asked.description}", sections, windows)
     scores = fuse(by_words, near, 1.0)
     order = np.argsort(-scores, kind="stable").tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
@@ -140,6 +148,13 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
         _measure_confidence(held, near, order[:N_BEST]),
         tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
     )
+
+
+def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
+    """Yield the windows of a text unit, in reading order."""
+    for section in _sections(unit, ""):
+        for first, last in section.windows():
+            yield section.passage(first, last)
 
 
 @dataclass(frozen=True)
@@ -175,12 +190,12 @@ class _Section:
             if last + 1 == len(self.sizes):
                 return
 
-    def passage(self, first: int, last: int) -> Passage:
+    def passage(self, first: int, last: int) -> AnswerPassage:
         start, end = self.sentences[first].start, self.sentences[last].end
         if first == last and self.sizes[first] > MAX_WORDS:  # one endless sentence, or code
             words = list(_WORD.finditer(self.unit.text, start, end))
             end = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else start + MAX_CHARACTERS
-        return Passage(self.unit, start, min(end, self.sentences[last].end), self.headings, self.header)
+        return AnswerPassage(self.unit, start, min(end, self.sentences[last].end), self.headings, self.header)
 
 
 _Window = tuple[_Section, int, int]
@@ -278,6 +293,7 @@ def _show(text: str, header: Sequence[str] = ()) -> str:
     if header and text.startswith("|"):
         pairs = zip(header, _cells(text), strict=False)
         text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell) + "."
+    text = _FENCE_LINE.sub("", text)
     bare = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text)))
     return " ".join(_ESCAPED.sub(r"\1", bare).split())
 
@@ -296,29 +312,38 @@ class _Asked:
     Attributes:
         words: stems, in the order of the alphabet.
         names: pattern of all written forms of an entity, and the places in `words` of its name in the question.
+        description: of the entities, if the question has no other words; else "".
     """
 
     words: list[str]
     names: list[tuple[re.Pattern[str], list[int]]]
+    description: str = ""
+
+    @cached_property
+    def all_words(self) -> list[str]:
+        """The words of the question, then those of the description."""
+        return [*self.words, *sorted(content_words(self.description).difference(self.words))]
 
     @classmethod
     def read(cls, index: IndexReader, question: str) -> _Asked:
         words = sorted(topic_words(question))
-        names = []
+        names, descriptions = [], []
         for rows in index.names.take_apart(question).names:
-            found = index.snapshot.take("entities", list(rows), ["title", "names"])
+            found = index.snapshot.take("entities", list(rows), ["title", "names", "description"])
+            descriptions += [entity["description"] or "" for entity in found]
             forms = {fold(form) for entity in found for form in (entity["title"], *(entity["names"] or ()))}
             own = {stem(word) for form in forms for word in find_words(form)}
             written = sorted(filter(None, map(re.escape, forms)), key=lambda form: (-len(form), form))
             places = [place for place, word in enumerate(words) if word in own]
             names.append((re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)"), places))
-        return cls(words, names)
+        is_named = {place for _, places in names for place in places} == set(range(len(words)))
+        return cls(words, names, " ".join(descriptions) if is_named else "")
 
     def count(self, text: str) -> np.ndarray:
-        """Return how often a text has each word, float (words,)."""
+        """Return how often a text has each of `all_words`, float (words,)."""
         folded = fold(text)
         held = Counter(map(stem, find_words(folded)))
-        counts = np.array([held[word] for word in self.words], dtype=np.float64)
+        counts = np.array([held[word] for word in self.all_words], dtype=np.float64)
         for pattern, places in self.names:
             if places and (n_named := len(pattern.findall(folded))):
                 counts[places] = np.maximum(counts[places], n_named)
@@ -326,14 +351,14 @@ class _Asked:
 
 
 def _count(windows: Sequence[_Window], asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often windows have each asked stem, float (words, windows), and their numbers of words."""
+    """Return how often windows have each of all words, float (words, windows), and their numbers of words."""
     sums: dict[int, np.ndarray] = {}
     titles: dict[int, np.ndarray] = {}
-    frequencies, lengths = np.zeros((len(asked.words), len(windows))), np.zeros(len(windows))
+    frequencies, lengths = np.zeros((len(asked.all_words), len(windows))), np.zeros(len(windows))
     for i, (section, first, last) in enumerate(windows):
         if id(section) not in sums:  # sums of the sentences before each one, so that a window is a difference
             rows = np.array([asked.count(text) for text in section.shown])
-            sums[id(section)] = np.vstack([np.zeros(len(asked.words)), rows.cumsum(axis=0)])
+            sums[id(section)] = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])
             titles[id(section)] = TITLE_WEIGHT * (asked.count(section.title) > 0)
         before = sums[id(section)]
         frequencies[:, i] = before[last + 1] - before[first] + titles[id(section)]
@@ -345,6 +370,8 @@ def _measure_nearness(
     index: IndexReader, question: str, sections: Sequence[_Section], windows: Sequence[_Window]
 ) -> np.ndarray:
     """Return the cosine of each window to the question; a window's vector is the sum of those of its sentences."""
+    if not is_latin(question):
+        return np.zeros(len(windows))
     titles = [section.title for section in sections]
     vectors = index.embed_passages([question, *titles, *(text for section in sections for text in section.shown)])
     asked, above, rest = vectors[0], vectors[1 : 1 + len(sections)], vectors[1 + len(sections) :]
@@ -360,7 +387,7 @@ def _measure_nearness(
 
 
 def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return BM25 of windows, float (n,), and the idf of each word in the windows that have it, float (words, n).
+    """Return BM25 of each word in each window, and its idf where the window has it, both float (words, n).
 
     Args:
         frequencies: of each word in each window, float (words, n).
@@ -369,7 +396,7 @@ def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarra
     n_holding = (frequencies > 0).sum(axis=1)
     idf = np.log(1 + (len(lengths) - n_holding + 0.5) / (n_holding + 0.5))[:, None]
     norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1.0))
-    return (idf * frequencies * (K1 + 1) / (frequencies + norm)).sum(axis=0), np.where(frequencies > 0, idf, 0.0)
+    return idf * frequencies * (K1 + 1) / (frequencies + norm), np.where(frequencies > 0, idf, 0.0)
 
 
 def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int]) -> float:
@@ -384,9 +411,9 @@ def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int])
     return (coverage + float(near.max())) / 2 if near.any() else coverage
 
 
-def _pick(best: Sequence[tuple[Passage, float]], n: int) -> Iterator[Passage]:
+def _pick(best: Sequence[tuple[AnswerPassage, float]], n: int) -> Iterator[AnswerPassage]:
     """Yield the best passages in order, without those that overlap or nearly repeat a better one."""
-    picked: list[Passage] = []
+    picked: list[AnswerPassage] = []
     words: list[frozenset[str]] = []
     for passage, score in best:
         if len(picked) == n or score < MIN_SHARE * best[0][1]:
@@ -400,7 +427,7 @@ def _pick(best: Sequence[tuple[Passage, float]], n: int) -> Iterator[Passage]:
             yield passage
 
 
-def _overlap(one: Passage, other: Passage) -> bool:
+def _overlap(one: AnswerPassage, other: AnswerPassage) -> bool:
     if one.unit.document_id != other.unit.document_id:
         return False
     (start, end), (first, last) = (item.unit.place_of(item.start, item.end) for item in (one, other))
