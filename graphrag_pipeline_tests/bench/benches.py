@@ -27,7 +27,7 @@ from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
 SAMPLE = SAMPLE_ROOT
 QUESTIONS = (
-    ("query", "Who is Ebenezer Scrooge's clerk?"),
+    ("query", "What is Marley's chain made of?"),
     ("query", "--method", "global", "What are the main themes of the story?"),
 )
 
