@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -27,7 +28,7 @@ from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServedApp
 from graphrag_pipeline.serve.encoded_slashes import restore_slashes
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, describe_invalid, error_of
-from graphrag_pipeline.serve.limits import Admission, Place, timed_out
+from graphrag_pipeline.serve.limits import MAX_KEYS, Admission, Place, timed_out
 from graphrag_pipeline.serve.readers import NOBODY, Reader
 from graphrag_pipeline.serve.served_roots import no_such_root
 from graphrag_pipeline.turns import Turns
@@ -290,23 +291,29 @@ async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseMod
     assert route.body is not None
     content = b"".join(parts)
     try:
-        body = route.body.model_validate_json(content, strict=True)
+        json.loads(content, object_pairs_hook=_check_keys)  # first, since each unknown key becomes an error below
+    except RecursionError:
+        raise InvalidRequestError("The body is nested too deeply.") from None
+    except ValueError:
+        pass  # pydantic says what is wrong with it
+    try:
+        return route.body.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise InvalidRequestError(describe_invalid(error)) from None
-    json.loads(content, object_pairs_hook=_refuse_repeated_keys)
-    return body
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of the body.
 
     Raises:
-        InvalidRequestError: it has a key twice, of which another reader of the body may take the other value.
+        InvalidRequestError: it has too many keys, or a key twice, of which another reader of the body may take the
+            other value.
     """
+    if len(pairs) > MAX_KEYS:
+        raise InvalidRequestError(f"An object of the body has more than {MAX_KEYS:,} keys.", "Send fewer.")
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        repeated = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
         raise InvalidRequestError(f"`{repeated[:80]}` is in one object of the body twice.", "Send each key once.")
     return found
 

@@ -1,4 +1,4 @@
-"""Limits of the server on sizes, time, requests at once and waiting requests, and the admission of requests.
+"""Limits of the server on sizes, values, time, requests at once and waiting requests, and the admission of requests.
 
 Keep out: HTTP.
 """
@@ -9,6 +9,9 @@ import asyncio
 import os
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from graphrag_pipeline.serve.errors import ApiError, BusyError
 
@@ -16,6 +19,60 @@ MAX_TARGET_BYTES = 8_192
 """Bytes of a path with its query string."""
 MAX_HEADER_BYTES = 32_768
 """Bytes of all headers of a request."""
+MAX_FILTERS = 32
+MAX_TEXT_CHARS = 1_000
+"""Characters of a filter, and of a text among the options; as many values of a filter fit as a person would list."""
+MAX_ITEMS = 200
+"""Items of a list among the options, turns of a conversation, and options."""
+MAX_KEYS = 1_000
+"""Keys of one object of a body: each unknown one becomes an error, which costs a hundred times its bytes."""
+MAX_NAME_CHARS = 100
+"""Characters of the name of a method, strategy or option."""
+_TURNS = "conversation_history"
+"""The option whose texts may be long: local search cuts them to its budget."""
+_MAX_DEPTH = 4
+"""Of lists and objects in an option: `options` of auto search has options, whose history has turns."""
+
+
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse options that one search could read for minutes.
+
+    Raises:
+        ValueError: a name, text or list is too long, or lists are too deep; it names the option and the limit.
+    """
+    for name, value in options.items():
+        if len(name) > MAX_NAME_CHARS:
+            raise ValueError(f"option `{name[:MAX_NAME_CHARS]}...`: a name has at most {MAX_NAME_CHARS} characters")
+        _check_option(name, value, 1)
+    return options
+
+
+def _check_option(name: str, value: Any, depth: int) -> None:
+    if isinstance(value, str) and len(value) > MAX_TEXT_CHARS and name != _TURNS:
+        raise ValueError(f"option `{name}`: a text has at most {MAX_TEXT_CHARS:,} characters")
+    if not isinstance(value, list | dict):
+        return
+    if len(value) > MAX_ITEMS or depth > _MAX_DEPTH:
+        raise ValueError(f"option `{name}`: at most {MAX_ITEMS} items, in lists {_MAX_DEPTH} deep")
+    for key, one in value.items() if isinstance(value, dict) else ((name, one) for one in value):
+        _check_option(key[:MAX_NAME_CHARS], one, depth + 1)
+
+
+Filters = Annotated[
+    list[Annotated[str, Field(max_length=MAX_TEXT_CHARS)]],
+    Field(max_length=MAX_FILTERS, description="Such as `year>=2024`; only documents that pass all are read."),
+]
+Options = Annotated[
+    dict[str, Any],
+    Field(
+        max_length=MAX_ITEMS,
+        description=f"Over the settings of the method. A text has at most {MAX_TEXT_CHARS:,} characters, a list "
+        f"{MAX_ITEMS} items.",
+    ),
+    AfterValidator(_check_options),
+]
+MethodText = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+"""Name of a method or strategy, where it is not an enumeration."""
 
 
 @dataclass(frozen=True, kw_only=True)

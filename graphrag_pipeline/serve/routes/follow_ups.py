@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
 from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute
-from graphrag_pipeline.serve.routes.search import MAX_FILTERS, MAX_TURNS, HistoryTurn, SearchQuery, UsageFacts
+from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters
+from graphrag_pipeline.serve.routes.search import HistoryTurn, SearchQuery, UsageFacts
 from graphrag_pipeline.serve.served_roots import IndexLease
 
 
@@ -18,10 +19,8 @@ class FollowUpsBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: str = Field("", description='The latest question; "" is the latest of the history.')
-    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_TURNS, description="Turns, oldest first.")
-    filters: list[str] = Field(
-        default_factory=list, max_length=MAX_FILTERS, description="Read only documents that pass all: `year>=2024`."
-    )
+    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_ITEMS, description="Turns, oldest first.")
+    filters: Filters = Field(default_factory=list)
     n: int = Field(5, ge=1, le=MAX_QUESTIONS, description="Most questions.")
     snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
 

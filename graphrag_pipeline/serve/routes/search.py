@@ -23,12 +23,12 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import MAX_FILTERS, Answered, ApiCall, ApiRoute, Emit, ServerQuery
+from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, Emit, ServerQuery
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, for_reader
+from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
-MAX_TURNS = 200
 _HISTORY = "conversation_history"
 
 MethodName: Any = Literal[tuple(SEARCH_METHODS)]
@@ -52,12 +52,10 @@ class SearchBody(BaseModel):
     question: str = Field(min_length=1, description="In words; of more than 8,000 characters the ends are read.")
     method: MethodName = Field("local", description="Search method.")
     strategy: StrategyName | None = Field(None, description="How local search chooses text units.")
-    filters: list[str] = Field(
-        default_factory=list, max_length=MAX_FILTERS, description="Read only documents that pass all: `year>=2024`."
-    )
-    options: dict[str, Any] = Field(default_factory=dict, description="Over the settings of the method.")
+    filters: Filters = Field(default_factory=list)
+    options: Options = Field(default_factory=dict)
     history: list[HistoryTurn] = Field(
-        default_factory=list, max_length=MAX_TURNS, description="Conversation so far, oldest first; for local search."
+        default_factory=list, max_length=MAX_ITEMS, description="Conversation so far, oldest first; for local search."
     )
     context_only: bool = Field(False, description="Choose the context and write no answer.")
     snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
