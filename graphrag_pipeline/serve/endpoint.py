@@ -60,13 +60,13 @@ class Workers:
     pool: ThreadPoolExecutor
     turns: Turns | None = None
 
-    async def start(self, work: Callable[[], Any]) -> Future[Any]:
-        """Start `work` in a thread once a place is free; its place is given back when it ends.
+    async def start(self, work: Callable[[], Any], principal: str) -> Future[Any]:
+        """Start `work` of a principal in a thread once a place is free; its place is given back when it ends.
 
         Raises:
             BusyError: no place became free.
         """
-        place: Place = await self.admission.take()
+        place: Place = await self.admission.take(principal)
         loop = asyncio.get_running_loop()
         future = self.pool.submit(copy_context().run, self._in_turn, work)
         future.add_done_callback(lambda _: _give_back(loop, place))
@@ -118,7 +118,7 @@ class RouteEndpoint:
         return Response(await self._compute(call, receive), media_type=route.media_type, headers=API_HEADERS)
 
     async def _compute(self, call: ApiCall, receive: Receive) -> bytes:
-        future = await self._workers.start(lambda: _write(self._work(call)))
+        future = await self._workers.start(lambda: _write(self._work(call)), call.reader.name)
         wrapped = asyncio.wrap_future(future)
         left = asyncio.ensure_future(_wait_until_left(receive)) if self._route.is_search else None
         try:
@@ -153,7 +153,7 @@ class RouteEndpoint:
                 loop.call_soon_threadsafe(events.put_nowait, (name, data))
 
         streamed = replace(call, emit=emit)
-        future = await self._workers.start(lambda: self._work(streamed))
+        future = await self._workers.start(lambda: self._work(streamed), call.reader.name)
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(events.put_nowait, None))
         first = await self._first_event(events, future, call, receive)
         return EventSourceResponse(

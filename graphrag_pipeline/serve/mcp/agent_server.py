@@ -211,7 +211,7 @@ class AgentServer:
                 return work(lease.index.within(scope))
 
         try:
-            future = asyncio.wrap_future(await self._workers.start(run))
+            future = asyncio.wrap_future(await self._workers.start(run, reader.name))
             try:
                 async with asyncio.timeout(self._app.limits.timeout_s):
                     return _to_result(await future)
