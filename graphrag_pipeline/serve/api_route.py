@@ -129,6 +129,7 @@ class ApiRoute:
         body: model of the body of a POST; None for GET.
         path_params: description of each parameter of the path.
         reads_root: whether the request leases the index of a root.
+        is_instant: whether it answers in the event loop, since it only looks at values; it needs no free thread.
         is_search: whether it may call models, so that a client who goes away cancels them.
         streams: "never"; "wanted", if the header Accept asks for it; "body", if `stream` of the body does; "always".
         media_type: of the answer, where it is not JSON.
@@ -145,6 +146,7 @@ class ApiRoute:
     body: type[BaseModel] | None = None
     path_params: Mapping[str, str] = field(default_factory=dict)
     reads_root: bool = True
+    is_instant: bool = False
     is_search: bool = False
     streams: str = "never"
     media_type: str = "application/json"

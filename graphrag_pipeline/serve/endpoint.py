@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.endpoints.problems import causes_in_log
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServedApp
 from graphrag_pipeline.serve.encoded_slashes import restore_slashes
@@ -35,6 +37,10 @@ from graphrag_pipeline.turns import Turns
 
 _log = logging.getLogger(__name__)
 _STREAM = "text/event-stream"
+_MAX_IN_LOOP = 16_384
+"""Bytes of a body that is read without a thread, in less than a millisecond."""
+_LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-bodies")
+"""One thread, since reading a body holds Python's lock: several would keep it from the event loop."""
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"-?[0-9]{1,4000}", re.ASCII)
 API_HEADERS = {
@@ -73,9 +79,7 @@ class Workers:
         return future
 
     def _in_turn(self, work: Callable[[], Any]) -> Any:
-        if self.turns is None:
-            return work()
-        with self.turns.computing():
+        with causes_in_log(), self.turns.computing() if self.turns else nullcontext():
             return work()
 
 
@@ -110,6 +114,8 @@ class RouteEndpoint:
         reader: Reader = scope["state"].get("reader", NOBODY)
         path = {name: restore_slashes(value) for name, value in scope.get("path_params", {}).items()}
         call = ApiCall(self._app, reader, query, body, path, calls, base_url=_base_url(scope))
+        if route.is_instant:
+            return Response(_write(self._work(call)), media_type=route.media_type, headers=API_HEADERS)
         if not route.reads_root:
             content = await asyncio.to_thread(lambda: _write(self._work(call)))
             return Response(content, media_type=route.media_type, headers=API_HEADERS)
@@ -290,6 +296,12 @@ async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseMod
         more = message.get("more_body", False)
     assert route.body is not None
     content = b"".join(parts)
+    if len(content) <= _MAX_IN_LOOP:
+        return _parse_body(route.body, content)
+    return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, _parse_body, route.body, content)
+
+
+def _parse_body(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
         json.loads(content, object_pairs_hook=_check_keys)  # first, since each unknown key becomes an error below
     except RecursionError:
@@ -297,7 +309,7 @@ async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseMod
     except ValueError:
         pass  # pydantic says what is wrong with it
     try:
-        return route.body.model_validate_json(content, strict=True)
+        return model.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise InvalidRequestError(describe_invalid(error)) from None
 

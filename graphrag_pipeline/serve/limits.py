@@ -116,8 +116,8 @@ class Admission:
     """The places for requests that compute, and the queue in front of them; used in one event loop.
 
     Principals share both. A free place goes to the waiting principal with the fewest places; among equals, to the one
-    that got its last place first. If the queue is full, the principal with the most requests in it loses its last one. So one
-    principal with hundreds of requests delays another by one request.
+    that got its last place first. If the queue is full, the principal with the most requests in it loses its last one.
+    So one principal with hundreds of requests delays another by one request.
 
     Attributes:
         n_running: taken places.

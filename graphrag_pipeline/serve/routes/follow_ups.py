@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
 from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute
+from graphrag_pipeline.serve.errors import asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters
 from graphrag_pipeline.serve.routes.search import HistoryTurn, SearchQuery, UsageFacts
 from graphrag_pipeline.serve.served_roots import IndexLease
@@ -38,7 +39,9 @@ class FollowUpsAnswer(Answered):
 def _suggest(call: ApiCall, lease: IndexLease) -> Any:
     body: FollowUpsBody = call.body
     turns = [(turn.role, turn.content) for turn in body.history]
-    found = lease.index.within(call.scope).suggest_questions(body.question, turns, body.n, body.filters)
+    index = lease.index.within(call.scope).where(body.filters)
+    with asking_models(index.settings):
+        found = index.suggest_questions(body.question, turns, body.n)
     return {"root": lease.name, **found.to_dict()}
 
 
