@@ -94,13 +94,18 @@ def read_question(question: str) -> str:
     """
     if not isinstance(question, str):
         raise PipelineError(f"the question is {question!r:.80}: ask something in words")
-    text = _LONG_GAP.sub(r"\1", valid_unicode(question).replace("\0", " ").strip())
+    text = cut_gaps(valid_unicode(question).replace("\0", " ").strip())
     if not text:
         raise PipelineError("the question is empty: ask something in words")
     if len(text) <= MAX_QUESTION_CHARS:
         return text
     half = MAX_QUESTION_CHARS // 2
     return f"{text[:half]}\n{text[-half:]}"
+
+
+def cut_gaps(text: str) -> str:
+    """Return a text with the first 16 characters of each run that has no letter or digit."""
+    return _LONG_GAP.sub(r"\1", text)
 
 
 def valid_unicode(text: str) -> str:
