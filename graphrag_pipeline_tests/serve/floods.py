@@ -48,7 +48,7 @@ def chat(messages: list[dict[str, object]], **values: object) -> bytes:
     return post("/v1/chat/completions", {"model": "local", "messages": messages, **values})
 
 
-def tool(name: str, **arguments: object) -> bytes:
+def tool(name: str, /, **arguments: object) -> bytes:
     call = {"name": name, "arguments": arguments}
     return post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
 
