@@ -18,6 +18,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.publishing.candidates import read_passed, verify
 from graphrag_pipeline.publishing.remaking import remake
 from graphrag_pipeline.storage.damage import (
     ARRAYS,
@@ -301,6 +302,19 @@ def _check_pointers(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
         if is_repairing:
             outcome, is_repaired = _point_again(root, name)
         yield DamagedFile(f"snapshots/{name}", "pointer", outcome, is_repaired)
+
+
+def check_passed(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
+    """Yield the damaged lists of checks that a snapshot passed; after the repair of parts, since they run again."""
+    for snapshot in _snapshots(root):
+        path = snapshot.folder / f"{snapshot.id}.checked"
+        if read_passed(path) is not None:
+            continue
+        outcome, is_repaired = _WITHOUT_REPAIR, False
+        if is_repairing:
+            is_repaired = all(result.passed for result in verify(root.snapshots, snapshot))
+            outcome = "the checks ran again" if is_repaired else "its snapshot does not pass its checks; run `index`"
+        yield DamagedFile(path.relative_to(root.path).as_posix(), "list of passed checks", outcome, is_repaired)
 
 
 def _check_unnamed(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:

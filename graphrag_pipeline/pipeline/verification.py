@@ -20,6 +20,7 @@ from graphrag_pipeline.pipeline.file_repairs import (
     DOWNLOADED,
     DamagedFile,
     add_hashes,
+    check_passed,
     check_records,
     list_parts,
     repair_parts,
@@ -167,7 +168,8 @@ def _verify(root: Root, is_repairing: bool, is_all: bool = True) -> Verification
         found = [DamagedFile.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
         hashed = 0
     _record(times, [part for part in chosen if part.path not in wrong], parts)
-    return Verification(len(chosen), n_bytes, seconds, (*records, *found), hashed)
+    passed = check_passed(root, is_repairing)
+    return Verification(len(chosen), n_bytes, seconds, (*records, *found, *passed), hashed)
 
 
 def _record(times: CheckTimes, checked: Sequence[StoredPart], known: Sequence[StoredPart]) -> None:

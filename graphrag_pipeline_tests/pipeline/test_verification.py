@@ -200,6 +200,18 @@ def test_a_damaged_copy_of_a_manifest_is_named_and_written_again(
     assert copy.read_bytes() == imported.snapshots.path_of(current).read_bytes() and names(imported) == set()
 
 
+@pytest.mark.parametrize("damage", [zero, lambda path: flip_bit(path, 100), lambda path: path.write_bytes(b"")])
+def test_a_damaged_list_of_passed_checks_is_named_and_the_checks_run_again(
+    imported: Root, damage: Callable[[Path], None]
+) -> None:
+    path = imported.snapshots.folder / f"{imported.snapshots.current()}.checked"
+    whole = path.read_bytes()
+    damage(path)
+    assert names(imported) == {f"snapshots/{path.name}"}
+    assert verify_root(imported, is_repairing=True).is_whole
+    assert path.read_bytes() == whole and names(imported) == set()
+
+
 def test_what_cannot_be_made_again_is_kept_aside_and_named_with_the_way_out(imported: Root) -> None:
     snapshot = imported.snapshots.open()
     paths = [snapshot.table_path("entities"), snapshot.mapped_path("entities")]
