@@ -81,7 +81,7 @@ def _damage(path: Path, others: Sequence[Path], chance: random.Random) -> str:
         "cut": data[:place],
         "zero": bytes(len(data)),
         "empty": b"",
-        "swap": chance.choice(others).read_bytes(),
+        "swap": chance.choice([other for other in others if other.exists()]).read_bytes(),
     }[kind]
     path.write_bytes(damaged)
     return f"{kind} {path}"
