@@ -22,13 +22,13 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts, load_prompt
-from graphrag_pipeline.pipeline.dagster_home import DAGSTER_YAML, prepare_home
 from graphrag_pipeline.pipeline.stage_code import UNUSABLE, code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
+from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, prepare_home
 from graphrag_pipeline.storage.root_format import move_to_this_version
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore

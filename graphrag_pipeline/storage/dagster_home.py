@@ -91,7 +91,8 @@ def prepare_home(home: Path) -> None:
             try:
                 _repair(path)
             except (OSError, sqlite3.Error) as error:
-                raise files.write_error(path, error) from error
+                reason = error if isinstance(error, OSError) else RuntimeError(str(error))
+                raise files.write_error(path, reason) from error
 
 
 def databases_in(home: Path) -> Mapping[str, Path]:

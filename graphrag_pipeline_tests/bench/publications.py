@@ -6,7 +6,7 @@ The server is the command `serve` in a process of its own, on a root of three sh
 a pause. A publication is a change of the pointer between the last two snapshots; each twentieth is an edit of one
 document, after which all earlier snapshots but one are pruned. File descriptors, mapped files and the space of removed
 files have to be the same at the end as after a tenth of the publications (200 by default). Each figure is the lowest of
-some seconds, since requests under way keep the former snapshot open.
+some seconds, since requests under way keep the former snapshot open; the last one comes after all requests.
 """
 
 from __future__ import annotations
@@ -111,6 +111,8 @@ def measure(n_publications: int) -> bool:
                 is_over.set()
                 for client in clients:
                     client.join()
+            seen.append(count_least(root.path, process))
+            print(f"after the last request: {seen[-1]}")
         print(dict(sorted(statuses.items())))
     first, last = seen[0], seen[-1]
     return last.n_files <= first.n_files + _N_SPARE and last.removed_bytes <= first.removed_bytes

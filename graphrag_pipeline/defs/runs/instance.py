@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.pipeline.dagster_home import prepare_home
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.dagster_home import prepare_home
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

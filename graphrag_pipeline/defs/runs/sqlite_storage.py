@@ -3,7 +3,7 @@
 Dagster opens a connection, and so an engine, for every event and every change of a run, flushes every commit to disk,
 and creates every database table by table. This takes a third of the time of a small index. Here connections stay open,
 commits do not flush, statements are compiled once a process, and a new database starts as a copy of an empty one
-(`pipeline/dagster_home.py`). The files keep Dagster's layout, so the UI reads them. An event that a power cut loses is
+(`storage/dagster_home.py`). The files keep Dagster's layout, so the UI reads them. An event that a power cut loses is
 reported again from the heads; the record of its run may be lost.
 """
 
@@ -23,7 +23,7 @@ from graphrag_pipeline.defs.runs.private_api import (
     SqliteRunStorage,
     SqliteScheduleStorage,
 )
-from graphrag_pipeline.pipeline.dagster_home import databases_in, empty_database, make_database
+from graphrag_pipeline.storage.dagster_home import databases_in, empty_database, make_database
 
 _BUSY_TIMEOUT_S = 30
 _MAX_OPEN = 4  # the index, the run that is written, and some that are read

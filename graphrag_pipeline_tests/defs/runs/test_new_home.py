@@ -14,8 +14,8 @@ import pytest
 
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.dagster_home import DATABASES, prepare_home
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.dagster_home import DATABASES, prepare_home
 from graphrag_pipeline_tests.support.roots import make_root
 
 OPEN = "import dagster as dg; i = dg.DagsterInstance.get(); i.get_runs_count(); i.all_asset_keys()"

@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.pipeline import dagster_home
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage import dagster_home
 from graphrag_pipeline_tests.support.roots import make_root
 
 FILES = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")

@@ -1,6 +1,6 @@
 """The empty databases of Dagster, as SQL text: `python -m graphrag_pipeline_tests.support.dagster.empty_databases`.
 
-Run it when a new release of Dagster changes their layout. It writes the files that `pipeline/dagster_home.py` reads.
+Run it when a new release of Dagster changes their layout. It writes the files that `storage/dagster_home.py` reads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from graphrag_pipeline.pipeline.dagster_home import DATABASES, SCRIPTS
+from graphrag_pipeline.storage.dagster_home import DATABASES, SCRIPTS
 
 
 def main() -> None:
