@@ -143,7 +143,11 @@ class FollowedRoot:
             if published in (None, current.index.snapshot.id):
                 return
         opened = _OpenedIndex(self._open_project(), None)
-        warm(opened.index)
+        try:
+            warm(opened.index)
+        except BaseException:
+            opened.index.close()
+            raise
         with self._lock:
             self._current = opened
             self.n_followed += current is not None

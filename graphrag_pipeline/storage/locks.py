@@ -74,6 +74,11 @@ def _store_lock(root: Path, name: str) -> Path:
     return root / "cache" / "store" / f"{name}.lock"
 
 
+def one_home_repair(home: Path) -> AbstractContextManager[None]:
+    """Admit one process at a time to making and repairing the databases of a Dagster home."""
+    return _one_process(home / "databases.lock", f"`{home}`: another process is making Dagster's databases; waiting")
+
+
 def is_index_running(root: Path) -> bool:
     """Return whether a process is inside `one_index_run`."""
     from filelock import FileLock, Timeout
