@@ -77,8 +77,8 @@ ROOMS = (
     ),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
-    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.request_body", "serve.readers"),
-    *("serve.served_roots", "serve.metrics"),
+    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.connections"),
+    *("serve.request_body", "serve.readers", "serve.served_roots", "serve.metrics"),
     *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openai_api", "serve.mcp"),
     *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
     "serve.app",

@@ -15,6 +15,9 @@ from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_QUESTION_CHARS = 8_000
+_LONG_GAP = re.compile(r"([^\w]{16})[^\w]+")
+"""More than 16 characters without a letter or digit: blanks, dots, combining marks. The patterns that read a question
+try such a run from each of its characters on, so their time would grow with its square or worse."""
 MAX_MARK_CHARS = 12
 """Letters and digits before a repeated question, as in "Question 3: Who is Tiny Tim?"."""
 
@@ -80,21 +83,27 @@ _DOUBLED = frozenset("bdgmnprt")
 def read_question(question: str) -> str:
     """Return the part of a question that is searched for: valid Unicode without NUL and outer white space.
 
-    Of a question over `MAX_QUESTION_CHARS` characters (such as a pasted page) the first and the last half of that many
-    are read: people write their question before or after what they paste.
+    Of a run of more than 16 characters that are no letters or digits, the first 16 are read. Of a question over
+    `MAX_QUESTION_CHARS` characters (such as a pasted page) the first and the last half of that many are read: people
+    write their question before or after what they paste.
 
     Raises:
         PipelineError: the question is not a text, or nothing is left of it.
     """
     if not isinstance(question, str):
         raise PipelineError(f"the question is {question!r:.80}: ask something in words")
-    text = valid_unicode(question).replace("\0", " ").strip()
+    text = cut_gaps(valid_unicode(question).replace("\0", " ").strip())
     if not text:
         raise PipelineError("the question is empty: ask something in words")
     if len(text) <= MAX_QUESTION_CHARS:
         return text
     half = MAX_QUESTION_CHARS // 2
     return f"{text[:half]}\n{text[-half:]}"
+
+
+def cut_gaps(text: str) -> str:
+    """Return a text with the first 16 characters of each run that has no letter or digit."""
+    return _LONG_GAP.sub(r"\1", text)
 
 
 def valid_unicode(text: str) -> str:
