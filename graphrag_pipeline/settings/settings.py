@@ -211,7 +211,9 @@ class AnswersSettings(Section):
     engine: Engine = Field(
         "embedded", description="embedded: quotes the passages that answer best; model: written by a chat model."
     )
-    max_passages: int = Field(5, ge=1, description="With the embedded engine: maximum passages in an answer.")
+    max_passages: int = Field(
+        5, ge=1, description="With the embedded engine: maximum passages, or findings of reports, in an answer."
+    )
     model: dict[str, Any] = model_overrides()
     response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
     max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)

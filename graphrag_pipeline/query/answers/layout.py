@@ -31,8 +31,9 @@ def compose(question: str, introduction: str, passages: Sequence[AnswerPassage])
 
 
 def mark_words(text: str, asked: frozenset[str]) -> str:
-    """Return a text with the words of some stems in bold: "The **owner** is Ana"."""
-    return _WORD.sub(lambda found: f"**{found[0]}**" if stem(fold(found[0])) in asked else found[0], text)
+    """Return a text with the words of some stems in bold, neighbours together: "The **service owner** is Ana"."""
+    marked = _WORD.sub(lambda found: f"**{found[0]}**" if stem(fold(found[0])) in asked else found[0], text)
+    return marked.replace("** **", " ")
 
 
 def _cite(number: int, passage: AnswerPassage) -> Citation:

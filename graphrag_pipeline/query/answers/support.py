@@ -4,7 +4,7 @@ A statement is supported by `WINDOW` neighbouring sentences if they have at leas
 all its numbers, and all its names. The rule is about words, not about meaning: it can support a false sentence made of
 true words, and miss a paraphrase.
 
-Keep out: which statements need support (`uncited.py`, `quoting.py`), and where it is looked for (`evidence.py`).
+Keep out: which statements need support (`uncited.py`), and where it is looked for (`evidence.py`).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ TITLE_WEIGHT, TITLE_WORDS = 0.5, 10.0
 DESCRIPTION_WEIGHT = 0.25
 K1, B = 1.2, 0.75
 """The usual parameters of BM25."""
-MIN_SHARE = 0.5
+MIN_SHARE = 0.3
 """Least score of a passage, as a share of the best one's."""
 MIN_CONFIDENCE = 0.4
 N_BEST = 3

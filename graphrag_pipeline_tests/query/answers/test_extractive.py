@@ -32,7 +32,7 @@ def test_every_citation_of_the_small_index_resolves(small, method):
 def test_the_answer_says_that_no_model_wrote_it_and_quotes_the_source(small):
     result = small.search("Who haunted Scrooge?")
     assert result.answer.startswith("Extractive answer (no model)")
-    assert "Marley **haunted** **Scrooge**. [" in result.answer
+    assert "Marley **haunted Scrooge**. [" in result.answer
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global"])
