@@ -32,7 +32,7 @@ $(VENV)/deployed/installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global question
 	$(RUN) index
-	$(RUN) query "Who is Ebenezer Scrooge's clerk?"
+	$(RUN) query "What is Marley's chain made of?"
 	$(RUN) query --method global "What are the main themes of the story?"
 
 test: $(VENV)/installed-dev  ## every rule and law, through real parts, with few repetitions: about eight minutes

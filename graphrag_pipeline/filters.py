@@ -33,9 +33,10 @@ DATED = ("date", "published", "published_at", "publication_date", "created", "cr
 """Metadata fields with a document's date, in order of precedence, if no document has a creation date."""
 DERIVED = ("date", "year")
 
-_FILTER = re.compile(r"\s*([^=!<>~]*?)\s*(!=|<=|>=|==|=|<|>|~)(.*)", re.DOTALL)
-_IN = re.compile(r"\s*(\S.*?)\s+in\s+(.*)", re.DOTALL | re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+# No part of these patterns gives characters back to another, so their time grows with the length of the text alone.
+_OPERATOR = re.compile(r"!=|<=|>=|==|[=<>~]")
+_IN = re.compile(r"\sin\s", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,3})?")
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ].+)?)?)?")
 
 
@@ -60,17 +61,21 @@ def parse_filter(text: str) -> Filter:
     Raises:
         PipelineError: the text has another form, or no value.
     """
-    match = _FILTER.fullmatch(text)
-    field, operator, written = match.groups() if match else ("", "", "")
-    if match is None and (listed := _IN.fullmatch(text)):
-        field, operator, written = listed.group(1), "=", listed.group(2)
+    stripped = text.strip()
+    found = _OPERATOR.search(stripped)
+    if found and "!" in stripped[: found.start()]:
+        found = None
+    listed = None if found else _IN.search(stripped)
+    place = found or listed
+    field, written = (stripped[: place.start()].strip(), stripped[place.end() :]) if place else ("", "")
+    operator = found.group() if found else "="
     values = _read_values(written) if operator in ("=", "==", "!=") else (_unquote(written.strip()),)
     if not field or not written.strip() or written.lstrip().startswith("="):
         raise PipelineError(
             f"filter {text!r}: write FIELD OPERATOR VALUE, such as year>=2024 or source=reuters,bbc; operators: "
             "= != < <= > >= ~ (contains); a value that begins with = stands in quotes"
         )
-    return Filter(text.strip(), field, operator.replace("==", "="), values)
+    return Filter(stripped, field, operator.replace("==", "="), values)
 
 
 def _read_values(written: str) -> tuple[str, ...]:
@@ -195,6 +200,19 @@ def comparison_of(operator: str) -> Comparison:
     return _TESTS.get(operator, _is_equal)
 
 
+def matcher_of(operator: str, wanted: Iterable[Value]) -> Callable[[Value], bool]:
+    """Return the test whether a stored value matches one of the wanted values; see `comparison_of` for `!=`."""
+    test, others = comparison_of(operator), list(dict.fromkeys(wanted))
+    texts = {other.text for other in others}
+
+    def is_match(value: Value) -> bool:
+        if test is _is_equal and value.is_text:  # one look-up, since a filter may list hundreds of values
+            return value.text in texts
+        return any(test(value, other) is True for other in others)
+
+    return is_match
+
+
 def passes(condition: Filter, columns: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether one document passes a filter; a document without a value in its field does not.
 
@@ -204,10 +222,10 @@ def passes(condition: Filter, columns: Mapping[str, Any], metadata: Mapping[str,
         columns: values of `COLUMNS`; None or "" is missing.
         metadata: from `flatten_metadata`.
     """
-    test, wanted = comparison_of(condition.operator), [read_value(value) for value in condition.values]
+    matches = matcher_of(condition.operator, map(read_value, condition.values))
     read = map(read_value, each_value(_find_value(condition.field, columns, metadata)))
     held = [value for value in read if value.text]
-    is_found = any(test(value, other) is True for value in held for other in wanted)
+    is_found = any(map(matches, held))
     return bool(held) and is_found != (condition.operator == "!=")
 
 

@@ -20,8 +20,9 @@ import yaml
 
 from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.pipeline.root import DAGSTER_YAML, Root
+from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, Outcome

@@ -20,7 +20,6 @@ QUOTED_DATA = {
     "graphrag_pipeline/indexing/extraction/names/cues.py",
     "graphrag_pipeline/indexing/extraction/names/predicates.py",
     "graphrag_pipeline/text/sentence_forms.py",
-    "docs/explanation/sample.md",
 }
 """Files that hold words of documents: word lists of the rules, and the sample's answers."""
 

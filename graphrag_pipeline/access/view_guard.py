@@ -1,4 +1,4 @@
-"""The answers that a server needs about views: whether one may be read now, and which snapshot of it a link means.
+"""The answers that a server needs about views: which may be read, which are damaged, and which snapshot a link means.
 
 After a publication of the root, a view that holds a document which is not permitted any more is refused at once; any
 other view is read until the next one is made. Keep out: making views (`views.py`), HTTP.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 from graphrag_pipeline.access.view_records import ViewRecord, list_records, read_record
@@ -18,6 +18,7 @@ from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.withdrawn import has_withdrawn
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.damage import describe_damage
 from graphrag_pipeline.storage.manifests import is_snapshot_id
 from graphrag_pipeline.storage.snapshots import Snapshot
 
@@ -61,9 +62,7 @@ class ViewGuard:
         """
         published = project.snapshots.current()
         if published is None:
-            raise ViewNotReadyError(
-                "This root has no published index now.", self._seconds_left(self._record_of(filters))
-            )
+            raise self._not_ready("This root has no published index now", filters)
         key = (published, filters, view.id)
         with self._lock:
             if key not in self._is_withdrawn:
@@ -73,19 +72,18 @@ class ViewGuard:
                     self._is_withdrawn = kept | {key: has_withdrawn(*documents, filters)}
             is_withdrawn = self._is_withdrawn[key]
         if is_withdrawn:
-            raise self.missing(filters)
+            raise self._not_ready("What you may read of this root changed, so it must be made again for you", filters)
 
     def missing(self, filters: tuple[str, ...]) -> ViewNotReadyError:
-        """Return the error of a view that cannot be read now, with the reason and the time that is left."""
+        """Return the error of a view without a snapshot that can be read; the reason may be one of many."""
+        return self._not_ready("The part of this root that you may read is not ready", filters)
+
+    def _not_ready(self, reason: str, filters: tuple[str, ...]) -> ViewNotReadyError:
+        """Return the error with the time that making the view takes; whether it is being made now is not known here."""
         record = self._record_of(filters)
         seconds = self._seconds_left(record)
-        reason = (
-            "What you may read of this root changed, so it is made again for you from what you may read now"
-            if record.made_of
-            else "The part of this root that you may read is not made yet"
-        )
-        last = f"; the last time that took {record.seconds:.0f} s" if record.seconds else ""
-        return ViewNotReadyError(f"{reason}{last}. It is likely to be ready in about {math.ceil(seconds)} s.", seconds)
+        last = f"; making it took {record.seconds:.0f} s the last time" if record.seconds else ""
+        return ViewNotReadyError(f"{reason}{last}. Ask again in about {math.ceil(seconds)} s.", seconds)
 
     def _record_of(self, filters: Sequence[str]) -> ViewRecord:
         return read_record(find_view(self._root, filters))
@@ -121,3 +119,44 @@ class ViewGuard:
                 yield origin
             elif own is not None and origin in own:
                 yield own[origin]
+
+
+def find_unreadable(place: Path) -> str:
+    """Return why the published snapshot of a view cannot be read, "" if every file of it has its hash."""
+    try:
+        view = Root(place)
+        with closing(view.snapshots.open()) as snapshot:
+            damaged = snapshot.damaged_parts() or [*snapshot.changed_parts()]
+            return describe_damage(damaged) if damaged else ""
+    except (PipelineError, OSError) as error:
+        return str(error)
+
+
+class ViewWatch:
+    """Finds views that are missing or damaged; contents are read only after names, sizes or times of files changed."""
+
+    def __init__(self) -> None:
+        self._whole: dict[Path, frozenset[tuple[object, ...]]] = {}
+
+    def find_broken(self, places: Iterable[Path]) -> list[Path]:
+        """Return the views that cannot be read, or have a file that changed."""
+        return [place for place in places if not self._is_whole(place)]
+
+    def _is_whole(self, place: Path) -> bool:
+        state = _state_of(place / "snapshots")
+        if state != self._whole.get(place, ()):
+            self._whole.pop(place, None)
+            if find_unreadable(place):
+                return False
+            self._whole[place] = state
+        return True
+
+
+def _state_of(folder: Path) -> frozenset[tuple[object, ...]]:
+    """Return path, inode, size and time of each file below a folder; those that are removed now are left out."""
+    found = set()
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            stat = path.stat()
+            found.add((path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return frozenset(found)

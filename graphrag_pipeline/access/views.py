@@ -15,18 +15,19 @@ import re
 import shutil
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from graphrag_pipeline.access.access_file import ViewRules
+from graphrag_pipeline.access.view_guard import find_unreadable
 from graphrag_pipeline.access.view_records import note_end, note_start
 from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
 from graphrag_pipeline.access.withdrawn import has_withdrawn
 from graphrag_pipeline.defs.index_runs.index_run import run_index
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import DamagedFileError, NoSnapshotError, PipelineError
 from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.models.accounting import paid_run
@@ -35,7 +36,10 @@ from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root, init_root
+from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.storage.garbage import DAMAGED_FOLDER
+from graphrag_pipeline.storage.locks import one_view_builder
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -76,7 +80,7 @@ def build_view(
 
     Raises:
         PipelineError: the root holds an imported index or has no documents with a field of the filters, or a stage of
-            the view failed. The last published state of the view stays.
+            the view failed. The last published state of the view stays, unless it is damaged.
     """
     started = time.monotonic()
     if root.is_imported:
@@ -85,19 +89,40 @@ def build_view(
             "only all of it"
         )
     check_filters(root, filters)
-    with _one_builder(root.path), closing(root.open_snapshot()) as published:
+    with one_view_builder(root.path / VIEWS_FOLDER), closing(root.open_snapshot()) as published:
         view = write_view(root, filters, rules, published.id)
         note_start(view.path)
-        before = view.snapshots.current()
-        if _has_withdrawn(published, view, filters):
-            view = _start_over(view)
-        tags = {_TAG: view.path.name}
-        with paid_run("access build", ", ".join(sorted(filters))):
-            run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=_has_lost(view), allow_removal=True)
-        prune(view, n_kept=1, before=math.inf)
+        before = view.snapshots.current_manifest()
+        try:
+            _update(view, published, filters, observer)
+        except (NoSnapshotError, DamagedFileError) as error:
+            if not verify_root(view, is_repairing=True).findings:
+                raise  # a file of the root is damaged
+            _log.warning("the view %s was damaged and is repaired: %s", view.path, error)
+            if not _can_be_opened(view):
+                _start_over(view)
+            _update(Root(view.path), published, filters, observer)
+        view = Root(view.path)
         made, seconds = view.snapshots.current() or "", time.monotonic() - started
-        note_end(view.path, published.id, made, None if made == before else seconds)
+        note_end(view.path, published.id, made, None if before and made == before.id else seconds)
     return _report(name, view, tuple(filters), seconds)
+
+
+def _update(view: Root, published: Snapshot, filters: Sequence[str], observer: RunObserver | None) -> None:
+    if _has_withdrawn(published, view, filters):
+        view = _start_over(view)
+    tags = {_TAG: view.path.name}
+    with paid_run("access build", ", ".join(sorted(filters))):
+        run_index(view, observer, allow_empty=True, tags=tags, is_reclustering=_has_lost(view), allow_removal=True)
+    prune(view, n_kept=1, before=math.inf)
+
+
+def _can_be_opened(view: Root) -> bool:
+    try:
+        view.open_snapshot().close()
+    except NoSnapshotError:
+        return False
+    return True
 
 
 def take_down_view(root: Root, filters: Sequence[str]) -> bool:
@@ -111,7 +136,7 @@ def take_down_view(root: Root, filters: Sequence[str]) -> bool:
     place = find_view(root.path, filters)
     if not (place / "settings.yaml").exists():
         return False
-    with _one_builder(root.path), closing(root.open_snapshot()) as published:
+    with one_view_builder(root.path / VIEWS_FOLDER), closing(root.open_snapshot()) as published:
         view = Root(place)
         is_withdrawn = _has_withdrawn(published, view, filters)
         if is_withdrawn:
@@ -126,17 +151,6 @@ def _has_withdrawn(published: Snapshot, view: Root, filters: Sequence[str]) -> b
         return has_withdrawn(published.table("documents"), made.table("documents"), filters)
 
 
-@contextmanager
-def _one_builder(root: Path) -> Iterator[None]:
-    """Admit one process at a time to the views of a root; a second one waits."""
-    from filelock import FileLock
-
-    folder = root / VIEWS_FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".build.lock"):
-        yield
-
-
 def _has_lost(view: Root) -> bool:
     """Return whether a document of the view was deleted or edited, so that communities may remember it."""
     heads = view.tables.heads("corpus_manifest", _buckets(view)).values()
@@ -149,7 +163,7 @@ def _start_over(view: Root) -> Root:
     if view.shared:  # other machines read it; the next publication replaces it
         return view
     (view.path / "snapshots" / "current.json").unlink(missing_ok=True)
-    for name in ("snapshots", "heads", "tables", "evaluations", "dagster"):
+    for name in ("snapshots", "heads", "tables", "evaluations", "dagster", f"cache/{DAMAGED_FOLDER}"):
         shutil.rmtree(view.path / name, ignore_errors=True)
     init_root(view.path)
     return Root(view.path)
@@ -192,8 +206,10 @@ def check_view(name: str, root: Root, filters: Sequence[str], rules: ViewRules) 
     view, published = Root(place), root.snapshots.current() or ""
     wanted = derive_settings(root, filters, rules, view.settings.input.snapshot)
     problems = [] if view.settings == wanted else ["its settings are not of today"]
-    if view.snapshots.current() is None:
-        problems.append("not made yet")
+    if view.snapshots.current_manifest() is None:
+        problems.append("not made yet, or damaged")
+    elif damage := find_unreadable(place):
+        problems.append(f"damaged: {damage}; run `graphrag-pipeline access build`")
     else:
         problems += _compare_documents(
             PublishedDocuments(root.tables, root.snapshots.manifest(published), filters), view
@@ -225,16 +241,11 @@ def _compare_documents(published: PublishedDocuments, view: Root) -> list[str]:
 
 
 def _report(name: str, view: Root, filters: tuple[str, ...], seconds: float) -> ViewReport:
-    snapshot = view.snapshots.current() or ""
-    n_documents = _count_documents(view.open_snapshot()) if snapshot else 0
-    return ViewReport(name, view.path, filters, snapshot, n_documents, _measure(view.path), seconds)
-
-
-def _count_documents(snapshot: Snapshot) -> int:
-    try:
-        return snapshot.n_rows("documents")
-    finally:
-        snapshot.close()
+    manifest = view.snapshots.current_manifest()
+    n_documents = int(manifest.tables["documents"]["n_rows"]) if manifest else 0
+    return ViewReport(
+        name, view.path, filters, manifest.id if manifest else "", n_documents, _measure(view.path), seconds
+    )
 
 
 def _measure(folder: Path) -> int:

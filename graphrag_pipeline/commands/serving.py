@@ -163,6 +163,8 @@ def _listen(app: object, host: str, port: int, drain_s: float) -> None:
     import uvicorn
     from sse_starlette.sse import AppStatus
 
+    from graphrag_pipeline.serve.connections import GuardedConnection
+
     AppStatus.disable_automatic_graceful_drain()  # a streamed answer may end, too
     uvicorn.Server(
         uvicorn.Config(
@@ -174,6 +176,7 @@ def _listen(app: object, host: str, port: int, drain_s: float) -> None:
             server_header=False,
             date_header=False,
             ws="none",
+            http=GuardedConnection,
             timeout_graceful_shutdown=max(1, round(drain_s)),
         )
     ).run()

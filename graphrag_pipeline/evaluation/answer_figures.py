@@ -2,9 +2,8 @@
 
     token F1, ROUGE-L    agreement with the best reference answer (`text_overlap.py`); 0 if the answer declines
     answerable F1        token F1 of the answerable questions alone
-    contained, exact     shares of the answers that hold a reference answer, or are one, or name one in the first line
-    named rightly,       shares of the questions with a short answer whose first line names it, or something else
-    named wrongly        (`short_answers.py`); of extractive answers alone
+    contained, exact     shares of the answers that hold a reference answer, or are one
+    in first, in three   shares of the extractive answers whose first passage, or first three, hold a reference answer
     declined rightly     share of the unanswerable questions whose answer declines
     declined wrongly     share of the answerable questions whose answer declines
     claims, precision,   shares of statements by a model's judgement (`answer_judging.py`)
@@ -18,12 +17,12 @@ questions (`questions.py`), ways to answer (`conditions.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, judge_answers
-from graphrag_pipeline.evaluation.answer_text import answer_body, answer_for_judge, answer_name, declines
+from graphrag_pipeline.evaluation.answer_text import answer_body, declines, quoted_passages
 from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
 from graphrag_pipeline.evaluation.confidence import (
     Estimate,
@@ -34,7 +33,6 @@ from graphrag_pipeline.evaluation.confidence import (
 )
 from graphrag_pipeline.evaluation.metered import Meter, MeteredIndex
 from graphrag_pipeline.evaluation.questions import Question
-from graphrag_pipeline.evaluation.short_answers import is_named_rightly, is_named_wrongly
 from graphrag_pipeline.evaluation.text_overlap import measure_overlap
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.text.counted import counted
@@ -51,8 +49,8 @@ FIGURES = {
     "rouge_l": "ROUGE-L",
     "contained": "contained",
     "exact": "exact",
-    "named_rightly": "named rightly",
-    "named_wrongly": "named wrongly",
+    "in_first": "in first",
+    "in_three": "in three",
     "declined_rightly": "declined rightly",
     "declined_wrongly": "declined wrongly",
     "covered_claims": "covered claims",
@@ -64,11 +62,10 @@ FIGURES = {
 SECONDS = "seconds"
 JUDGED = ("covered_claims", "precision", "faithfulness")
 """Figures by a model's judgement."""
-NAMED_WRONGLY = "named_wrongly"
-NAMED = ("named_rightly", NAMED_WRONGLY)
-"""Figures of the first line, of questions with short answers."""
-PAIRED = ("f1", "rouge_l", "contained", *NAMED, *JUDGED)
-"""Figures that two measurements are compared by; more is better, but for `NAMED_WRONGLY`."""
+IN_PASSAGES = ("in_first", "in_three")
+"""Figures of extractive answers alone."""
+PAIRED = ("f1", "rouge_l", "contained", *IN_PASSAGES, *JUDGED)
+"""Figures that two measurements are compared by; more is better."""
 _MAX_NAMED = 3
 
 
@@ -89,8 +86,8 @@ class AnswerScores:
     declined_rightly: float | None
     declined_wrongly: float | None
     seconds: float
-    named_rightly: float | None = None
-    named_wrongly: float | None = None
+    in_first: float | None = None
+    in_three: float | None = None
     covered_claims: float | None = None
     precision: float | None = None
     faithfulness: float | None = None
@@ -200,21 +197,18 @@ def _calls(meter: Meter) -> ModelCalls:
 
 
 def _to_judge(question: Question, answer: ConditionAnswer, is_declined: bool) -> JudgedAnswer:
-    body = "" if is_declined else answer_for_judge(answer.text, answer.engine)
+    body = "" if is_declined else answer_body(answer.text, answer.engine)
     references = () if question.is_unanswerable else question.answers
     return JudgedAnswer(question.question, references, body, answer.context)
 
 
 def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judged: Judgement) -> AnswerScores:
     is_declined = is_declined or judged.declines
-    name = answer_name(answer.text, answer.engine)
     if question.is_unanswerable or is_declined:
         f1 = rouge = contained = exact = float(question.is_unanswerable and is_declined)
     else:
         found = measure_overlap(answer_body(answer.text, answer.engine), question.answers, question.question)
-        f1, rouge, contained = found.f1, found.rouge_l, float(found.is_contained)
-        is_name = bool(name) and measure_overlap(name or "", question.answers, question.question).is_exact
-        exact = float(found.is_exact or is_name)
+        f1, rouge, contained, exact = found.f1, found.rouge_l, float(found.is_contained), float(found.is_exact)
     return AnswerScores(
         f1=f1,
         answerable_f1=None if question.is_unanswerable else f1,
@@ -224,8 +218,8 @@ def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judge
         declined_rightly=float(is_declined) if question.is_unanswerable else None,
         declined_wrongly=None if question.is_unanswerable else float(is_declined),
         seconds=answer.seconds,
-        named_rightly=None if name is None else is_named_rightly(name, question),
-        named_wrongly=None if name is None else is_named_wrongly(name, question),
+        in_first=_is_in_passages(question, answer, 1),
+        in_three=_is_in_passages(question, answer, 3),
         covered_claims=judged.covered_claims,
         precision=judged.precision,
         faithfulness=judged.faithfulness,
@@ -234,16 +228,22 @@ def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judge
     )
 
 
+def _is_in_passages(question: Question, answer: ConditionAnswer, n: int) -> float | None:
+    """Return 1 if the first n passages of an extractive answer hold a reference answer, else 0; None of any other."""
+    passages = quoted_passages(answer.text, answer.engine)
+    if question.is_unanswerable or passages is None:
+        return None
+    return float(any(measure_overlap(one, question.answers, question.question).is_contained for one in passages[:n]))
+
+
 def compare_answers(figures: AnswerFigures, others: AnswerFigures) -> list[PairedDifference]:
     """Compare two measurements of the same questions, question by question.
 
-    Figures of the first line are left out if no question has them in both. A lower `NAMED_WRONGLY` wins.
+    Figures of passages are left out if no question has them in both.
     """
     names = [name for name in PAIRED if name not in JUDGED or (figures.judge and others.judge)]
     rows = {name: compare_pairs(FIGURES[name], figures.values(name), others.values(name)) for name in names}
-    wrongly = rows[NAMED_WRONGLY]
-    rows[NAMED_WRONGLY] = replace(wrongly, wins=wrongly.losses, losses=wrongly.wins)
-    return [row for name, row in rows.items() if name not in NAMED or row.difference.n]
+    return [row for name, row in rows.items() if name not in IN_PASSAGES or row.difference.n]
 
 
 def list_changed(questions: Sequence[Question], figures: AnswerFigures, others: AnswerFigures) -> list[str]:

@@ -1,7 +1,7 @@
 """The part of an answer that is compared with a reference answer, and answers that decline.
 
-Markers such as [1], markdown, and what the embedded engine writes around its quotations are not compared: document
-headings, and the opening line but for the name that it gives. An answer declines if it begins with the words of this
+Markers such as [1], markdown, and what the embedded engine writes around its quotations are not compared: the titles of
+passages, and the opening line. An answer declines if it begins with the words of this
 package, of Microsoft GraphRAG, or with a common English or Chinese phrase for it and no answer follows a "but". Keep
 out: figures.
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-from graphrag_pipeline.evaluation.text_overlap import contains, squad_tokens
-from graphrag_pipeline.query.answers.layout import read_name
 from graphrag_pipeline.query.answers.notes import strip_notes
 
 _MARKER = re.compile(r"\s?\[\d+\]")
@@ -93,30 +91,18 @@ def _answers_after_contrast(text: str) -> bool:
 
 
 def answer_body(answer: str, engine: str) -> str:
-    """Return what an answer says, as plain text: of the embedded engine, its quoted lines and the name it gives.
-
-    A name that the quoted lines have, as whole words, counts once, so that naming it does not lower the agreement with
-    a reference.
-    """
-    name, said = answer_name(answer, engine), _said(answer, engine)
-    return f"{name}\n{said}" if name and not contains(squad_tokens(said), squad_tokens(name)) else said
+    """Return what an answer says, as plain text: of the embedded engine, its passages, one a line."""
+    passages = quoted_passages(answer, engine)
+    return "\n".join(passages) if passages else _plain(strip_notes(_REPLACED.sub("", answer)))
 
 
-def answer_for_judge(answer: str, engine: str) -> str:
-    """Return what an answer says, with the name that an extractive answer gives in front."""
-    name, said = answer_name(answer, engine), _said(answer, engine)
-    return f"{name}\n{said}" if name else said
+def quoted_passages(answer: str, engine: str) -> list[str] | None:
+    """Return the passages of an extractive answer as plain text, in order; None if a model answered."""
+    return [_plain(line) for line in _QUOTED_LINE.findall(answer)] if _is_embedded(answer, engine) else None
 
 
-def _said(answer: str, engine: str) -> str:
-    quoted = _QUOTED_LINE.findall(answer) if _is_embedded(answer, engine) else []
-    text = "\n".join(quoted) if quoted else strip_notes(_REPLACED.sub("", answer))
+def _plain(text: str) -> str:
     return _MARKDOWN.sub("", _MARKER.sub("", text)).strip()
-
-
-def answer_name(answer: str, engine: str) -> str | None:
-    """Return the name or number in the first line of an extractive answer; "" without one, None if a model answered."""
-    return read_name(_REPLACED.sub("", answer)) if _is_embedded(answer, engine) else None
 
 
 def _is_embedded(answer: str, engine: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, AnswerScores, measure_answers
+from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, measure_answers
 from graphrag_pipeline.evaluation.conditions import parse_condition
 from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean
 from graphrag_pipeline.evaluation.figures_store import (
@@ -66,7 +66,7 @@ class GoldenFigure:
 def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> list[GoldenFigure]:
     """Measure a snapshot: recall if questions have evidence, and what has a limit if they have answers.
 
-    `max_f1_drop` measures token F1, `max_named_drop` the names in the first lines of extractive answers.
+    `max_f1_drop` measures token F1, `max_passage_drop` the first three passages of extractive answers.
 
     Raises:
         PipelineError: the snapshot cannot be opened with the current settings, or has none of the evidence.
@@ -78,33 +78,23 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
         limit = "publishing.max_recall_drop", settings.max_recall_drop
         figures.append(GoldenFigure(f"recall@{settings.golden_k}", found, recalls, *limit, "finds less"))
     answered = tuple(question for question in questions if question.answers)
-    names = settings.max_named_drop is not None and root.settings.answers.engine == "embedded"
-    if not answered or not (names or settings.max_f1_drop is not None):
+    is_extractive = settings.max_passage_drop is not None and root.settings.answers.engine == "embedded"
+    has_passages = is_extractive and any(not question.is_unanswerable for question in answered)
+    if not answered or not (has_passages or settings.max_f1_drop is not None):
         return figures
     scores = _measure_answers(root, snapshot, answered).answers
     if settings.max_f1_drop is not None:
         limit = "publishing.max_f1_drop", settings.max_f1_drop
         values = tuple(answer.f1 for answer in scores)
         figures.append(GoldenFigure("token F1", answered, values, *limit, "answers worse"))
-    if names and settings.max_named_drop is not None:
-        figures += _figures_of_names(answered, scores, settings.max_named_drop)
+    if has_passages:
+        pairs = zip(answered, scores, strict=True)
+        held = [(question, one.in_three) for question, one in pairs if one.in_three is not None]
+        asked, shares = zip(*held, strict=True)
+        most = settings.max_passage_drop or 0.0
+        name = "answers in three passages"
+        figures.append(GoldenFigure(name, asked, shares, "publishing.max_passage_drop", most, "shows the answer later"))
     return figures
-
-
-def _figures_of_names(
-    questions: Sequence[Question], scores: Sequence[AnswerScores], max_drop: float
-) -> Iterator[GoldenFigure]:
-    """Yield the share of first lines that name the answer, and of those that name nothing else."""
-    limit = "publishing.max_named_drop", max_drop
-    pairs = list(zip(questions, scores, strict=True))
-    right = [(question, one.named_rightly) for question, one in pairs if one.named_rightly is not None]
-    if right:
-        asked, values = zip(*right, strict=True)
-        yield GoldenFigure("named rightly", asked, values, *limit, "no longer names the answer")
-    others = [(question, 1 - one.named_wrongly) for question, one in pairs if one.named_wrongly is not None]
-    if others:
-        asked, values = zip(*others, strict=True)
-        yield GoldenFigure("not named wrongly", asked, values, *limit, "names something else")
 
 
 def _measure_recall(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:

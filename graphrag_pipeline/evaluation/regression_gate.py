@@ -2,7 +2,7 @@
 
 The gate is optional (`publishing.golden_questions`). It measures both with the current settings (`golden_figures.py`):
 recall of the evidence, token F1 of the answers if `publishing.max_f1_drop` is set, and the names in their first lines
-if `publishing.max_named_drop` is set. Evidence that a snapshot lacks counts as not found, so a document that can no
+if `publishing.max_passage_drop` is set. Evidence that a snapshot lacks counts as not found, so a document that can no
 longer be read lowers the recall. Evidence that was deleted from the input counts in neither, and its question's
 reference answer does not count. Otherwise deleted text would stay published for ever. Keep out: publishing.
 """
@@ -39,7 +39,7 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
 
     Raises:
         PipelineError: a figure falls by more than `publishing.max_recall_drop`, `publishing.max_f1_drop` or
-            `publishing.max_named_drop`, the question file cannot be read, or a snapshot cannot be measured.
+            `publishing.max_passage_drop`, the question file cannot be read, or a snapshot cannot be measured.
     """
     settings = root.settings.publishing
     clear_refusal(root.snapshots, candidate)

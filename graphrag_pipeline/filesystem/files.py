@@ -14,6 +14,7 @@ import functools
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -119,6 +120,14 @@ def replace_by(path: Path, write: Callable[[BinaryIO], object]) -> None:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it if the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def temporary_path(folder: Path) -> Path:

@@ -96,6 +96,19 @@ def find_changed_files(folder: Path, is_fresh: bool = False) -> list[Path]:
     return [path for path, same in zip(listed, is_same, strict=True) if not same]
 
 
+def link_whole_files(folder: Path, target: Path) -> None:
+    """Link the files of a folder that have the hash of its list into another folder, and no others.
+
+    Raises:
+        OSError: the folder has no list, or a link or copy cannot be made.
+        ValueError: the list is damaged.
+    """
+    for name, file in read_file_list(folder).items():
+        if has_hash(folder / name, file.sha256):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            files.link_or_copy(folder / name, target / name)
+
+
 def has_hash(path: Path, sha256: str, is_fresh: bool = False) -> bool:
     """Return whether a file can be read and its hash starts with these hex digits (at least one)."""
     try:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
@@ -29,6 +29,8 @@ READER_VERSION = "5"
 FILTERS_VERSION = "2"
 """Raise it when another row passes `input.filters`; cached records of files with rows are then not used."""
 
+_HASH_BYTES = hashlib.sha256().digest_size
+"""Length of the hash at the beginning of a cached file. A file with another hash counts as not there."""
 RECORDS_FOLDER = "documents"
 """Folder of the records in the cache."""
 
@@ -67,7 +69,9 @@ def read_cached(
     if cache_folder and found.digest:
         # Without permission to write the cache, `status` still works on the root.
         with contextlib.suppress(PipelineError):
-            files.replace(_entry(cache_folder, path, found.digest, settings), dump_records(found.records))
+            data = dump_records(found.records)
+            entry = _entry(cache_folder, path, found.digest, settings)
+            files.replace(entry, hashlib.sha256(data).digest() + data)
     return found.records
 
 
@@ -85,32 +89,27 @@ def entry_name(path: str, digest: str, settings: InputSettings) -> str:
     except importlib.metadata.PackageNotFoundError:
         converter = "missing"
     versions = (READER_VERSION, FILTERS_VERSION) if has_rows else (READER_VERSION,)
-    return f"{stable_hash(*versions, path, digest, columns, converter)}.parquet"
+    return f"{stable_hash(*versions, path, digest, columns, converter, str(_RECORD_SCHEMA))}.records"
 
 
 def dump_records(records: list[SourceRecord]) -> memoryview:
     """Return records as the bytes of a Parquet file."""
     table = pa.Table.from_pylist([vars(record) for record in records], schema=_RECORD_SCHEMA)
     buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    pq.write_table(table, buffer, compression="zstd")
     return memoryview(buffer.getvalue())
 
 
-def load_records(data: bytes) -> list[SourceRecord]:
+def load_records(data: bytes | memoryview) -> list[SourceRecord]:
     """Return the records of `dump_records`."""
-    return _records_of(pq.read_table(pa.BufferReader(data)))
+    return [SourceRecord(**row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
 
 
 def _load(entry: Path) -> list[SourceRecord] | None:
-    """Return cached records; None without any, or if the file is damaged."""
+    """Return cached records; None without any, or if the file does not begin with the hash of the rest."""
     try:
-        table = pq.read_table(entry, page_checksum_verification=True)
-    except (OSError, pa.ArrowException):
+        data = memoryview(entry.read_bytes())
+    except OSError:
         return None
-    if not table.schema.equals(_RECORD_SCHEMA) or not table.num_rows or pc.any(table["document_id"].is_null()).as_py():
-        return None
-    return _records_of(table)
-
-
-def _records_of(table: pa.Table) -> list[SourceRecord]:
-    return [SourceRecord(**row) for row in table.to_pylist()]
+    digest, records = data[:_HASH_BYTES], data[_HASH_BYTES:]
+    return load_records(records) if hashlib.sha256(records).digest() == digest else None

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.publishing.candidates import read_passed, verify
 from graphrag_pipeline.publishing.remaking import remake
 from graphrag_pipeline.storage.damage import (
     ARRAYS,
@@ -32,9 +31,8 @@ from graphrag_pipeline.storage.damage import (
     has_own_hash,
 )
 from graphrag_pipeline.storage.garbage import DAMAGED_FOLDER
-from graphrag_pipeline.storage.snapshot_store import SnapshotStore, seal_mapped
-from graphrag_pipeline.storage.snapshots import Snapshot, map_table, read_contract_file
-from graphrag_pipeline.storage.vectors.folders import add_file_hashes
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
 
 _ORDER = (STAGE_TABLE, TABLE, MAPPED_TABLE, ARRAYS, VECTORS)
 """Kinds of parts in the order of repair: a part is made from parts of kinds before it."""
@@ -188,34 +186,18 @@ def _remove(path: Path) -> None:
 
 
 def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
-    """Write the hashes of files that an older release made; return the number of parts that got them."""
+    """Write the hashes of whole parts that an older release made; return the number of parts that got them."""
     n_added = 0
     for part in parts:
         if part.kind == MAPPED_TABLE and not has_own_hash(part.path):
             if find_changed_file(part.path.with_suffix(".parquet")):
                 continue  # nothing shows whether the copy is whole
-            table = read_contract_file(part.path.with_suffix(".parquet"), part.path.parent.name)
-            if _holds(part.path, table):
-                seal_mapped(part.path)
-            else:
-                root.snapshots.map_table(part.path.parent.name, {"file": f"{part.path.stem}.parquet"})
+            root.snapshots.map_table(part.path.parent.name, {"file": f"{part.path.stem}.parquet"})
             n_added += 1
-        elif part.kind == ARRAYS and not is_hashed(part.path):
+        elif part.kind in (ARRAYS, VECTORS) and not is_hashed(part.path):
             write_file_list(part.path)
             n_added += 1
-        elif part.kind == VECTORS and not is_hashed(part.path):
-            n_added += add_file_hashes(part.path, part.path.parent.name)
     return n_added
-
-
-def _holds(mapped_file: Path, table: pa.Table) -> bool:
-    """Return whether a mapped copy without a hash can be read and equals its table."""
-    try:
-        rows = map_table(mapped_file)
-        rows.validate(full=True)
-        return bool(rows.equals(table))
-    except (OSError, pa.ArrowException):
-        return False
 
 
 # ------------------------------------------------------------------------------------------ heads, manifests, pointers
@@ -320,6 +302,19 @@ def _check_pointers(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
         if is_repairing:
             outcome, is_repaired = _point_again(root, name)
         yield DamagedFile(f"snapshots/{name}", "pointer", outcome, is_repaired)
+
+
+def check_passed(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
+    """Yield the damaged lists of checks that a snapshot passed; after the repair of parts, since they run again."""
+    for snapshot in _snapshots(root):
+        path = snapshot.folder / f"{snapshot.id}.checked"
+        if read_passed(path) is not None:
+            continue
+        outcome, is_repaired = _WITHOUT_REPAIR, False
+        if is_repairing:
+            is_repaired = all(result.passed for result in verify(root.snapshots, snapshot))
+            outcome = "the checks ran again" if is_repaired else "its snapshot does not pass its checks; run `index`"
+        yield DamagedFile(path.relative_to(root.path).as_posix(), "list of passed checks", outcome, is_repaired)
 
 
 def _check_unnamed(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:

@@ -32,7 +32,7 @@ from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
 from graphrag_pipeline.storage.garbage import SweepReport, check_readable
 from graphrag_pipeline.storage.history import refusal_of
-from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_writer
+from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_view_builder, one_writer
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted, rewrite_whole
@@ -103,7 +103,8 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
             f"`{root.path}` uses the cache of another root (`storage.cache_folder`), whose replies would be removed; "
             "forget the document there, then remove this root and make it again"
         )
-    with one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
+    views = root.path / VIEWS_FOLDER
+    with one_view_builder(views), one_index_run(root.path), root.writing(), one_writer(root.path), ExitStack() as locks:
         if root.shared:
             root.shared.fetch_all()  # these files show where the document is and what came from it
         check_readable(root.tables, root.snapshots)
@@ -127,7 +128,8 @@ def forget_document(root: Root, document: str, is_pruned: bool = False) -> Forgo
             rewrite_whole(root.snapshots.folder / "vectors", folder)
         # Last: these files name the document, so that forgetting can be repeated after a crash.
         swept = sweep_root(root, doomed, math.inf)
-        shutil.rmtree(root.path / VIEWS_FOLDER, ignore_errors=True)  # `access build` makes them again
+        for view in views.glob("*/"):  # `access build` makes them again, as does a server within seconds
+            shutil.rmtree(view, ignore_errors=True)
         labels = tuple(f"{path} ({record})" if record else path for path, record in sorted(known.values()))
         return Forgotten(labels, swept, n_replies, n_vectors, tuple(sorted(folders)))
 

@@ -28,6 +28,7 @@ from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
 from graphrag_pipeline.settings.file import load_settings, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
+from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, prepare_home
 from graphrag_pipeline.storage.root_format import move_to_this_version
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
@@ -44,25 +45,6 @@ ROOT_VARIABLE = "GRAPHRAG_ROOT"
 PROMPTS_FOLDER = "prompts"
 VIEWS_FOLDER = "views"
 """Folder of the roots that hold only the documents which some principals may read."""
-_DAGSTER_YAML_0_1 = """telemetry:
-  enabled: false
-nux:
-  enabled: false
-retention:
-  sensor: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
-  schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
-  auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
-"""
-_DAGSTER_YAML_QUIET = f"""{_DAGSTER_YAML_0_1}python_logs: {{python_log_level: INFO}}
-"""
-DAGSTER_YAML_BEFORE = (_DAGSTER_YAML_0_1, _DAGSTER_YAML_QUIET)
-"""The settings that earlier versions gave to a Dagster home; `dagster_home` replaces them if they are unchanged."""
-DAGSTER_YAML = f"""{_DAGSTER_YAML_QUIET}run_queue: {{dequeue_interval_seconds: 1}}
-"""
-"""Settings of a new Dagster home: no telemetry, no step events on the terminal, and old records of ticks are purged.
-
-A queued run starts within 1 s instead of 5 s. For records of runs see `schedule`.
-"""
 _SHOWN_DIGITS = 16  # of a prompt's hash, as `status` shows it
 _OWNED = ("tables/", "heads/", "snapshots/", "evaluations/", "cache/", "dagster/", f"{VIEWS_FOLDER}/")
 
@@ -113,6 +95,7 @@ def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
         if not (path / name).exists():
             files.replace(path / name, text.encode())
             made.append(path / name)
+    prepare_home(path / "dagster")
     folder = load_settings(path).input.place(path)
     if isinstance(folder, Path) and not folder.exists():
         try:

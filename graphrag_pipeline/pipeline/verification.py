@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
@@ -17,14 +20,16 @@ from graphrag_pipeline.pipeline.file_repairs import (
     DOWNLOADED,
     DamagedFile,
     add_hashes,
+    check_passed,
     check_records,
     list_parts,
     repair_parts,
 )
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root
+from graphrag_pipeline.settings.settings import SETTINGS_FILE
 from graphrag_pipeline.storage.check_times import CheckTimes
 from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
-from graphrag_pipeline.storage.locks import one_index_run, one_writer
+from graphrag_pipeline.storage.locks import one_index_run, one_view_builder, one_writer
 from graphrag_pipeline.storage.shared.transfer import UPLOAD_AGAIN
 
 if TYPE_CHECKING:
@@ -60,7 +65,7 @@ class Verification:
 
 
 def verify_root(root: Root, is_repairing: bool = False, has_store: bool = False) -> Verification:
-    """Read every immutable file of a root and compare it with its hash.
+    """Read every immutable file of a root and of its views, and compare it with its hash.
 
     Args:
         is_repairing: repair what is damaged, and add the hashes that an older release did not write.
@@ -69,11 +74,37 @@ def verify_root(root: Root, is_repairing: bool = False, has_store: bool = False)
     Raises:
         PipelineError: `has_store` is set, and the root has no shared store.
     """
-    if not has_store:
-        return _verify_files(root, is_repairing)
-    objects = _verify_store(root, is_repairing)  # first: what is uploaded again can be downloaded
+    objects = _verify_store(root, is_repairing) if has_store else []  # first: what is uploaded can be downloaded
     found = _verify_files(root, is_repairing)
-    return replace(found, findings=(*objects, *found.findings))
+    found = replace(found, findings=(*objects, *found.findings))
+    places = sorted(path.parent for path in (root.path / VIEWS_FOLDER).glob(f"*/{SETTINGS_FILE}"))
+    if not places:
+        return found
+    with one_view_builder(root.path / VIEWS_FOLDER) if is_repairing else nullcontext():
+        return reduce(_add, (_verify_view(root, place, is_repairing, has_store) for place in places), found)
+
+
+def _verify_view(root: Root, place: Path, is_repairing: bool, has_store: bool) -> Verification:
+    """Verify a view, which is a root of its own; `access build` does for it what `index` does for its root."""
+    name = place.relative_to(root.path).as_posix()
+    try:
+        found = verify_root(Root(place), is_repairing, has_store)
+    except PipelineError as error:  # of its settings
+        finding = DamagedFile(name, "view", f"run `graphrag-pipeline access build`: {error}")
+        return Verification(0, 0, 0.0, (finding,))
+    findings = (
+        replace(
+            one,
+            path=one.path if "://" in one.path else f"{name}/{one.path}",
+            outcome=one.outcome.replace("`index`", "`access build`"),
+        )
+        for one in found.findings
+    )
+    return replace(found, findings=tuple(findings))
+
+
+def _add(one: Verification, other: Verification) -> Verification:
+    return Verification(*(getattr(one, field.name) + getattr(other, field.name) for field in fields(Verification)))
 
 
 def _verify_store(root: Root, is_repairing: bool) -> list[DamagedFile]:
@@ -137,7 +168,8 @@ def _verify(root: Root, is_repairing: bool, is_all: bool = True) -> Verification
         found = [DamagedFile.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
         hashed = 0
     _record(times, [part for part in chosen if part.path not in wrong], parts)
-    return Verification(len(chosen), n_bytes, seconds, (*records, *found), hashed)
+    passed = check_passed(root, is_repairing)
+    return Verification(len(chosen), n_bytes, seconds, (*records, *found, *passed), hashed)
 
 
 def _record(times: CheckTimes, checked: Sequence[StoredPart], known: Sequence[StoredPart]) -> None:

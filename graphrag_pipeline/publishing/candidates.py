@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.sealed_json import read_sealed, seal
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
@@ -191,22 +192,27 @@ def _map_rows(rows: pa.Table, write: Callable[[pa.Table], list[str]]) -> pa.Chun
 def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
     """Run every check on a snapshot; a pass is saved, since a snapshot never changes."""
     passed = store.folder / f"{snapshot.id}.checked"
-    known = _read_passed(passed)
+    known = read_passed(passed)
     if known and not snapshot.damaged_parts() and not snapshot.changed_parts():
         return [CheckResult(name, []) for name in known]
     results = check_snapshot(snapshot)
     if all(result.passed for result in results):
-        files.put_new(passed, json.dumps([result.name for result in results]).encode())
+        files.put_new(passed, seal({"passed": [result.name for result in results]}))
     return results
 
 
-def _read_passed(path: Path) -> list[str]:
-    """Return the names of the checks that a snapshot passed; [] if it did not, or the file is damaged."""
+def read_passed(path: Path) -> list[str] | None:
+    """Return the names of the checks that a snapshot passed, [] if one is unknown now; None if the file is damaged."""
     try:
-        names = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+        data = path.read_bytes()
+        names = json.loads(data)
+        if not isinstance(names, list):  # as an older release wrote it
+            names = read_sealed(data, is_required=True)["passed"]
+    except FileNotFoundError:
         return []
-    return names if isinstance(names, list) and set(names) <= set(CHECKS) else []
+    except (ValueError, KeyError):
+        return None
+    return names if set(names) <= set(CHECKS) else []
 
 
 def publish(

@@ -27,10 +27,10 @@ from graphrag_pipeline.storage.manifests import hash_path
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot, map_table
 from graphrag_pipeline.storage.table_store import put_parquet
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows, read_table
-from graphrag_pipeline.storage.vectors.mapped_rows import MappedRows
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 from graphrag_pipeline.storage.vectors.purge import replace_whole
-from graphrag_pipeline.storage.vectors.row_keys import RowKeys, read_row_keys
+from graphrag_pipeline.storage.vectors.row_keys import RowKeys, keys_of
+from graphrag_pipeline.storage.vectors.rows_apart import KEY_ROWS, SEGMENT_ROWS, TABLE_ROWS, read_apart
 from graphrag_pipeline.tables import VECTOR_TABLES
 
 T = TypeVar("T")
@@ -81,10 +81,10 @@ def _remake_copy(store: SnapshotStore, path: Path) -> None:
 def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None:
     names = list(snapshot.manifest.tables)
     if path.parent.name == "sentences":
-        text_units = snapshot.table("text_units")
+        text_units = snapshot.checked_table("text_units")
         store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embeddings())))
         return
-    tables = {name: snapshot.table(name) for name in names}
+    tables = {name: snapshot.checked_table(name) for name in names}
     if store.write_adjacency(build_arrays(tables)) == path.name:
         return
     for arrays in build_earlier_arrays(tables):
@@ -95,9 +95,9 @@ def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None
 def _remake_vectors(snapshot: Snapshot, path: Path, others: Sequence[Snapshot]) -> None:
     parent, name = snapshot.folder / "vectors", path.parent.name
     folder = snapshot.manifest.vectors[name]
-    tables = {table: snapshot.table(table) for table in (VECTOR_TABLES[name][0], "documents")}
+    tables = {table: snapshot.checked_table(table) for table in (VECTOR_TABLES[name][0], "documents")}
     ids = tables[VECTOR_TABLES[name][0]]["id"].combine_chunks()
-    keys = _read(lambda: read_row_keys(path))
+    keys = _read(lambda: keys_of(read_apart(KEY_ROWS, path, name)))
     matrix = np.zeros((len(ids), folder.dimensions), dtype=np.float32)
     for found in _find_vectors(parent, folder, ids, others):
         rows = join_vector_rows(name, tables, found)
@@ -125,32 +125,24 @@ def _find_vectors(
     for source in dict.fromkeys([folder, *(other for other in named if other)]):
         if source.dimensions != folder.dimensions:
             continue
-        for read in (_read_table, _read_segments):
-            found = _read(partial(read, parent, source))
+        for kind in (TABLE_ROWS, SEGMENT_ROWS):
+            found = _read(partial(_place, kind, parent, source, ids))
             if found is not None:
-                known, vectors = found
-                rows = positions(ids, known)
-                placed = np.zeros((len(ids), folder.dimensions), dtype=np.float32)
-                placed[rows >= 0] = vectors[rows[rows >= 0]]
-                yield placed
+                yield found
 
 
-def _read_table(parent: Path, folder: VectorFolder) -> tuple[pa.Array, np.ndarray]:
-    rows = read_table(folder.path(parent), folder.name)
-    return rows.ids, np.asarray(rows.vectors)
-
-
-def _read_segments(parent: Path, folder: VectorFolder) -> tuple[pa.Array, np.ndarray] | None:
-    rows = MappedRows.find(folder.path(parent), folder.dimensions)
-    if rows is None:
-        return None
-    ids, vectors = rows.read_all()
-    last = {record_id: row for row, record_id in enumerate(ids)}
-    return pa.array(last, pa.string()), vectors[list(last.values())]
+def _place(kind: str, parent: Path, source: VectorFolder, ids: pa.Array) -> np.ndarray:
+    found = read_apart(kind, source.path(parent), source.name, source.dimensions).combine_chunks()
+    placed = np.zeros((len(ids), source.dimensions), dtype=np.float32)
+    if len(found):
+        rows = positions(ids, found["id"].chunk(0))
+        vectors = found["vector"].chunk(0).flatten().to_numpy().reshape(len(found), source.dimensions)
+        placed[rows >= 0] = vectors[rows[rows >= 0]]
+    return placed
 
 
 def _read(read: Callable[[], T]) -> T | None:
-    """Return what a reader of a damaged folder returns; None if it cannot."""
+    """Return what a reader of a damaged folder returns, None if it cannot; what changed rows hold may be wrong."""
     try:
         return read()
     except (NoSnapshotError, *_UNREADABLE):

@@ -89,8 +89,10 @@ class IndexReader(SnapshotReader):
     def close(self) -> None:
         """Release what was loaded and close the snapshot; the index is not usable afterwards."""
         self._columns.clear()
-        self._views.clear()
-        self.__dict__.pop("names", None)
+        while self._views:
+            self._views.popitem()[1].close()
+        for name in ("names", "layout", "document_fields", "_document_rows"):
+            self.__dict__.pop(name, None)
         self.snapshot.close()
 
     def __enter__(self) -> Self:

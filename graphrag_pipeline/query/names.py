@@ -7,7 +7,6 @@ Keep out: vectors, and what a name's entity is about.
 
 from __future__ import annotations
 
-import functools
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.scripts import simplify
 
 MAX_NAME_WORDS = 8
+_MAX_KNOWN = 64
+"""Questions whose names are kept."""
 
 _SPACE = late_re(r"\s+")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02bc`\u00b4", "'"))
@@ -65,7 +66,7 @@ class NameIndex:
 
     def __init__(self, titles: Sequence[str], names: Iterable[Sequence[str]]) -> None:
         self._hashes, self._rows = name_arrays(titles, names)
-        self._spans_of = functools.lru_cache(maxsize=64)(self._read)  # the steps of a search read the same question
+        self._known: dict[str, tuple[list[str], list[NamedSpan]]] = {}  # no `lru_cache`: a method's is a cycle
 
     @classmethod
     def stored(cls, hashes: np.ndarray, rows: np.ndarray) -> NameIndex:
@@ -80,7 +81,7 @@ class NameIndex:
         A name inside a longer one that is found (CHRISTMAS in GHOST OF CHRISTMAS PAST) does not count, and neither does
         one made of stop words. A leading article and a possessive make no difference.
         """
-        return list(dict.fromkeys(row for span in self._spans_of(question)[1] for row in span.rows))
+        return list(dict.fromkeys(row for span in self._read(question)[1] for row in span.rows))
 
     def find_by_key(self, name: str) -> list[int]:
         """Return the rows of the entities with a name, by its case-folded words without a leading article."""
@@ -93,7 +94,7 @@ class NameIndex:
         If the question writes one name with a capital, words in small letters are not names: "the director of film
         Blood Street" wants a director, it does not name the concept DIRECTOR. Names do not overlap.
         """
-        words, found = self._spans_of(question)
+        words, found = self._read(question)
         is_covered = [False] * len(words)
         spans = []
         has_capital = any(span.is_capital for span in found)
@@ -108,8 +109,14 @@ class NameIndex:
         )
 
     def _read(self, question: str) -> tuple[list[str], list[NamedSpan]]:
-        words = _read_words(question)
-        return words, self.find_spans(words)
+        """Return the words of a question and its names; the steps of a search read the same question."""
+        known = self._known.get(question)
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            words = _read_words(question)
+            known = self._known[question] = words, self.find_spans(words)
+        return known
 
     def find_spans(self, written: Sequence[str]) -> list[NamedSpan]:
         """Return the names among the words of a question as it writes them: longest first, then in reading order."""

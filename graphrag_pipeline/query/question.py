@@ -15,6 +15,9 @@ from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_QUESTION_CHARS = 8_000
+_LONG_GAP = re.compile(r"([^\w]{16})[^\w]+")
+"""More than 16 characters without a letter or digit: blanks, dots, combining marks. The patterns that read a question
+try such a run from each of its characters on, so their time would grow with its square or worse."""
 MAX_MARK_CHARS = 12
 """Letters and digits before a repeated question, as in "Question 3: Who is Tiny Tim?"."""
 
@@ -73,8 +76,6 @@ woven/weave written/write wrote/write
 """
 _BASES = dict(pair.split("/") for pair in _IRREGULAR_TEXT.split())
 """English irregular form -> base. Forms that are as often another word ("felt", "rose", "lay") are left out."""
-_PLURAL_BASES = frozenset({"child", "foot", "man", "tooth", "wife", "woman"})
-_LIKE_THEIR_BASES = frozenset("beat born burst cast cut hit hurt put set shut split spread".split())  # noqa: SIM905
 _DOUBLED = frozenset("bdgmnprt")
 """Consonants that English doubles before "-ed" and "-ing", but seldom at the end of a base: "stop", "stopped"."""
 
@@ -82,21 +83,27 @@ _DOUBLED = frozenset("bdgmnprt")
 def read_question(question: str) -> str:
     """Return the part of a question that is searched for: valid Unicode without NUL and outer white space.
 
-    Of a question over `MAX_QUESTION_CHARS` characters (such as a pasted page) the first and the last half of that many
-    are read: people write their question before or after what they paste.
+    Of a run of more than 16 characters that are no letters or digits, the first 16 are read. Of a question over
+    `MAX_QUESTION_CHARS` characters (such as a pasted page) the first and the last half of that many are read: people
+    write their question before or after what they paste.
 
     Raises:
         PipelineError: the question is not a text, or nothing is left of it.
     """
     if not isinstance(question, str):
         raise PipelineError(f"the question is {question!r:.80}: ask something in words")
-    text = valid_unicode(question).replace("\0", " ").strip()
+    text = cut_gaps(valid_unicode(question).replace("\0", " ").strip())
     if not text:
         raise PipelineError("the question is empty: ask something in words")
     if len(text) <= MAX_QUESTION_CHARS:
         return text
     half = MAX_QUESTION_CHARS // 2
     return f"{text[:half]}\n{text[-half:]}"
+
+
+def cut_gaps(text: str) -> str:
+    """Return a text with the first 16 characters of each run that has no letter or digit."""
+    return _LONG_GAP.sub(r"\1", text)
 
 
 def valid_unicode(text: str) -> str:
@@ -144,18 +151,6 @@ def _is_doubled(cut: str) -> bool:
     return cut[-1] in _DOUBLED or (cut[-1] == "l" and len(cut) >= 6)
 
 
-def irregular_forms(stems: frozenset[str]) -> frozenset[str]:
-    """Return the irregular English forms of words with one of some stems: "built" of "build"."""
-    return frozenset(form for form, base in _BASES.items() if stem(base) in stems)
-
-
-def is_past_form(word: str) -> bool:
-    """Return whether a folded word is an English past form by its spelling: "stopped", "wrote", "stolen"."""
-    if word in _BASES:
-        return _BASES[word] not in _PLURAL_BASES and word not in ("goes", "dying")
-    return word in _LIKE_THEIR_BASES or (len(word) > 4 and word.endswith("ed") and not word.endswith("eed"))
-
-
 _ASKING_STEMS = frozenset(map(stem, _ASKING_TEXT.split()))
 _FOREIGN_STEMS = frozenset(map(stem, _FOREIGN_WORDS))
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
@@ -189,12 +184,6 @@ def is_latin(question: str) -> bool:
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
-
-
-def is_english(question: str) -> bool:
-    """Return whether a question in Latin script has no more foreign than English function words."""
-    words = words_of(question)
-    return is_latin(question) and len(words & _FOREIGN_WORDS) <= len(words & _FUNCTION_WORDS)
 
 
 def is_overview(question: str) -> bool:

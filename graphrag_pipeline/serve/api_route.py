@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.errors import ErrorAnswer
-from graphrag_pipeline.serve.limits import ServerLimits
+from graphrag_pipeline.serve.limits import MAX_TEXT_CHARS, Filters, ServerLimits
 from graphrag_pipeline.serve.metrics import Metrics
 from graphrag_pipeline.serve.readers import Reader
 from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots
@@ -24,8 +24,7 @@ from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots
 MAX_LISTED = 1_000
 """Most records of one answer."""
 MAX_OFFSET = 2**53
-MAX_FILTERS = 32
-SearchText = Annotated[str, StringConstraints(max_length=1_000)]
+SearchText = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
 Small = Annotated[int, Field(ge=0, le=MAX_OFFSET)]
 
 
@@ -47,9 +46,8 @@ class RootQuery(ServerQuery):
 class FilteredQuery(RootQuery):
     """A request for records."""
 
-    filter: list[str] = Field(
+    filter: Filters = Field(
         default_factory=list,
-        max_length=MAX_FILTERS,
         description="Read only records of documents that pass all filters, such as `year>=2024`; repeatable.",
     )
 
@@ -131,6 +129,7 @@ class ApiRoute:
         body: model of the body of a POST; None for GET.
         path_params: description of each parameter of the path.
         reads_root: whether the request leases the index of a root.
+        is_instant: whether it answers in the event loop, since it only looks at values; it needs no free thread.
         is_search: whether it may call models, so that a client who goes away cancels them.
         streams: "never"; "wanted", if the header Accept asks for it; "body", if `stream` of the body does; "always".
         media_type: of the answer, where it is not JSON.
@@ -147,6 +146,7 @@ class ApiRoute:
     body: type[BaseModel] | None = None
     path_params: Mapping[str, str] = field(default_factory=dict)
     reads_root: bool = True
+    is_instant: bool = False
     is_search: bool = False
     streams: str = "never"
     media_type: str = "application/json"

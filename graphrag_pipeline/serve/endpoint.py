@@ -9,8 +9,10 @@ import asyncio
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,17 +25,22 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.endpoints.problems import causes_in_log
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServedApp
 from graphrag_pipeline.serve.encoded_slashes import restore_slashes
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, describe_invalid, error_of
-from graphrag_pipeline.serve.limits import Admission, Place, timed_out
+from graphrag_pipeline.serve.limits import MAX_KEYS, Admission, Place, timed_out
 from graphrag_pipeline.serve.readers import NOBODY, Reader
 from graphrag_pipeline.serve.served_roots import no_such_root
 from graphrag_pipeline.turns import Turns
 
 _log = logging.getLogger(__name__)
 _STREAM = "text/event-stream"
+_MAX_IN_LOOP = 16_384
+"""Bytes of a body that is read without a thread, in less than a millisecond."""
+_LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-bodies")
+"""One thread, since reading a body holds Python's lock: several would keep it from the event loop."""
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"-?[0-9]{1,4000}", re.ASCII)
 API_HEADERS = {
@@ -59,22 +66,20 @@ class Workers:
     pool: ThreadPoolExecutor
     turns: Turns | None = None
 
-    async def start(self, work: Callable[[], Any]) -> Future[Any]:
-        """Start `work` in a thread once a place is free; its place is given back when it ends.
+    async def start(self, work: Callable[[], Any], principal: str) -> Future[Any]:
+        """Start `work` of a principal in a thread once a place is free; its place is given back when it ends.
 
         Raises:
             BusyError: no place became free.
         """
-        place: Place = await self.admission.take()
+        place: Place = await self.admission.take(principal)
         loop = asyncio.get_running_loop()
         future = self.pool.submit(copy_context().run, self._in_turn, work)
         future.add_done_callback(lambda _: _give_back(loop, place))
         return future
 
     def _in_turn(self, work: Callable[[], Any]) -> Any:
-        if self.turns is None:
-            return work()
-        with self.turns.computing():
+        with causes_in_log(), self.turns.computing() if self.turns else nullcontext():
             return work()
 
 
@@ -109,6 +114,8 @@ class RouteEndpoint:
         reader: Reader = scope["state"].get("reader", NOBODY)
         path = {name: restore_slashes(value) for name, value in scope.get("path_params", {}).items()}
         call = ApiCall(self._app, reader, query, body, path, calls, base_url=_base_url(scope))
+        if route.is_instant:
+            return Response(_write(self._work(call)), media_type=route.media_type, headers=API_HEADERS)
         if not route.reads_root:
             content = await asyncio.to_thread(lambda: _write(self._work(call)))
             return Response(content, media_type=route.media_type, headers=API_HEADERS)
@@ -117,7 +124,7 @@ class RouteEndpoint:
         return Response(await self._compute(call, receive), media_type=route.media_type, headers=API_HEADERS)
 
     async def _compute(self, call: ApiCall, receive: Receive) -> bytes:
-        future = await self._workers.start(lambda: _write(self._work(call)))
+        future = await self._workers.start(lambda: _write(self._work(call)), call.reader.name)
         wrapped = asyncio.wrap_future(future)
         left = asyncio.ensure_future(_wait_until_left(receive)) if self._route.is_search else None
         try:
@@ -152,7 +159,7 @@ class RouteEndpoint:
                 loop.call_soon_threadsafe(events.put_nowait, (name, data))
 
         streamed = replace(call, emit=emit)
-        future = await self._workers.start(lambda: self._work(streamed))
+        future = await self._workers.start(lambda: self._work(streamed), call.reader.name)
         future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(events.put_nowait, None))
         first = await self._first_event(events, future, call, receive)
         return EventSourceResponse(
@@ -289,24 +296,36 @@ async def _read_body(route: ApiRoute, scope: Scope, receive: Receive) -> BaseMod
         more = message.get("more_body", False)
     assert route.body is not None
     content = b"".join(parts)
+    if len(content) <= _MAX_IN_LOOP:
+        return _parse_body(route.body, content)
+    return await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, _parse_body, route.body, content)
+
+
+def _parse_body(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
-        body = route.body.model_validate_json(content, strict=True)
+        json.loads(content, object_pairs_hook=_check_keys)  # first, since each unknown key becomes an error below
+    except RecursionError:
+        raise InvalidRequestError("The body is nested too deeply.") from None
+    except ValueError:
+        pass  # pydantic says what is wrong with it
+    try:
+        return model.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise InvalidRequestError(describe_invalid(error)) from None
-    json.loads(content, object_pairs_hook=_refuse_repeated_keys)
-    return body
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of the body.
 
     Raises:
-        InvalidRequestError: it has a key twice, of which another reader of the body may take the other value.
+        InvalidRequestError: it has too many keys, or a key twice, of which another reader of the body may take the
+            other value.
     """
+    if len(pairs) > MAX_KEYS:
+        raise InvalidRequestError(f"An object of the body has more than {MAX_KEYS:,} keys.", "Send fewer.")
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        repeated = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
         raise InvalidRequestError(f"`{repeated[:80]}` is in one object of the body twice.", "Send each key once.")
     return found
 

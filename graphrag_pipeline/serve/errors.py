@@ -7,9 +7,11 @@ Keep out: sending.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,7 +19,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.reading.lookup import RecordNameError
+from graphrag_pipeline.settings.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 _FOR_OPERATOR = re.compile(r"`graphrag-pipeline [a-z]|\b(?:in|of) (?:settings|access)\.yaml|\benvironment variable\b")
 _PARTS = re.compile(r"(?<=[;:.]) +(?=(?:[^`]*`[^`]*`)*[^`]*$)")
@@ -75,6 +81,28 @@ class ApiError(PipelineError):
         return ErrorAnswer(
             error=ErrorFacts(status=self.status, code=self.code, message=str(self), what_to_do=self.what_to_do)
         )
+
+
+@contextmanager
+def asking_models(settings: Settings) -> Iterator[None]:
+    """Answer an error of a search whose request holds with a fixed text, where models are asked; the log has its cause.
+
+    The cause names hosts, the words of the endpoint, or what is spent of the budget.
+
+    Raises:
+        ApiError: a model gave no answer.
+    """
+    try:
+        yield
+    except ApiError:
+        raise
+    except PipelineError as error:
+        if "model" not in (settings.answers.engine, settings.embeddings.engine, settings.rating.engine):
+            raise
+        _log.error("a search failed: %s", error)
+        what = "The budget for models is spent" if isinstance(error, BudgetExceededError) else "A model gave no answer"
+        what_to_do = "Try again later; the operator sees the cause in the log."
+        raise ApiError(502, "model_failed", f"{what}.", what_to_do) from None
 
 
 class InvalidRequestError(ApiError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +143,11 @@ class FollowedRoot:
             if published in (None, current.index.snapshot.id):
                 return
         opened = _OpenedIndex(self._open_project(), None)
-        warm(opened.index)
+        try:
+            warm(opened.index)
+        except BaseException:
+            opened.index.close()
+            raise
         with self._lock:
             self._current = opened
             self.n_followed += current is not None
@@ -313,6 +317,13 @@ class ServedRoots:
             if filters:
                 guard.check(self._roots[name].project, permitted, opened.index.snapshot)
             yield IndexLease(name, opened.index, opened.project, not filters)
+
+    def reopen(self, places: Iterable[Path]) -> None:
+        """Close views whose files were replaced, after their last lease; the next request opens them again."""
+        with self._lock:
+            known = [self._views.pop(place) for place in places if place in self._views]
+        for view in known:
+            view.close()
 
     def _view(self, name: str, filters: tuple[str, ...]) -> FollowedRoot:
         if self._find_view is None:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
+REMOVED_OPTIONS = (
+    ("answers", "max_sentences"),
+    ("global_search", "decline_unknown"),
+    ("publishing", "max_named_drop"),
+)
+"""(section, key) of options of earlier releases, which files may still have; they do nothing."""
 
 
 def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
@@ -43,6 +49,9 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
 @functools.lru_cache(maxsize=64)
 def _validate(path: Path, text: str, environment: tuple[tuple[str, str], ...]) -> Settings:
     values = _parse_sections(path, text)
+    for section, key in REMOVED_OPTIONS:
+        if isinstance(values.get(section), dict):
+            values[section].pop(key, None)
     storage = values.get("storage")
     is_ignored = isinstance(storage, dict) and storage.get("ignore_environment") is True
     variables = {} if is_ignored else _apply_environment(values, dict(environment))

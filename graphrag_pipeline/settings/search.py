@@ -95,11 +95,6 @@ class GlobalSearchSettings(SearchSection):
         description="With a rating model: number of reports rated in one call if their communities have fewer entities "
         "than reports.min_report_size; 1: each report alone.",
     )
-    decline_unknown: bool = Field(
-        True,
-        description="With answers of a model and ratings of the embedded engine: whether a question is declined "
-        "without a call if neither the kept reports nor the nearest text units have its words or synonyms.",
-    )
     filtered_texts: bool = Field(
         True,
         description="With filters: whether text units are read if no readable report is kept, or if the readable "

@@ -186,13 +186,12 @@ class PublishingSettings(Section):
         description="Maximum drop of token F1 of local search's answers to golden questions with reference answers; "
         "null: token F1 is not measured before publishing.",
     )
-    max_named_drop: float | None = Field(
+    max_passage_drop: float | None = Field(
         None,
         ge=0,
         le=1,
-        description="Maximum drop of the share of golden questions with a short reference answer that local search's "
-        "extractive answer names in its first line, and maximum rise of the share where it names something else; null: "
-        "not measured before publishing.",
+        description="Maximum drop of the share of golden questions whose reference answer is in the first three "
+        "passages of local search's extractive answer; null: not measured before publishing.",
     )
 
 
@@ -210,9 +209,9 @@ class AnswersSettings(Section):
     """Writing of the answer from the context."""
 
     engine: Engine = Field(
-        "embedded", description="embedded: quotes the sentences that answer best; model: written by a chat model."
+        "embedded", description="embedded: quotes the passages that answer best; model: written by a chat model."
     )
-    max_sentences: int = Field(6, ge=1, description="With the embedded engine: maximum sentences in an answer.")
+    max_passages: int = Field(5, ge=1, description="With the embedded engine: maximum passages in an answer.")
     model: dict[str, Any] = model_overrides()
     response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
     max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)

@@ -113,6 +113,10 @@ class ArrayFolder:
                 raise files.read_error(path, error) from None
         return self._arrays[name]
 
+    def close(self) -> None:
+        """Unmap the arrays once no caller has one; a later use maps them again."""
+        self._arrays.clear()
+
     def has(self, name: str) -> bool:
         """Return whether the folder has an array."""
         return name in self._arrays or (self._folder / f"{name}.npy").is_file()
@@ -190,6 +194,12 @@ class Sentences(ArrayFolder):
             if read(number, [buffer[start:end]], place) < end - start:
                 raise files.read_error(Path(file.name), EOFError("it ends too early"))
         return found
+
+    def close(self) -> None:
+        """Also close the file of the vectors."""
+        super().close()
+        if opened := self.__dict__.pop("_vector_file", None):
+            opened[0].close()
 
     @functools.cached_property
     def _vector_file(self) -> tuple[BinaryIO, int]:

@@ -22,10 +22,12 @@ from graphrag_pipeline.filesystem.listed_folders import (
     find_changed_files,
     find_damaged_files,
     has_hash,
+    is_hashed,
     read_file_list,
 )
 from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.manifests import Manifest, hash_path
+from graphrag_pipeline.storage.vectors.folders import has_rows_of_name
 from graphrag_pipeline.storage.vectors.stores import VectorStore, collection_of
 
 READ_CHECK_BYTES = 16 << 20
@@ -91,8 +93,10 @@ def _find_changed_copy(path: Path, is_fresh: bool) -> list[Path]:
 
 def _find_changed_vectors(path: Path, is_fresh: bool) -> list[Path]:
     changed = find_changed_files(path, is_fresh)
-    is_old = changed == [path / LIST_FILE] and not (path / LIST_FILE).exists()
-    return [] if is_old else changed
+    if changed and (changed != [path / LIST_FILE] or (path / LIST_FILE).exists()):
+        return changed
+    # Reading the rows of a folder without hashes takes seconds, so only verifications do it.
+    return [path] if is_fresh and not is_hashed(path) and not has_rows_of_name(path) else []
 
 
 def has_own_hash(mapped_file: Path, is_fresh: bool = False) -> bool:

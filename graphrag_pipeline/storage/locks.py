@@ -46,6 +46,15 @@ def one_index_run(root: Path) -> AbstractContextManager[None]:
     return _one_process(_index_run_lock(root), f"`{root}`: another `index` is running; waiting for it")
 
 
+def one_view_builder(views: Path) -> AbstractContextManager[None]:
+    """Admit one process at a time to the views of a root; a second one waits. Taken before all other locks.
+
+    Args:
+        views: folder of the views; it is made if it does not exist.
+    """
+    return _one_process(views / ".build.lock", f"`{views}`: another process is making views; waiting for it")
+
+
 def one_store_writer(root: Path) -> AbstractContextManager[None]:
     """Admit one writer of the shared store per root; taken after `one_index_run`, before `one_writer`."""
     return _one_process(_store_lock(root, "writer"), f"`{root}`: another process is writing the index; waiting for it")
@@ -63,6 +72,11 @@ def is_store_written(root: Path) -> bool:
 
 def _store_lock(root: Path, name: str) -> Path:
     return root / "cache" / "store" / f"{name}.lock"
+
+
+def one_home_repair(home: Path) -> AbstractContextManager[None]:
+    """Admit one process at a time to making and repairing the databases of a Dagster home."""
+    return _one_process(home / "databases.lock", f"`{home}`: another process is making Dagster's databases; waiting")
 
 
 def is_index_running(root: Path) -> bool:

@@ -291,7 +291,7 @@ class SnapshotStore:
         for snapshot_id in (*first, *reversed(self.ids())):
             try:
                 known = self.manifest(snapshot_id)
-                return Snapshot(self.folder, snapshot_id, known, self.vector_store).table("record_numbers")
+                return Snapshot(self.folder, snapshot_id, known, self.vector_store).checked_table("record_numbers")
             except NoSnapshotError:
                 continue
         return None
@@ -307,7 +307,7 @@ class SnapshotStore:
     def whole_table(self, manifest: Manifest | None, name: str) -> pa.Table | None:
         """Return a contract table of a snapshot; None without a manifest, or if a file is missing."""
         try:
-            return self.open(manifest.id).table(name) if manifest else None
+            return self.open(manifest.id).checked_table(name) if manifest else None
         except NoSnapshotError:
             return None
 
@@ -355,11 +355,6 @@ def write_mapped(path: Path, rows: pa.Table) -> None:
     """Write the memory-mapped copy of a table, and its hash beside it."""
     hash_path(path).unlink(missing_ok=True)
     files.replace_by(path, functools.partial(_write_arrow, rows))
-    seal_mapped(path)
-
-
-def seal_mapped(path: Path) -> None:
-    """Write the hash of a mapped copy beside it."""
     files.replace(hash_path(path), hash_file(path).encode())
 
 

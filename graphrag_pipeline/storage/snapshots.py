@@ -82,7 +82,20 @@ class Snapshot:
             self._release = weakref.finalize(self, os.close, descriptor)
 
     def close(self) -> None:
-        """Allow its files to be removed; loaded parts stay usable, other parts may be missing."""
+        """Close its files and allow them to be removed; a part that is used later is opened again, or is missing.
+
+        Not left to the garbage collector, which may come after many publications: until then a server would hold the
+        files of every snapshot that it read, and the space of those that are removed.
+        """
+        for loaded in (self._tables, self._columns, self._numbers):
+            loaded.clear()
+        while self._vectors:
+            self._vectors.popitem()[1].close()
+        for name in ("mentions", "sentence_means"):
+            self.__dict__.pop(name, None)
+        for name in ("adjacency", "sentences"):
+            if arrays := self.__dict__.pop(name, None):
+                arrays.close()
         self._release()
 
     def missing_parts(self) -> list[Path | str]:

@@ -8,15 +8,20 @@ so an untrusted statement can neither read nor write anything else.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.memory_limit import limited_memory
+from graphrag_pipeline.storage.damage import find_changed_file
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,6 +33,8 @@ _CLOSED = (
     "temp_directory = ''", "enable_external_access = false", "python_enable_replacements = false",
     "lock_configuration = true",
 )  # fmt: skip
+_STAGE = "stage_"
+"""Beginning of the name of a stage table, which may be that of a contract table, too."""
 _MEGABYTE = 1_000_000
 _BATCH_ROWS = 10_000
 _OWN_BYTES = 256_000_000
@@ -46,6 +53,7 @@ def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_
         Its rows; columns of equal names get the suffixes `_1`, `_2`, ...
 
     Raises:
+        NoSnapshotError: a file of a table that the statement reads is missing or damaged.
         PipelineError: the text is not one reading statement, it takes too long or too much memory, or DuckDB refuses
             it with the message given.
     """
@@ -54,7 +62,7 @@ def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_
     sources = _table_files(snapshot)
     with duckdb.connect(":memory:") as connection:
         for name, paths in sources.items():
-            connection.register(name, ds.dataset([str(path) for path in paths], format="parquet"))
+            connection.register(name, _dataset(name, paths))
         for setting in (f"memory_limit = '{max_memory_mb}MB'", *_CLOSED):
             connection.execute(f"SET {setting}")
         timer = threading.Timer(max_s, connection.interrupt)
@@ -69,14 +77,36 @@ def run_sql(snapshot: Snapshot, statement: str, max_s: float = 60.0, max_memory_
         except (duckdb.OutOfMemoryException, MemoryError):
             raise _too_large(max_memory_mb) from None
         except OSError as error:  # of DuckDB, while Arrow reads its rows
+            _check_files(sources, str(error))
             raise _error_of_rows(str(error), max_s, max_memory_mb) from None
         except duckdb.CatalogException as error:
             raise PipelineError(f"{error}\ntables: {', '.join(sorted(sources))}") from None
         except duckdb.Error as error:
+            _check_files(sources, str(error))
             raise PipelineError(str(error)) from None
         finally:
             timer.cancel()
     return rows.rename_columns(_distinct(rows.schema.names))
+
+
+def _dataset(name: str, paths: list[Path]) -> ds.Dataset:
+    """Return a table whose files are opened when a statement reads it: a damaged file matters to no other one."""
+    stage = name.removeprefix(_STAGE)
+    schema = (CONTRACT_TABLES if stage == name else STAGE_TABLES)[stage].schema
+    files_of = [str(path) for path in paths]
+    return ds.FileSystemDataset.from_paths(files_of, schema, ds.ParquetFileFormat(), LocalFileSystem())
+
+
+def _check_files(sources: Mapping[str, list[Path]], message: str) -> None:
+    """Check the files of the tables that an error of DuckDB names.
+
+    Raises:
+        NoSnapshotError: one is missing or damaged.
+    """
+    named = (path for name, paths in sources.items() if name in message for path in paths)
+    for path in named:
+        if find_changed_file(path):
+            raise files.read_error(path, ValueError("its content is not the one that its name promises"))
 
 
 def _fetch(connection: duckdb.DuckDBPyConnection, statement: str, max_memory_mb: int) -> pa.Table:
@@ -131,13 +161,18 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
-    """Return the Parquet files of every table; stage tables with missing files are left out."""
-    tables = {name: [snapshot.table_path(name)] for name in snapshot.manifest.tables}
+    """Return the Parquet files of every table.
+
+    Left out: tables of another release, and stage tables with missing files, as in a working copy of a shared store.
+    """
+    tables = {name: [snapshot.table_path(name)] for name in snapshot.manifest.tables if name in CONTRACT_TABLES}
     store = snapshot.folder.parent / "tables"
     stages: dict[str, list[Path]] = {}
     for key, head in sorted(snapshot.manifest.heads.items()):
         table, partition = key.split("/")
-        stages.setdefault(f"stage_{table}", []).extend(
+        if table not in STAGE_TABLES:
+            continue
+        stages.setdefault(f"{_STAGE}{table}", []).extend(
             store / table / partition / file["name"] for file in head.get("files", ())
         )
     return tables | {name: paths for name, paths in stages.items() if paths and all(path.exists() for path in paths)}

@@ -16,9 +16,11 @@ from graphrag_pipeline.access.views import build_view, check_view, remove_unneed
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline.serve.errors import NotFoundError
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.tables import CONTRACT_TABLES
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
 
 OPEN = ("level=open",)
@@ -177,3 +179,28 @@ def test_a_view_pays_a_model_only_if_permitted_and_for_no_document_again(model_i
     booked = [row for row in rows if row["command"] == "access build"]
     assert sum(row["n_calls"] for row in booked) == n_paid
     assert {row["about"] for row in booked} == set(filters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_damaged_view_is_named_by_verify_and_healed_by_the_next_build(tmp_path, is_lost):
+    root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
+    _write(root.path, dict.fromkeys(CAROL, "open"))
+    build_tables(root, tuple(ALL_STAGES))
+    made = build_view("r", root, OPEN, ViewRules())
+    damaged = [
+        path for path in index_files(made.place, ["snapshots/tables/entities"]) if is_lost or path.suffix == ".arrow"
+    ]
+    damaged += index_files(made.place, ["snapshots/vectors"]) if is_lost else index_files(made.place, ["tables"])[:1]
+    for path in damaged:
+        flip_bit(path, 4 * path.stat().st_size)
+    found = verify_root(root)
+    assert not found.is_whole
+    assert {path.relative_to(root.path).as_posix() for path in damaged} >= {one.path for one in found.findings} > set()
+    assert "damaged" in check_view("r", root, OPEN, ViewRules()).problems[0]
+    again = build_view("r", root, OPEN, ViewRules())
+    assert (again.snapshot, again.n_documents) == (made.snapshot, made.n_documents)
+    assert verify_root(root).findings == ()
+    flip_bit(damaged[0], 8)
+    repaired = verify_root(root, is_repairing=True)
+    assert repaired.is_whole and not any("`index`" in one.outcome for one in repaired.findings)

@@ -35,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="graphrag-bench-") as temporary:
         folder = Path(arguments.folder or temporary)
         peer_python = given_peer_python(arguments.peer_python)
-        workspace = Workspace(folder, peer_python, arguments.record, arguments.questions)
+        workspace = Workspace(folder, peer_python, arguments.record, arguments.questions, arguments.held_back)
         for name in chosen:
             found = known[name](workspace)
             print_table(found)
@@ -56,6 +56,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("-h", "--help", action="store_true", help="show this, or the help of one bench behind NAME")
     parser.add_argument("--slow", action="store_true", help=f"also {', '.join(SLOW)}: many minutes")
     _add_common_options(parser)
+    _add_judged_options(parser.add_argument_group("options of judged"))
     _add_parity_options(parser.add_argument_group("options of parity"))
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.names) - {*BENCHES, *SLOW}):
@@ -81,6 +82,8 @@ def _parser_of(name: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common_options(parser)
+    if name == "judged":
+        _add_judged_options(parser)
     if name == "parity":
         _add_parity_options(parser)
     return parser
@@ -89,6 +92,10 @@ def _parser_of(name: str) -> argparse.ArgumentParser:
 def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", action="store_true", help="also the seconds of every stage")
     parser.add_argument("--folder", help="keep the roots here; default: a temporary folder, removed at the end")
+
+
+def _add_judged_options(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--held-back", action="store_true", help="ask the held-back half of the questions")
 
 
 def _add_parity_options(parser: argparse._ActionsContainer) -> None:

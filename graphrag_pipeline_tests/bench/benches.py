@@ -27,7 +27,7 @@ from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
 
 SAMPLE = SAMPLE_ROOT
 QUESTIONS = (
-    ("query", "Who is Ebenezer Scrooge's clerk?"),
+    ("query", "What is Marley's chain made of?"),
     ("query", "--method", "global", "What are the main themes of the story?"),
 )
 
@@ -39,6 +39,7 @@ class Workspace:
         peer_python: Python of an environment with Microsoft GraphRAG; None: `parity` makes one.
         is_recording: whether `parity` writes the peer's outputs to the data of the tests.
         n_questions: that each part of `parity` compares.
+        is_held_back: whether `judged` asks the held-back half of its questions.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Workspace:
         peer_python: Path | None = None,
         is_recording: bool = False,
         n_questions: int = N_QUESTIONS,
+        is_held_back: bool = False,
     ) -> None:
         self._folder = folder
         self.peer_python = peer_python
         self.is_recording = is_recording
         self.n_questions = n_questions
+        self.is_held_back = is_held_back
         self.index_articles = cache(self._index_articles)
 
     def root_of(self, n_articles: int) -> Path:
@@ -157,6 +160,13 @@ def retrieval(workspace: Workspace) -> list[Figure]:
     return run(workspace.empty_folder("retrieval"))
 
 
+def judged(workspace: Workspace) -> list[Figure]:
+    """Judge answers without a model by questions on five kinds of text: see `judged.py`."""
+    from graphrag_pipeline_tests.bench.judged import run
+
+    return run(workspace.kept_folder("judged"), workspace.is_held_back)
+
+
 def terms(workspace: Workspace) -> list[Figure]:
     """Judge the entities of four kinds of text: see `terms.py`."""
     from graphrag_pipeline_tests.bench.terms import run
@@ -246,6 +256,7 @@ _FAST = (
     index_5600,
     one_more_1400,
     retrieval,
+    judged,
     selection,
     terms,
     global_tokens,

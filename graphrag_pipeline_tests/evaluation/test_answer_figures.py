@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation import answer_figures
 from graphrag_pipeline.evaluation.answer_figures import compare_answers, measure_answers, name_failures, render_answers
 from graphrag_pipeline.evaluation.answer_judging import cut_text, read_checks, read_reference, read_statements
-from graphrag_pipeline.evaluation.conditions import parse_condition
+from graphrag_pipeline.evaluation.conditions import ConditionAnswer, parse_condition
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.query.answers import extractive
-from graphrag_pipeline.query.answers.naming.named_answers import NamedAnswer
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.selection.passages import sentences_of
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.settings.search_names import describe_conditions
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
@@ -43,29 +42,23 @@ def test_answers_are_measured_without_a_model_by_every_condition(index: GraphInd
     assert measure_answers(index, GOLD, methods[:1])[0].answers[0].f1 == found["local"].answers[0].f1
 
 
-def test_a_right_a_wrong_and_no_name_in_the_first_line_are_seen(
+def test_passages_that_hold_the_answer_first_later_and_never_are_seen(
     index: GraphIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gold = [Question("With whom did Fezziwig dance?", (), ("Mrs. Fezziwig",)), GOLD[1]]
+    right, other = "- He danced with Mrs. Fezziwig. [1]", "- Topper sang. [2]"
     found = {}
-    for name in ("Mrs. Fezziwig", "Topper", ""):
-
-        def give(index: Any, question: str, units: Any, name: str = name) -> NamedAnswer:
-            return NamedAnswer(name, sentences_of(units[0])[:1])
-
-        monkeypatch.setattr(extractive, "find_named_answer", give)
-        [found[name]] = measure_answers(index, gold, [parse_condition("local")])
-    right, wrong, none = found.values()
-    shown = [[row.values(key)[0] for key in ("exact", "named_rightly", "named_wrongly")] for row in found.values()]
-    assert shown == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
-    assert right.answers[0].contained == 1 and right.answers[0].f1 >= none.answers[0].f1 > 0
-    assert wrong.answers[1].named_rightly is None and wrong.answers[1].named_wrongly == 1, "any name is wrong here"
-    rows = {row.figure: row for row in compare_answers(right, wrong)}
-    rightly, wrongly = rows["named rightly"], rows["named wrongly"]
-    assert (rightly.difference.mean, rightly.wins, rightly.losses) == (1, 1, 0)
-    assert (wrongly.difference.mean, wrongly.wins, wrongly.losses, wrongly.ties) == (-0.5, 1, 0, 1)
-    assert wrongly.difference.low < -0.5 < wrongly.difference.high
-    assert "named wrongly" in render_answers([right])[0]
+    for lines in ((right, other), (other, right), (other,)):
+        answer = ConditionAnswer("\n".join(("Extractive answer (no model).", "", *lines)), 0.1, Context(), "embedded")
+        monkeypatch.setattr(answer_figures, "answer_question", lambda *given, answer=answer: answer)
+        [found[lines]] = measure_answers(index, gold, [parse_condition("local")])
+    shown = [[row.values(key)[0] for key in ("in_first", "in_three", "contained")] for row in found.values()]
+    assert shown == [[1, 1, 1], [0, 1, 1], [0, 0, 0]]
+    first, _, never = found.values()
+    assert first.values("in_first")[1] is None, "an unanswerable question has no right passage"
+    rows = {row.figure: row for row in compare_answers(first, never)}
+    assert (rows["in three"].difference.mean, rows["in three"].wins, rows["in three"].losses) == (1, 1, 0)
+    assert "in first" in render_answers([first])[0]
 
 
 def test_without_a_named_model_nothing_is_judged(index: GraphIndex) -> None:

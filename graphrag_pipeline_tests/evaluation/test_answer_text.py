@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.evaluation.answer_text import answer_body, answer_for_judge, answer_name, declines
-from graphrag_pipeline.query.answers.layout import introduce_name
+from graphrag_pipeline.evaluation.answer_text import answer_body, declines, quoted_passages
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -75,30 +74,9 @@ def test_layout_markers_and_the_opening_line_are_not_compared() -> None:
     assert answer_body(replaced, "model") == "Marley was dead.\nScrooge knew it."
 
 
-@pytest.mark.parametrize("name", ["Bob Cratchit", "15 shillings, by the week", "陸知遠"])
-def test_the_name_in_the_opening_line_is_compared_and_its_fixed_words_are_not(name: str) -> None:
-    embedded = f"{introduce_name(name)}\n\n**stave_1**\n\n- He had a clerk. [1]"
-    assert answer_name(embedded, "embedded") == name
-    assert answer_body(embedded, "embedded") == f"{name}\nHe had a clerk."
+def test_passages_are_read_in_order_and_those_of_a_model_are_none() -> None:
+    embedded = "Extractive answer (no model): two.\n\n**a**\n\n- The **clerk** wept. [1]\n\n**b**\n\n- He *sang*. [2]"
+    assert quoted_passages(embedded, "embedded") == ["The clerk wept.", "He sang."]
     replaced = f"The model gave no answer (timeout); the embedded engine answers instead.\n\n{embedded}"
-    assert answer_name(replaced, "model") == name and answer_body(replaced, "model").startswith(name)
-    assert answer_name(embedded, "model") is None, "a model may write anything"
-
-
-def test_a_name_that_a_quotation_has_counts_once_but_a_judge_reads_it() -> None:
-    embedded = f"{introduce_name('Bob Cratchit')}\n\n- The clerk was **Bob** Cratchit. [1]\n- He wept. [2]"
-    assert answer_body(embedded, "embedded") == "The clerk was Bob Cratchit.\nHe wept."
-    assert answer_for_judge(embedded, "embedded").splitlines()[0] == "Bob Cratchit"
-
-
-@pytest.mark.parametrize(
-    ("name", "quoted"),
-    [("Fred", "Frederick came."), ("six", "It has sixteen."), ("Bob Cratchit", "Bob Cratchit's house.")],
-)
-def test_a_name_inside_a_longer_word_of_a_quotation_is_compared(name: str, quoted: str) -> None:
-    assert answer_body(f"{introduce_name(name)}\n\n- {quoted} [1]", "embedded") == f"{name}\n{quoted}"
-
-
-def test_an_opening_line_without_a_name_is_not_compared() -> None:
-    embedded = "Extractive answer (no model): what the sources say nearest to the question.\n\n- He had a clerk. [1]"
-    assert answer_name(embedded, "embedded") == "" and answer_body(embedded, "embedded") == "He had a clerk."
+    assert quoted_passages(replaced, "model") == ["The clerk wept.", "He sang."]
+    assert quoted_passages(embedded, "model") is None, "a model may write anything"

@@ -110,26 +110,24 @@ def test_a_candidate_whose_answers_are_worse_is_not_published(root: Root) -> Non
     assert root.snapshots.current() != first and "golden token F1" not in ran.details
 
 
-def test_a_candidate_that_names_something_else_is_not_published(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_candidate_that_shows_the_answer_later_is_not_published(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     gold = [{"question": "Who carried Tiny Tim home?", "answer": "Bob Cratchit"}]
     (root.path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
-    root = set_gate(root.path, max_named_drop=0)
+    root = set_gate(root.path, max_passage_drop=0)
     first = root.snapshots.current()
     assert first
-    [rightly, no_other] = measure_golden(root, first, read_gold(root.path / "gold.jsonl"))
-    assert (rightly.name, no_other.name) == (
-        "named rightly",
-        "not named wrongly",
-    ) and rightly.mean == no_other.mean == 1
+    [shown] = measure_golden(root, first, read_gold(root.path / "gold.jsonl"))
+    assert (shown.name, shown.mean) == ("answers in three passages", 1)
 
-    named = extractive.find_named_answer
-    monkeypatch.setattr(extractive, "find_named_answer", lambda *given: replace(named(*given), name="Topper"))
+    ranked = extractive.rank_passages
+    monkeypatch.setattr(extractive, "rank_passages", lambda *given: replace(ranked(*given), passages=()))
     (root.path / "input" / "four.txt").write_text("Topper sang.", encoding="utf-8")
     with pytest.raises(PipelineError) as refused:
         build_tables(root, EVERYTHING)
-    assert "named rightly of gold.jsonl is 0.000, but 1.000 in the published snapshot" in str(refused.value)
-    assert "it names something else for 'Who carried Tiny Tim home?'" in str(refused.value)
-    assert str(refused.value).endswith("or raise `publishing.max_named_drop`") and root.snapshots.current() == first
+    message = str(refused.value)
+    assert "answers in three passages of gold.jsonl is 0.000, but 1.000 in the published snapshot" in message
+    assert "it shows the answer later for 'Who carried Tiny Tim home?'" in message
+    assert message.endswith("or raise `publishing.max_passage_drop`") and root.snapshots.current() == first
 
 
 def test_answers_are_shown_and_a_deleted_documents_answer_does_not_count(root: Root) -> None:
@@ -141,7 +139,7 @@ def test_answers_are_shown_and_a_deleted_documents_answer_does_not_count(root: R
     build_tables(root, (*STAGES, CANDIDATE.name))
     BODIES[SNAPSHOT.name](ran)
     now, before = (ran.details[f"golden token F1{when}"] for when in ("", " before"))
-    assert (now, before) == pytest.approx((0.4, 4 / 21))  # one passage is quoted now, before a second one, too
+    assert now == before > 0, "the deleted document was not the answer"
     assert ran.details["golden questions skipped"] == 1
     assert ran.details["golden recall@5 interval"] == "1.000 [0.025, 1.000]"
 

@@ -14,6 +14,7 @@ from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs import record_files
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.settings.input import InputSettings
+from graphrag_pipeline_tests.support.damage import flip_bit
 
 PLAIN = InputSettings()
 B = 8
@@ -222,13 +223,17 @@ def test_structured_files_are_parsed_once_until_content_or_columns_change(folder
     assert read() == first and len(parsed) == 1
     assert read(InputSettings(exclude=("x",))) == first and len(parsed) == 1
     assert [record.text for record in read(InputSettings(text_column="body"))] == ["other"] and len(parsed) == 2
-    for damaged in cache.rglob("*.parquet"):
+    for damaged in cache.rglob("*.records"):
         damaged.write_bytes(damaged.read_bytes()[:-20])
     assert read() == first and len(parsed) == 3
     assert read() == first and len(parsed) == 3
-    for damaged in cache.rglob("*.parquet"):
+    for damaged in cache.rglob("*.records"):
         damaged.write_bytes(b"")
     assert read() == first and len(parsed) == 4
+    entry = max(cache.rglob("*.records"), key=lambda path: path.stat().st_mtime_ns)
+    for n_flipped, bit in enumerate(random.Random(1).sample(range(8 * entry.stat().st_size), 40), 1):
+        flip_bit(entry, bit)
+        assert read() == first and len(parsed) == 4 + n_flipped, "a changed bit is seen, wherever it is"
     _write(folder, "rows.csv", content="id,text,body\n1,ONE,other\n")
     assert [record.text for record in read()] == ["ONE"]
     shutil.rmtree(cache)
@@ -251,7 +256,7 @@ def test_an_office_file_is_read_again_once_the_converter_is_installed(folder, tm
     for installed, n_entries in ((None, 1), (None, 1), ("1.0", 2), ("1.1", 3)):
         versions["markitdown"] = installed
         list(read_input(folder, PLAIN, B, None, tmp_path / "cache"))
-        assert len(list((tmp_path / "cache").rglob("*.parquet"))) == n_entries
+        assert len(list((tmp_path / "cache").rglob("*.records"))) == n_entries
 
 
 def test_ten_thousand_tiny_files_are_read(folder):

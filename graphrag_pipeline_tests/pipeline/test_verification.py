@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE
 from graphrag_pipeline.pipeline.file_repairs import list_parts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -135,6 +138,23 @@ def test_an_imported_index_is_made_whole_from_its_own_files(imported: Root) -> N
     assert verify_root(imported).findings == ()
 
 
+@pytest.mark.parametrize(("wrong", "has_list"), [(-5, True), (2**31 - 1, True), (2**31 - 1, False)])
+def test_rows_with_wrong_places_in_memory_do_not_end_a_repair(imported: Root, wrong: int, has_list: bool) -> None:
+    """The rows of LanceDB are lost, so those beside it are read; a changed offset leads out of the file."""
+    folder = imported.snapshots.open().vectors("default-entity-description").path
+    for path in index_files(folder, ["default-entity-description.lance/data"]):
+        zero(path)
+    for name in ("rows/000000/ids.arrow", "row_keys.arrow"):
+        column = pa.ipc.open_file((folder / name).read_bytes()).read_all()["id"].chunk(0)
+        offsets = column.buffers()[1].to_pybytes()
+        changed = offsets[:4] + np.int32(wrong).tobytes() + offsets[8:]
+        (folder / name).write_bytes((folder / name).read_bytes().replace(offsets, changed))
+    if not has_list:
+        (folder / LIST_FILE).unlink()
+    found = verify_root(imported, is_repairing=True)
+    assert not found.is_whole and all("cannot be made again" in finding.outcome for finding in found.findings)
+
+
 def test_vectors_of_an_imported_index_come_from_an_older_snapshot(imported: Root) -> None:
     """All vectors of the new folder are lost; a document got another title, so that the folder has another name."""
     old = imported.snapshots.open()
@@ -178,6 +198,18 @@ def test_a_damaged_copy_of_a_manifest_is_named_and_written_again(
     assert names(imported) == {f"snapshots/{current}.manifest"}
     assert verify_root(imported, is_repairing=True).is_whole
     assert copy.read_bytes() == imported.snapshots.path_of(current).read_bytes() and names(imported) == set()
+
+
+@pytest.mark.parametrize("damage", [zero, lambda path: flip_bit(path, 100), lambda path: path.write_bytes(b"")])
+def test_a_damaged_list_of_passed_checks_is_named_and_the_checks_run_again(
+    imported: Root, damage: Callable[[Path], None]
+) -> None:
+    path = imported.snapshots.folder / f"{imported.snapshots.current()}.checked"
+    whole = path.read_bytes()
+    damage(path)
+    assert names(imported) == {f"snapshots/{path.name}"}
+    assert verify_root(imported, is_repairing=True).is_whole
+    assert path.read_bytes() == whole and names(imported) == set()
 
 
 def test_what_cannot_be_made_again_is_kept_aside_and_named_with_the_way_out(imported: Root) -> None:

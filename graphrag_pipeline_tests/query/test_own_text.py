@@ -175,4 +175,4 @@ def test_the_question_alone_is_no_answer(small: GraphIndex, tmp_path: Path, repl
     assert read_own_text(f"{reply} Marley did.", echoes, "Who haunted Scrooge?").text
     with running_model_server(lambda request: reply if request.kind == "answer" else None) as server:
         result = open_with_model(small, tmp_path, server).search("Who haunted Scrooge?", method="local")
-    assert result.answering["engine"] == "embedded" and "Marley haunted Scrooge." in result.answer
+    assert result.answering["engine"] == "embedded" and "Marley **haunted** **Scrooge**." in result.answer

@@ -45,3 +45,10 @@ def test_a_long_question_is_cut_to_its_two_ends():
 def test_an_empty_question_is_refused(question):
     with pytest.raises(PipelineError, match="question is empty"):
         read_question(question)
+
+
+@pytest.mark.parametrize("run", [" ", "\t\n", ". ", "\u0301", '"', "?!"])
+def test_a_long_run_without_letters_is_read_in_part(run):
+    read = read_question(f"Who is{run * 5_000}Tim?")
+    assert len(read) < 40 and read.startswith("Who is") and read.endswith("Tim?")
+    assert read_question("Who ... is -- Tim?!") == "Who ... is -- Tim?!"

@@ -99,6 +99,37 @@ def test_text_is_text_wherever_text_is_asked(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "field", "limit"),
+    [
+        ({"filters": ["title=" + "1" * 10_000 + "x"]}, "filters.0", "1000"),
+        ({"filters": ["title=a"] * 33}, "filters", "32"),
+        ({"filters": ["title=" + "a," * 200_000]}, "filters.0", "1000"),
+        ({"options": {"include_entity_names": ["Tim"] * 20_000}}, "include_entity_names", "200"),
+        ({"options": {"include_entity_names": ["T" * 20_000]}}, "include_entity_names", "1,000"),
+        ({"options": {"a" * 20_000: 1}}, "options", "100"),
+        ({"options": {"options": {"include_entity_names": ["Tim"] * 201}}}, "include_entity_names", "200"),
+        ({f"key{n}": 1 for n in range(15_000)}, "keys", "1,000"),
+        ({"options": {"options": json.loads("[" * 20 + "]" * 20)}}, "options", "4"),
+    ],
+)
+def test_a_value_over_its_limit_is_refused_by_name(
+    server: RunningServer, value: dict[str, Any], field: str, limit: str
+) -> None:
+    messages = [{"role": "user", "content": "Who?"}]
+    for path, body in (("/search", BODY), ("/v1/chat/completions", {"model": "carol:local", "messages": messages})):
+        status, answer = send(server, "POST", path, json.dumps({**body, **value}).encode())
+        message = json.loads(answer)["error"]["message"]
+        assert status == 400 and field in message and limit in message and len(message) < 2_500
+
+
+def test_limits_are_in_the_schemas(server: RunningServer) -> None:
+    schemas = server.client.get("/openapi.json").json()["components"]["schemas"]
+    for name in ("SearchBody", "ChatBody", "FollowUpsBody"):
+        filters = schemas[name]["properties"]["filters"]
+        assert (filters["maxItems"], filters["items"]["maxLength"]) == (32, 1_000)
+
+
+@pytest.mark.parametrize(
     "raw",
     [
         b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n" + b"x-a: " + b"b" * 40_000 + b"\r\n\r\n",

@@ -41,6 +41,14 @@ def test_the_tools_are_described_and_read_only(server: RunningServer) -> None:
     assert {tool.name for tool in tools} == TOOLS
     for tool in tools:
         assert tool.description and tool.annotations.read_only_hint and "ctx" not in tool.input_schema["properties"]
+        if filters := tool.input_schema["properties"].get("filters"):
+            assert (filters["maxItems"], filters["items"]["maxLength"]) == (32, 1_000)
+
+
+def test_a_filter_over_its_limit_is_refused_by_name(server: RunningServer) -> None:
+    result = call(server, "search", question=QUESTION, filters=["title=" + "1" * 10_000 + "x"])
+    assert result.is_error and "filters.0" in result.content[0].text and "1000" in result.content[0].text
+    assert len(result.content[0].text) < 1_000
 
 
 def test_a_citation_leads_to_the_passage_it_quotes(server: RunningServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import time
@@ -19,6 +20,8 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline_tests.bench.publications import REQUESTS
+from graphrag_pipeline_tests.support.open_files import count_open_files
 from graphrag_pipeline_tests.support.roots import build_tables, put
 from graphrag_pipeline_tests.support.serving import running_server
 
@@ -124,6 +127,32 @@ def test_a_lease_keeps_its_snapshot_while_another_is_published(two_versions: Roo
         assert served.root("carol").n_leases == 0
     finally:
         served.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="open files are counted in /proc")
+def test_a_retired_snapshot_leaves_no_file_open(two_versions: Root) -> None:
+    root = two_versions
+    first, second = root.snapshots.ids()
+    gc.collect()
+    gc.disable()  # `serve` collects seldom
+    try:
+        with running_server({"carol": root.path}) as server:
+            follows, counts = server.served.root("carol"), []
+            for snapshot in (second, first, second, first, second):
+                with server.served.lease("carol") as former:
+                    root.snapshots.point_at(snapshot)
+                    wait_until(lambda: follows.snapshot == snapshot)  # noqa: B023 - waits at once
+                    former.index.search(QUESTION["question"])
+                for path, body in REQUESTS:
+                    answer = server.client.post(path, json=body) if body else server.client.get(path)
+                    assert answer.json()["snapshot"] == snapshot
+                counts.append(count_open_files(root.path))
+            prune(root, 1, before=time.time() + 1)
+            assert not root.snapshots.path_of(first).exists()
+            assert count_open_files(root.path).removed_bytes == 0
+    finally:
+        gc.enable()
+    assert counts[0].n_files and counts[-1].n_files <= counts[0].n_files and counts[-1].n_maps <= counts[0].n_maps
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.serve import view_builder
-from graphrag_pipeline.serve.errors import error_of
+from graphrag_pipeline.serve.errors import NotReadyError, error_of
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.serve.view_builder import access_build, building_views
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files
 
 OPEN, OTHER = ("path=one.txt",), ("path=two.md",)
 _WAIT_S = 60.0
@@ -49,8 +51,20 @@ def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def served(served_root: Path) -> Iterator[ServedRoots]:
-    found = ServedRoots({"carol": served_root}, find_view)
+def root(served_root: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(served_root, tmp_path / "carol")
+
+
+@pytest.fixture
+def made(served_root: Path, root: Path) -> Path:
+    """The view of `OPEN`; that of `OTHER` exists, too."""
+    shutil.copytree(served_root, find_view(root, OTHER))
+    return shutil.copytree(served_root, find_view(root, OPEN))
+
+
+@pytest.fixture
+def served(root: Path) -> Iterator[ServedRoots]:
+    found = ServedRoots({"carol": root}, find_view)
     found.start()
     yield found
     found.close()
@@ -74,12 +88,12 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_view_that_is_not_made_is_refused_with_the_time_it_may_take(served):
-    with pytest.raises(ViewNotReadyError, match="not made yet") as refused, served.lease("carol", OPEN):
+    with pytest.raises(ViewNotReadyError, match="not ready") as refused, served.lease("carol", OPEN):
         pass
     assert error_of(refused.value).headers["retry-after"] == "60"
 
 
-def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, served, rules):
+def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, made, served, rules):
     child = Child(tmp_path)
 
     async def follow() -> None:
@@ -89,6 +103,35 @@ def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, ser
             assert len(child.starts) == 1
             add_key(rules.path, "other", ["carol"], OTHER)
             await until(lambda: len(child.starts) == 2)
+
+    asyncio.run(follow())
+
+
+@pytest.mark.parametrize("part", ["current.json", "tables", "vectors", "*"])
+def test_a_view_that_is_damaged_or_gone_is_made_again_without_a_publication(
+    tmp_path, served_root, made, served, rules, part
+):
+    copying = f"shutil.rmtree({str(made)!r}, True); shutil.copytree({str(served_root)!r}, {str(made)!r})"
+    child = Child(tmp_path, f"import shutil\nif len(open(sys.argv[1]).readlines()) > 1: {copying}")
+
+    def is_made_again(before: object) -> bool:
+        with contextlib.suppress(NotReadyError, ViewNotReadyError), served._view("carol", OPEN).lease() as after:
+            return after.index is not before
+        return False
+
+    async def follow() -> None:
+        async with following(rules, served, child):
+            await until(lambda: len(child.starts) == 1)
+            with served._view("carol", OPEN).lease() as before:
+                assert before.index.snapshot.id
+            if part == "*":  # as `forget` does
+                shutil.rmtree(made)
+            else:
+                path = next(path for path in sorted((made / "snapshots").rglob(part)))
+                flip_bit(path if path.is_file() else index_files(path, ["."])[-1], 8)
+            await until(lambda: is_made_again(before.index))
+            await asyncio.sleep(0.3)  # thirty looks
+            assert len(child.starts) == 2
 
     asyncio.run(follow())
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.sql import run_sql
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +55,25 @@ def test_an_error_while_rows_are_read_is_that_of_the_statement(snapshot: Snapsho
 def test_the_limits_cannot_be_raised_by_a_statement(snapshot: Snapshot) -> None:
     with pytest.raises(PipelineError, match="SET is not possible"):
         run_sql(snapshot, "SET memory_limit = '100GB'")
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> Root:
+    root = make_root(tmp_path / "root")
+    build_tables(root, tuple(ALL_STAGES))
+    return root
+
+
+@pytest.mark.parametrize("table", ["entities", "stage_entity_mentions"])
+@pytest.mark.parametrize("damage", ["no footer", "no bytes", "a changed page"])
+def test_a_damaged_file_matters_to_the_statements_that_read_it(table: str, damage: str, indexed: Root) -> None:
+    folder = indexed.path / ("snapshots/tables/entities" if table == "entities" else "tables/entity_mentions")
+    path = max(folder.rglob("*.parquet"), key=lambda file: file.stat().st_size)
+    content = path.read_bytes()
+    changes = {"no footer": content[:-20], "no bytes": b"", "a changed page": b"PAR1" + b"\xff" * 400 + content[404:]}
+    path.write_bytes(changes[damage])
+    snapshot = indexed.open_snapshot()
+    assert run_sql(snapshot, "SELECT count(*) AS n FROM documents").to_pylist() == [{"n": 3}]
+    assert table in run_sql(snapshot, "SHOW TABLES")["name"].to_pylist()
+    with pytest.raises(NoSnapshotError, match=rf"{path.name}.*damaged.*verify --repair"):
+        run_sql(snapshot, f"SELECT d.id, t.* FROM documents d, {table} t")

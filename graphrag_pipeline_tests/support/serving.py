@@ -14,6 +14,7 @@ import httpx
 import uvicorn
 
 from graphrag_pipeline.serve.app import LOOPBACK, build_app
+from graphrag_pipeline.serve.connections import GuardedConnection
 from graphrag_pipeline.serve.served_roots import ServedRoots
 
 _WAIT_S = 30.0
@@ -42,7 +43,9 @@ def running_server(roots: Mapping[str, Path], find_view: Any = None, **options: 
     app = build_app(served, hosts=LOOPBACK, **options)
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", http=GuardedConnection, timeout_graceful_shutdown=5
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

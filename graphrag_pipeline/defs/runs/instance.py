@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.pipeline.root import DAGSTER_YAML, DAGSTER_YAML_BEFORE, Root
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.storage.dagster_home import prepare_home
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
 
 def dagster_home(root: Root) -> Path:
-    """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; create it with telemetry off.
+    """Return the Dagster home: $DAGSTER_HOME, else `dagster/` in the root; make it, or repair it (`prepare_home`).
 
     A root that ignores the environment has its own records.
+
+    Raises:
+        PipelineError: it cannot be written.
     """
     named = None if root.settings.storage.ignore_environment else os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
-    settings = home / "dagster.yaml"
-    if not settings.exists():
-        files.replace(settings, DAGSTER_YAML.encode())
-    elif settings.read_text(encoding="utf-8", errors="replace") in DAGSTER_YAML_BEFORE:
-        with suppress(OSError, PipelineError):  # a home that cannot be written keeps its settings
-            files.replace(settings, DAGSTER_YAML.encode())
+    prepare_home(home)
     return home
 
 

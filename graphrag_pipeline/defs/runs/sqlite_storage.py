@@ -2,15 +2,13 @@
 
 Dagster opens a connection, and so an engine, for every event and every change of a run, flushes every commit to disk,
 and creates every database table by table. This takes a third of the time of a small index. Here connections stay open,
-commits do not flush, statements are compiled once a process, and a new database starts as a copy of an empty one. The
-files keep Dagster's layout, so the UI reads them. An event that a power cut loses is reported again from the heads; the
-record of its run may be lost.
+commits do not flush, statements are compiled once a process, and a new database starts as a copy of an empty one
+(`storage/dagster_home.py`). The files keep Dagster's layout, so the UI reads them. An event that a power cut loses is
+reported again from the heads; the record of its run may be lost.
 """
 
 import functools
-import os
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -25,12 +23,10 @@ from graphrag_pipeline.defs.runs.private_api import (
     SqliteRunStorage,
     SqliteScheduleStorage,
 )
-from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.settings.file import parse_yaml
+from graphrag_pipeline.storage.dagster_home import databases_in, empty_database, make_database
 
 _BUSY_TIMEOUT_S = 30
 _MAX_OPEN = 4  # the index, the run that is written, and some that are read
-_INDEX, _RUNS = "index.db", "runs.db"
 _opened = threading.local()  # `path` of the database that the shared engine opens next
 
 
@@ -40,7 +36,6 @@ class OpenSqliteEventLog(SqliteEventLogStorage):
     def __init__(self, base_dir: str, inst_data: Any = None) -> None:
         self._connections: dict[str, Connection] = {}
         self._found: set[tuple[str, str]] = set()  # tables, columns and indexes of the index; none is ever dropped
-        _make(Path(base_dir) / _INDEX, _empty_index)
         super().__init__(base_dir, inst_data)
 
     @classmethod
@@ -91,7 +86,7 @@ class OpenSqliteEventLog(SqliteEventLogStorage):
         """Create the tables of a database if it has none."""
         if shard in self._initialized_dbs:
             return
-        _make(path, _empty_run)
+        make_database(path, empty_database("index", "DELETE FROM secondary_indexes;"))
         if not _has_tables(path):
             self._initdb(create_engine(self.conn_string_for_shard(shard), poolclass=NullPool))
         self._initialized_dbs.add(shard)
@@ -113,8 +108,7 @@ class OpenSqliteRunStorage(SqliteRunStorage):
 
     @classmethod
     def from_config_value(cls, inst_data: Any, config_value: Any) -> "OpenSqliteRunStorage":
-        path = Path(config_value["base_dir"]) / _RUNS
-        _make(path, _empty_runs)
+        path = Path(config_value["base_dir"]) / "runs.db"
         if _has_tables(path, "instance_info"):
             return cls(f"sqlite:///{path.absolute()}", inst_data)
         return cls.from_local(inst_data=inst_data, **config_value)
@@ -131,26 +125,15 @@ class OpenSqliteRunStorage(SqliteRunStorage):
         super().dispose()
 
 
-class LateSqliteScheduleStorage(SqliteScheduleStorage):
-    """`SqliteScheduleStorage` that makes its database at its first use: an index run has no schedules."""
-
-    _folder: str | None = None
+class ReadySqliteScheduleStorage(SqliteScheduleStorage):
+    """`SqliteScheduleStorage` that does not ask Alembic for the revision of its database: that takes 30 ms."""
 
     @classmethod
-    def from_config_value(cls, inst_data: Any, config_value: Any) -> "LateSqliteScheduleStorage":
-        folder = config_value["base_dir"]
-        storage = cls(f"sqlite:///{Path(folder).absolute() / 'schedules.db'}", inst_data)
-        storage._folder = folder
-        return storage
-
-    @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction."""
-        if self._folder:
-            SqliteScheduleStorage.from_local(self._folder)
-            self._folder = None
-        with super().connect() as connection:
-            yield connection
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "ReadySqliteScheduleStorage":
+        path = Path(config_value["base_dir"]) / "schedules.db"
+        if not _has_tables(path):
+            SqliteScheduleStorage.from_local(config_value["base_dir"])
+        return cls(f"sqlite:///{path.absolute()}", inst_data)
 
 
 def _do_not_flush(connection: sqlite3.Connection, _record: object = None) -> None:
@@ -170,52 +153,6 @@ def _shared_engine() -> Engine:
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
 
-def _empty_index() -> bytes:
-    return _empty_logs()[0]
-
-
-def _empty_run() -> bytes:
-    return _empty_logs()[1]
-
-
-@functools.cache
-def _empty_logs() -> tuple[bytes, bytes]:
-    """Return empty databases of the index, with marks of what is built over all runs, and of a run, without them."""
-    with tempfile.TemporaryDirectory() as folder:
-        SqliteEventLogStorage(folder)
-        with closing(sqlite3.connect(Path(folder) / _INDEX)) as database:
-            index = database.serialize()
-            database.execute("DELETE FROM secondary_indexes")
-            database.commit()
-            return index, database.serialize()
-
-
-@functools.cache
-def _empty_runs() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        SqliteRunStorage.from_local(folder)
-        return _contents(Path(folder) / _RUNS)
-
-
-def _contents(path: Path) -> bytes:
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.serialize()
-
-
-def _make(path: Path, empty: Callable[[], bytes]) -> None:
-    """Create a database as a copy of an empty one unless it exists; another process may do so at the same time."""
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = files.temporary_path(path.parent)
-    try:
-        temporary.write_bytes(empty())
-        with suppress(OSError):  # it exists now, or there are no hard links: then Dagster creates its tables
-            os.link(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _has_tables(path: Path, needed: str = "alembic_version") -> bool:
     """Return whether Dagster's tables are in a database. To ask Alembic takes 30 ms: it reads all its migrations."""
     if not path.exists():
@@ -233,13 +170,12 @@ def overrides_for(home: Path) -> dict[str, Any]:
     keeps its events, runs or schedules elsewhere (such as PostgreSQL) is left so.
     """
     changes: dict[str, Any] = {"compute_logs": NO_COMPUTE_LOGS}
-    settings = parse_yaml((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
-    history = home / "history"
-    for name, storage, folder in (
-        ("event_log_storage", OpenSqliteEventLog, history / "runs"),
-        ("run_storage", OpenSqliteRunStorage, history),
-        ("schedule_storage", LateSqliteScheduleStorage, home / "schedules"),
-    ):
-        if not {"storage", name} & settings.keys():
-            changes[name] = {"module": __name__, "class": storage.__name__, "config": {"base_dir": str(folder)}}
+    storages = {
+        "event_log_storage": OpenSqliteEventLog,
+        "run_storage": OpenSqliteRunStorage,
+        "schedule_storage": ReadySqliteScheduleStorage,
+    }
+    for name, path in databases_in(home).items():
+        config = {"base_dir": str(path.parent)}
+        changes[name] = {"module": __name__, "class": storages[name].__name__, "config": config}
     return changes

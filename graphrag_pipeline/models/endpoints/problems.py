@@ -8,8 +8,13 @@ Keep out: retries and error messages (`endpoint.py`).
 
 from __future__ import annotations
 
+import base64
+import functools
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +24,8 @@ from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import PaidReplyError, ReplyFormatError
 
 MAX_MESSAGE = 300
+_MAX_READ = 20_000
+"""Characters of an endpoint's text in which a key is looked for; `MAX_MESSAGE` of them are shown."""
 LEAST_KEY = 8
 
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -163,16 +170,47 @@ class Problem:
         return self.param or (named.group(1) if named else "")
 
     def __str__(self) -> str:
-        return f"{self.status}: {self.message}" if self.status else self.message
+        """What a message says of the problem; to a reader of a server, only its kind (`causes_in_log`)."""
+        if not _is_for_reader.get():
+            return f"{self.status}: {self.message}" if self.status else self.message
+        if self.status:
+            return f"the model's endpoint answered with status {self.status}"
+        if self.is_timeout:
+            return "the model's endpoint did not answer in time"
+        return "the model's endpoint was not reached" if self.is_unreachable else "the model's answer was not whole"
+
+
+_is_for_reader: ContextVar[bool] = ContextVar("is_for_reader", default=False)
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def causes_in_log() -> Iterator[None]:
+    """Write the words of endpoints and connections to the log alone, in this context and the calls that it starts.
+
+    A server works for its readers in it, since they get the messages.
+    """
+    token = _is_for_reader.set(True)
+    try:
+        yield
+    finally:
+        _is_for_reader.reset(token)
 
 
 def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
-    """Return the problem behind an exception of an attempt.
+    """Return the problem behind an exception of an attempt, and log it if a reader gets its message.
 
     Args:
         error: one of `attempt_errors`; a ValueError or RecursionError means a body that is not JSON.
         key: the API key, which is removed from every message.
     """
+    problem = _read_problem(error, key, timeout_s)
+    if _is_for_reader.get():
+        _log.warning("a call to a model failed (%s): %s", problem.kind, problem.message)
+    return problem
+
+
+def _read_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     import openai
 
     if broken := _broken_connection(error):
@@ -245,15 +283,35 @@ def _describe_status(error: Any, key: str) -> Problem:
 
 
 def _clean(text: str, key: str) -> str:
-    """Return one line without the key and without its first and last 12 characters.
+    """Return one line without the key and without its first and last 12 characters, in whatever form they are written.
 
     A key of less than `LEAST_KEY` characters may be a part of a word, so it is removed as a word of its own only.
     """
+    text = text[:_MAX_READ]
     if key and key != NO_KEY:
-        text = _mask_word(text, key) if len(key) < LEAST_KEY else text.replace(key, "***")
-        if len(key) >= 16:
-            text = text.replace(key[:12], "***").replace(key[-12:], "***")
+        text = _mask_word(text, key) if len(key) < LEAST_KEY else _forms_of(key).sub("***", text)
     return " ".join(text.split())[:MAX_MESSAGE]
+
+
+@functools.lru_cache(maxsize=16)
+def _forms_of(key: str) -> re.Pattern[str]:
+    """Return a pattern of a key, its beginning and its end: plain, in base64 and in hexadecimal digits.
+
+    Case and marks or blanks between letters do not matter. In base64 a key looks different at each place modulo 3 of
+    the encoded text, as behind "Bearer " or "user:"; characters that depend on its neighbours are left out.
+    """
+    parts = [key, *((key[:12], key[-12:]) if len(key) >= 16 else ())]
+    forms = [re.escape(part) for part in parts]
+    for part in parts:
+        raw = part.encode()
+        found = [part, raw.hex()]
+        for n_before in range(3):
+            encoded = base64.b64encode(bytes(n_before) + raw).decode().rstrip("=")
+            n_unsure = (n_before + len(raw)) % 3 != 0
+            found.append(encoded[-(-8 * n_before // 6) : len(encoded) - n_unsure])
+        letters = ([re.escape(letter) for letter in form if letter.isalnum()] for form in found)
+        forms += [r"[\W_]*".join(one) for one in letters if len(one) >= LEAST_KEY]
+    return re.compile("|".join(forms), re.IGNORECASE)
 
 
 def _mask_word(text: str, key: str) -> str:

@@ -1,6 +1,6 @@
 """The answerer without a model: quotations, findings of reports, and follow-up questions from the graph.
 
-Keep out: choosing sentences (`quoting.py`), and laying them out (`extractive.py`).
+Keep out: choosing passages (`selection/answer_passages.py`), and laying them out (`extractive.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ExtractiveAnswerer:
             mapped = MappedPoints(map_points(self._index, question, selection))
         if selection.is_irrelevant:
             return Answer(f"Not in the index: {selection.describe()}.")
-        limits = settings.max_answer_tokens, self._index.settings.answers.max_sentences
+        limits = settings.max_answer_tokens, self._index.settings.answers.max_passages
         chosen = reduce_points(self._index, mapped.points, *limits)
         return extractive.write_global_answer(self._index, question, chosen, selection, settings.max_context_tokens)
 

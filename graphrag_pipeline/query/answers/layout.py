@@ -1,51 +1,41 @@
-"""Layout of extractive answers: an introduction, then quotations under the titles of their documents, numbered.
+"""Layout of extractive answers: an introduction, then passages under their titles, numbered, with matched words marked.
 
-If the texts name what is asked for, the introduction gives the name (`introduce_name`), and `read_name` reads it from
-an answer. Keep out: the choice of quotations.
+Keep out: the choice of passages.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
-from graphrag_pipeline.query.answers.quoting import Quote
+from graphrag_pipeline.query.answers.evidence import cite
 from graphrag_pipeline.query.cited_records import CitedRecord
-from graphrag_pipeline.query.results import Answer
-from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.query.question import stem, topic_words
+from graphrag_pipeline.query.results import Answer, Citation
+from graphrag_pipeline.query.selection.answer_passages import AnswerPassage
+from graphrag_pipeline.text.sentence_forms import fold
 
-_NAMES = "Extractive answer (no model): {name}, by the first passage [1]."
-_NAMED = late_re(re.escape(_NAMES).replace(re.escape("{name}"), "(.+)"))
-
-
-def compose(introduction: str, quotes: Sequence[Quote]) -> Answer:
-    """Return one line per statement under the title of its document, numbered in that order."""
-    lines = [introduction]
-    document = None
-    for number, (text, citation) in enumerate(quotes, start=1):
-        if citation.document_id != document:
-            lines += ["", f"**{citation.document_title}**", ""]
-            document = citation.document_id
-        lines.append(f"- {text} [{number}]")
-    return Answer("\n".join(lines), tuple(replace(c, number=n) for n, (_, c) in enumerate(quotes, start=1)))
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 
 
-def show_descriptions(descriptions: Sequence[tuple[str, CitedRecord]]) -> Answer:
-    """Return sentences of descriptions that no passage supports, marked as such, without citations."""
-    lines = ["Perhaps no answer (extractive, no model): no passage answers. A model wrote these descriptions:", ""]
-    lines += [
-        f"- {text} (description by a model, {record.kind} {record.human_readable_id})" for text, record in descriptions
-    ]
-    return Answer("\n".join(lines))
+def compose(question: str, introduction: str, passages: Sequence[AnswerPassage]) -> Answer:
+    """Return one line per passage under its title, numbered in that order."""
+    lines, title = [introduction], None
+    asked = topic_words(question)
+    for number, passage in enumerate(passages, start=1):
+        if passage.title != title:
+            title = passage.title
+            lines += ["", f"**{title}**", ""]
+        lines.append(f"- {mark_words(passage.text, asked)} [{number}]")
+    return Answer("\n".join(lines), tuple(_cite(number, passage) for number, passage in enumerate(passages, start=1)))
 
 
-def introduce_name(name: str) -> str:
-    """Return the first line of an answer whose first quotation supports a name or a number."""
-    return _NAMES.format(name=name)
+def mark_words(text: str, asked: frozenset[str]) -> str:
+    """Return a text with the words of some stems in bold: "The **owner** is Ana"."""
+    return _WORD.sub(lambda found: f"**{found[0]}**" if stem(fold(found[0])) in asked else found[0], text)
 
 
-def read_name(answer: str) -> str:
-    """Return the name or number that the first line of an extractive answer gives; "" if it gives none."""
-    found = _NAMED.match(answer)
-    return found.group(1) if found else ""
+def _cite(number: int, passage: AnswerPassage) -> Citation:
+    unit = passage.unit
+    record = CitedRecord("text_unit", unit.id, unit.human_readable_id, ())
+    return cite(number, unit, passage.start, passage.end, record)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.query.answers.declining import decline_by_reports
 from graphrag_pipeline.query.answers.extractive_answerer import ExtractiveAnswerer
 from graphrag_pipeline.query.answers.model import AnswerWriter
 from graphrag_pipeline.query.answers.model_drift import ModelFollower, imagine_answer, points_of
@@ -22,7 +21,6 @@ from graphrag_pipeline.query.search.drift import Drift
 from graphrag_pipeline.query.search.global_ import map_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
 from graphrag_pipeline.query.streams import OnToken
-from graphrag_pipeline.query.understanding.question_analysis import read_name_words
 from graphrag_pipeline.settings.settings import (
     DriftSearchSettings,
     GlobalSearchSettings,
@@ -55,25 +53,13 @@ class ModelAnswerer:
     # ------------------------------------------------------------------------------------------------------- global
 
     def map_reports(self, question: str, selection: Selection, settings: GlobalSearchSettings) -> MappedPoints:
-        """Request the points of the kept reports, batch by batch; none if words show that the index has no answer.
-
-        Ratings of the embedded engine keep the best roots of any question. So its own test of an answer decides first
-        whether a question that names no entity is worth a call (`decline_unknown`). A model that rates decides itself.
-        """
-        is_rated_by_words = selection.method == "dynamic" and selection.kept and not selection.rating
-        is_declinable = settings.decline_unknown and is_rated_by_words
-        if is_declinable and not read_name_words(self._index, question):
-            declined = decline_by_reports(self._index, question, selection, settings.max_context_tokens)
-            if declined is not None:
-                return MappedPoints((), {"batches": 0, "failed": 0, "prompt_tokens": 0}, declined=declined)
+        """Request the points of the kept reports, batch by batch."""
         return map_reports(self._index, question, selection, settings)
 
     def write_from_reports(
         self, question: str, mapped: MappedPoints, selection: Selection, settings: GlobalSearchSettings
     ) -> Answer:
         """Answer from the points of the kept reports."""
-        if mapped.declined is not None:
-            return mapped.declined
         if selection.is_irrelevant:
             return Answer(f"Not in the index: {selection.describe()}.", engine="model")
         if not selection.kept and not selection.is_unpaid:

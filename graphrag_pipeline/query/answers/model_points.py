@@ -33,7 +33,7 @@ from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
-from graphrag_pipeline.query.results import Answer, Context, ReportRecord, Unread
+from graphrag_pipeline.query.results import Context, ReportRecord, Unread
 from graphrag_pipeline.query.search.community_selection import Selection, find_large, select_global_context
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.token_budget import answer_cost
@@ -94,7 +94,6 @@ class MappedPoints:
         lost: points and citations of its replies that were left out, by reason.
         failures: why batches have no points, each reason once.
         static: the result of `estimate_static`.
-        declined: the answer, if the index does not know what is asked for and no call was made.
     """
 
     points: tuple[Point, ...]
@@ -102,7 +101,6 @@ class MappedPoints:
     lost: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
     static: Mapping[str, int] = field(default_factory=dict)
-    declined: Answer | None = None
 
     def unread(self, parts: str) -> Unread | None:
         """Return how many batches failed, and why; None if none did.

@@ -23,6 +23,7 @@ from graphrag_pipeline.filters import (
     comparison_of,
     each_value,
     flatten_metadata,
+    matcher_of,
     read_metadata,
     read_value,
     year_of,
@@ -73,9 +74,8 @@ class DocumentFields:
         held = [[read_value(value) for value in each_value(stored)] for stored in field.values]
         if condition.operator != "~":
             _check_comparable(condition, wanted, held)
-        test = comparison_of(condition.operator)
-        found = [any(test(value, other) is True for value in of for other in wanted) for of in held]
-        is_found = np.array(found, dtype=bool)[field.codes]
+        matches = matcher_of(condition.operator, wanted)
+        is_found = np.array([any(map(matches, of)) for of in held], dtype=bool)[field.codes]
         return ~is_found if condition.operator == "!=" else is_found
 
     def stored(self, name: str) -> StoredField:

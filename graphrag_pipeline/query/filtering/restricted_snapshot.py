@@ -185,6 +185,9 @@ class MaskedVectors:
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         return self._all.vectors(ids)
 
+    def close(self) -> None:
+        """Do nothing: the whole snapshot closes the collection."""
+
 
 # ---------------------------------------------------------------------------------------------------------- adjacency
 
@@ -211,6 +214,9 @@ class RestrictedAdjacency(Adjacency):
 
     def has(self, name: str) -> bool:
         return self._whole.has(name)
+
+    def close(self) -> None:
+        """Do nothing: the whole snapshot closes its arrays."""
 
     def of(self, relation: str, row: int) -> np.ndarray:
         found = self._whole.of(relation, row)

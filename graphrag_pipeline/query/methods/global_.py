@@ -36,17 +36,12 @@ def _read_texts(index: IndexReader, question: str, selection: Selection, max_tok
 
 def _map(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     mapped = answerer.map_reports(state.query.question, state.found, state.query.settings)
-    if mapped.declined is not None:
-        found = state.found.drop_all("decline_unknown")
-        context, chosen = replace(state.read, reports=()), found.account()
-        state = replace(state, found=found, context=context, selection={**state.selection, **chosen})
     return replace(state, mapped=mapped, selection={**state.selection, **mapped.details()})
 
 
 def _reduce(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     query = state.query
-    is_declined = state.mapped.declined is not None
-    if not is_declined and query.settings.filtered_texts and are_texts_read(index, state.found):
+    if query.settings.filtered_texts and are_texts_read(index, state.found):
         answer = note_missing_reports(index, answerer.write_from_context(query.question, state.read))
     else:
         answer = answerer.write_from_reports(query.question, state.mapped, state.found, query.settings)

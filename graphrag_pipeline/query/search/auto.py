@@ -2,9 +2,10 @@
 
     no entities in the index                                     basic
     nothing specific is named, or the wording is corpus-wide     global; lazy if the index has no reports
+      and nothing but concepts is named
     two questions in one, about a name                           drift; local without reports
     two names or more, or a comparison                           local by the graph strategy
-    a name, or a question for a person, place, number or date    local
+    a name                                                       local
     else                                                         basic
 
 If the settings do not allow a method, or the index has nothing for it to read, the next one is taken; `basic` always
@@ -21,10 +22,11 @@ from typing import Any
 
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
-from graphrag_pipeline.query.understanding.question_analysis import kind_of
 from graphrag_pipeline.text.late_patterns import late_re
 
 MAX_NAMES_LISTED = 3
+CONCEPT = "CONCEPT"
+"""Type of an entity that is a subject, such as "inflation", and not one thing with a name."""
 
 _CORPUS_WIDE = late_re(
     r"\b(?:themes?|topics?|overview|summari[sz]e|summary|overall|in general|trends?|patterns?|takeaways?|key points"
@@ -45,7 +47,6 @@ _SECOND_QUESTION = late_re(
     r"|comment|pourquoi|qui|où|cómo|qué|quién)\b|\?.+\?",
     re.IGNORECASE | re.DOTALL,
 )
-_ASKS_FOR_RECORD = late_re(r"\W*(?:which|whose|when)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,12 @@ def choose_method(index: IndexReader, question: str, possible: Collection[str]) 
 
 def _by_question(index: IndexReader, question: str) -> list[Choice]:
     """Return the methods for a question, the best fit first."""
-    names = _names_in(index, question)
+    entities = _entities_in(index, question)
+    names = [entity["title"] for entity in entities]
     named = ", ".join(names[:MAX_NAMES_LISTED])
     graph = {"strategy": "graph"}
-    if is_overview(question) or (_CORPUS_WIDE.search(question) and not names):
+    is_corpus_wide = _CORPUS_WIDE.search(question) and not any(entity["type"] != CONCEPT for entity in entities)
+    if is_overview(question) or is_corpus_wide:
         why = "the question is about the documents as a whole"
         return [Choice("global", why), Choice("lazy", f"{why}, and the index has no reports to read")]
     if names and _SECOND_QUESTION.search(question):
@@ -86,12 +89,10 @@ def _by_question(index: IndexReader, question: str) -> list[Choice]:
         return [Choice("local", f"the question relates {named} to something else", graph)]
     if names:
         return [Choice("local", f"the question names {named}")]
-    if kind_of(question) or _ASKS_FOR_RECORD.match(question):
-        return [Choice("local", "the question asks for a person, a place, a date or a number")]
     return [Choice("basic", "the question names no entity of the index")]
 
 
-def _names_in(index: IndexReader, question: str) -> Sequence[str]:
-    """Return the titles of the entities that a question names, one for each name, in reading order."""
+def _entities_in(index: IndexReader, question: str) -> Sequence[dict[str, Any]]:
+    """Return title and type of the entities that a question names, one for each name, in reading order."""
     rows = [rows[0] for rows in index.names.take_apart(question).names]
-    return [record["title"] for record in index.snapshot.take("entities", rows, ["title"])]
+    return index.snapshot.take("entities", rows, ["title", "type"])

@@ -86,14 +86,6 @@ class Selection:
         """Number of reports that the model did not rate, because the token budget of the question does not allow it."""
         return self.options_used.get("budget", {}).get("rated_by_embedded", 0)
 
-    def drop_all(self, option: str) -> Selection:
-        """Return the selection without a kept report, because an option dropped those that were kept."""
-        used = {
-            name: {**counts, **({"kept": 0} if "kept" in counts else {})} for name, counts in self.options_used.items()
-        }
-        used[option] = {"dropped": len(self.kept)}
-        return replace(self, rated=tuple(replace(r, is_kept=False) for r in self.rated), options_used=used)
-
     def describe(self) -> str:
         """Return a summary: "12 community reports rated (2 by the model), none of them relevant to the question".
 

@@ -19,9 +19,9 @@ from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits
 from graphrag_pipeline.query.search.report_rating import RATING_STEPS
+from graphrag_pipeline.query.selection.answer_passages import rank_passages
 from graphrag_pipeline.query.selection.local_text_units import N_RESERVED, N_SEEDS
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
-from graphrag_pipeline.query.understanding.covered_words import measure_coverage, texts_of
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 
 MAX_BACKGROUND_UNITS = 50
@@ -61,7 +61,7 @@ class RelevanceUnitRater:
     Text units that PageRank reaches from the names in the question rate at least by their nearness: the second of two
     facts that a question joins shares few words with it. The first `N_RESERVED` candidates, as many as local search has
     places for, rate at least `NEAREST_RATING`, so that the search is not below basic search. Those that
-    PageRank does not reach do not if none of them has what the question asks for (`understanding/covered_words.py`).
+    PageRank does not reach do not if none of them answers (`selection/answer_passages.py`).
     """
 
     def __init__(self, index: IndexReader, subqueries: Sequence[str], candidates: RankedUnits) -> None:
@@ -70,7 +70,7 @@ class RelevanceUnitRater:
         self._place = {row: place for place, row in enumerate(candidates.rows.tolist())}
         self._nearness = candidates.nearness.copy()
         first = self._read_units(candidates.rows[:N_SEEDS].tolist())
-        is_covered = all(measure_coverage(index, text, texts_of(first)).is_covered for text in subqueries)
+        is_covered = all(rank_passages(index, text, first, 1).is_answer for text in subqueries)
         lifted = self._nearness[:N_RESERVED]
         lifted[(lifted > 0) | is_covered] = np.maximum(lifted, RATING_STEPS[NEAREST_RATING - 1])[
             (lifted > 0) | is_covered

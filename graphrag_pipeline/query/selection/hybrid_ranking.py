@@ -113,14 +113,17 @@ def searched_words(question: str) -> str:
     return " ".join(spell_both(" ".join(kept) or question))
 
 
-def fuse(by_words: np.ndarray, by_window: np.ndarray) -> np.ndarray:
+def fuse(by_words: np.ndarray, by_window: np.ndarray, weight: float = WINDOW_WEIGHT) -> np.ndarray:
     """Return the score of the module's formula, 0 to 1, rounded so that equal candidates tie on any machine.
 
     If no word is found, the windows decide alone.
+
+    Args:
+        weight: of the windows, in place of WINDOW_WEIGHT.
     """
     words = to_one(by_words)
-    weight = WINDOW_WEIGHT * float(words.std()) or 1.0
-    return np.round(to_one(np.maximum(words + weight * _standardise(by_window), 0.0)), 6)
+    spread = weight * float(words.std()) or 1.0
+    return np.round(to_one(np.maximum(words + spread * _standardise(by_window), 0.0)), 6)
 
 
 def _standardise(scores: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.query.question import repeats_question
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import count_words
@@ -17,7 +16,7 @@ from graphrag_pipeline.text.sentences import split_sentences
 MIN_PASSAGE_WORDS = 18
 MAX_PASSAGE_SENTENCES = 3
 MAX_PASSAGE_WORDS = 90
-"""Most words of a passage with a list, and of a quotation; a run of more words is divided into several."""
+"""Most words of a passage with a list."""
 BULLET = r"[-*+\u2022]"
 """A pattern of the sign before an item of a list without numbers."""
 _ITEM = late_re(rf"(?:{BULLET}|\d{{1,3}}[.)])\s")
@@ -63,17 +62,6 @@ def sentences_of(unit: TextUnitRecord) -> list[Sentence]:
             if text.strip():
                 found.append(Sentence(unit, first + len(text) - len(text.lstrip()), first + len(text.rstrip())))
     return found
-
-
-def runs_without_question(unit: TextUnitRecord, question: str) -> list[list[Sentence]]:
-    """Return the sentences of a text unit in runs between those that are the question itself."""
-    runs: list[list[Sentence]] = [[]]
-    for sentence in sentences_of(unit):
-        if repeats_question(question, sentence.text):
-            runs.append([])
-        else:
-            runs[-1].append(sentence)
-    return [run for run in runs if run]
 
 
 def passages_of(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:

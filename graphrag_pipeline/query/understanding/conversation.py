@@ -17,7 +17,7 @@ from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.context import PART_OVERHEAD, row_costs
-from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, valid_unicode
+from graphrag_pipeline.query.question import MAX_QUESTION_CHARS, cut_gaps, valid_unicode
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each
 
@@ -67,7 +67,7 @@ def read_conversation(history: Sequence[Turn], max_turns: int, max_context_token
     Args:
         max_turns: most questions of the user; each is read with its answer.
     """
-    folded = [(role, " ".join(valid_unicode(content).split())) for role, content in history]
+    folded = [(role, " ".join(cut_gaps(valid_unicode(content)).split())) for role, content in history]
     starts = [place for place, (role, _) in enumerate(folded) if role == "user"]
     recent = folded[starts[-max_turns:][0] :] if starts and max_turns else []
     costs = row_costs(count_tokens_each([content for _, content in recent]))
@@ -96,7 +96,7 @@ def read_strict_conversation(
         max_turns: most questions of the user, for either.
     """
     rounds: list[list[Turn]] = []
-    for role, content in ((role, valid_unicode(content)) for role, content in history):
+    for role, content in ((role, cut_gaps(valid_unicode(content))) for role, content in history):
         if role == "user":
             rounds.append([(role, content)])
         elif rounds:

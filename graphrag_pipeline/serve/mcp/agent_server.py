@@ -24,7 +24,7 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.api_route import ServedApp
 from graphrag_pipeline.serve.endpoint import Workers, named_root, permitted_roots
 from graphrag_pipeline.serve.errors import error_of
-from graphrag_pipeline.serve.limits import timed_out
+from graphrag_pipeline.serve.limits import Filters, MethodText, timed_out
 from graphrag_pipeline.serve.mcp import tools
 from graphrag_pipeline.serve.mcp.tools import MAX_RECORDS, ToolReply
 from graphrag_pipeline.serve.readers import Reader, ReaderOfAll
@@ -38,9 +38,10 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempo
 
 Question = Annotated[str, Field(min_length=1, max_length=8_000, description="In words.")]
 Name = Annotated[str, Field(min_length=1, max_length=500, description="Name, alias, number or id.")]
-Method = Annotated[str, Field(description=f"One of {', '.join(SEARCH_METHODS)}.")]
-Strategy = Annotated[str, Field(description=f"Of local search: {', '.join(STRATEGIES)}; empty: that of the settings.")]
-Filters = Annotated[list[str], Field(max_length=20, description='Such as "year>=2024"; a document must pass all.')]
+Method = Annotated[MethodText, Field(description=f"One of {', '.join(SEARCH_METHODS)}.")]
+Strategy = Annotated[
+    MethodText, Field(description=f"Of local search: {', '.join(STRATEGIES)}; empty: that of the settings.")
+]
 RootName = Annotated[str, Field(max_length=200, description="Needed only if several roots are served.")]
 SnapshotId = Annotated[str, Field(max_length=64, description="Id of an earlier snapshot; empty: the published one.")]
 
@@ -210,7 +211,7 @@ class AgentServer:
                 return work(lease.index.within(scope))
 
         try:
-            future = asyncio.wrap_future(await self._workers.start(run))
+            future = asyncio.wrap_future(await self._workers.start(run, reader.name))
             try:
                 async with asyncio.timeout(self._app.limits.timeout_s):
                     return _to_result(await future)

@@ -11,12 +11,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.communities import read_report
 from graphrag_pipeline.reading.document_text import read_text
 from graphrag_pipeline.reading.entities import read_entity
 from graphrag_pipeline.reading.facets import count_field
+from graphrag_pipeline.serve.errors import asking_models
 
 MAX_CHARS = 24_000
 """Characters of the text of a reply, about 6,000 tokens."""
@@ -55,7 +58,7 @@ def _reply(index: GraphIndex, text: str, values: Mapping[str, Any]) -> ToolReply
 
 def answer_question(index: GraphIndex, question: str, method: str, strategy: str, filters: Sequence[str]) -> ToolReply:
     """Return the answer to a question with its citations; a citation quotes its document word for word."""
-    result = index.search(question, method, strategy or None, filters=filters)
+    result = _search(index, SearchRequest(question, method, strategy or None, tuple(filters)))
     return _reply(index, result.to_markdown(), _account(result) | {"answer": result.answer[:MAX_CHARS]})
 
 
@@ -64,8 +67,15 @@ def select_context(
 ) -> ToolReply:
     """Return what an answer would be written from, as a model reads it."""
     options: dict[str, Any] = {"max_context_tokens": max_tokens} if max_tokens else {}
-    result = index.search(question, method, strategy or None, context_only=True, filters=filters, **options)
+    request = SearchRequest(question, method, strategy or None, tuple(filters), options)
+    result = _search(index, request, context_only=True)
     return _reply(index, result.to_markdown(), _account(result))
+
+
+def _search(index: GraphIndex, request: SearchRequest, context_only: bool = False) -> SearchResult:
+    query = prepare_query(index, request)
+    with asking_models(index.settings):
+        return index.run_query(query, request, context_only)
 
 
 def _account(result: SearchResult) -> dict[str, Any]:

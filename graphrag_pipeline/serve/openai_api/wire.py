@@ -5,11 +5,11 @@ Keep out: what they mean for a search.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphrag_pipeline.serve.api_route import MAX_FILTERS
+from graphrag_pipeline.serve.limits import Filters, MethodText, Options
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 
 MAX_MESSAGES = 1_000
@@ -26,7 +26,7 @@ class ChatMessage(BaseModel):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[ContentPart] | None = None
+    content: str | Annotated[list[ContentPart], Field(max_length=MAX_MESSAGES)] | None = None
 
     @property
     def text(self) -> str:
@@ -55,9 +55,9 @@ class ChatBody(BaseModel):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = 1
-    strategy: str | None = None
-    filters: list[str] = Field(default_factory=list, max_length=MAX_FILTERS)
-    options: dict[str, Any] = Field(default_factory=dict)
+    strategy: MethodText | None = None
+    filters: Filters = Field(default_factory=list)
+    options: Options = Field(default_factory=dict)
     snapshot: str | None = Field(None, max_length=64)
 
     @property

@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
 from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute
-from graphrag_pipeline.serve.routes.search import MAX_FILTERS, MAX_TURNS, HistoryTurn, SearchQuery, UsageFacts
+from graphrag_pipeline.serve.errors import asking_models
+from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters
+from graphrag_pipeline.serve.routes.search import HistoryTurn, SearchQuery, UsageFacts
 from graphrag_pipeline.serve.served_roots import IndexLease
 
 
@@ -18,10 +20,8 @@ class FollowUpsBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: str = Field("", description='The latest question; "" is the latest of the history.')
-    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_TURNS, description="Turns, oldest first.")
-    filters: list[str] = Field(
-        default_factory=list, max_length=MAX_FILTERS, description="Read only documents that pass all: `year>=2024`."
-    )
+    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_ITEMS, description="Turns, oldest first.")
+    filters: Filters = Field(default_factory=list)
     n: int = Field(5, ge=1, le=MAX_QUESTIONS, description="Most questions.")
     snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
 
@@ -39,7 +39,9 @@ class FollowUpsAnswer(Answered):
 def _suggest(call: ApiCall, lease: IndexLease) -> Any:
     body: FollowUpsBody = call.body
     turns = [(turn.role, turn.content) for turn in body.history]
-    found = lease.index.within(call.scope).suggest_questions(body.question, turns, body.n, body.filters)
+    index = lease.index.within(call.scope).where(body.filters)
+    with asking_models(index.settings):
+        found = index.suggest_questions(body.question, turns, body.n)
     return {"root": lease.name, **found.to_dict()}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import Field
 
 from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
-from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, RootQuery
+from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, RootQuery, SearchText
 from graphrag_pipeline.serve.errors import InvalidRequestError
-from graphrag_pipeline.serve.routes.search import MAX_FILTERS
+from graphrag_pipeline.serve.limits import Filters
 from graphrag_pipeline.serve.served_roots import IndexLease
 
 MAX_NODES = 5_000
@@ -23,12 +23,11 @@ class PictureQuery(RootQuery):
     community: str = Field("", max_length=1000, description="What is inside this community: number, id or title.")
     entity: str = Field("", max_length=1000, description="What surrounds this entity: number, id or name.")
     depth: int = Field(1, ge=1, le=3, description="Relationships between the entity and the farthest ones.")
-    type: list[str] = Field(
+    type: list[SearchText] = Field(
         default_factory=list, max_length=MAX_TYPES, description="Only entities of these types; repeatable."
     )
-    filter: list[str] = Field(
+    filter: Filters = Field(
         default_factory=list,
-        max_length=MAX_FILTERS,
         description="Read only records of documents that pass all filters, such as `year>=2024`; repeatable.",
     )
     limit: int = Field(2000, ge=1, le=MAX_NODES, description="Most nodes, the largest or nearest first.")

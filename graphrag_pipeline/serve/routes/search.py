@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.index.explain import ExplainedPick, explain_question
+from graphrag_pipeline.query.index.explain import ExplainedPick, explain_strategies
 from graphrag_pipeline.query.index.running import prepare_query
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
@@ -23,12 +22,12 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import MAX_FILTERS, Answered, ApiCall, ApiRoute, Emit, ServerQuery
-from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, for_reader
+from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, Emit, ServerQuery
+from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models
+from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
-MAX_TURNS = 200
 _HISTORY = "conversation_history"
 
 MethodName: Any = Literal[tuple(SEARCH_METHODS)]
@@ -52,12 +51,10 @@ class SearchBody(BaseModel):
     question: str = Field(min_length=1, description="In words; of more than 8,000 characters the ends are read.")
     method: MethodName = Field("local", description="Search method.")
     strategy: StrategyName | None = Field(None, description="How local search chooses text units.")
-    filters: list[str] = Field(
-        default_factory=list, max_length=MAX_FILTERS, description="Read only documents that pass all: `year>=2024`."
-    )
-    options: dict[str, Any] = Field(default_factory=dict, description="Over the settings of the method.")
+    filters: Filters = Field(default_factory=list)
+    options: Options = Field(default_factory=dict)
     history: list[HistoryTurn] = Field(
-        default_factory=list, max_length=MAX_TURNS, description="Conversation so far, oldest first; for local search."
+        default_factory=list, max_length=MAX_ITEMS, description="Conversation so far, oldest first; for local search."
     )
     context_only: bool = Field(False, description="Choose the context and write no answer.")
     snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
@@ -165,24 +162,13 @@ def run_request(
     query = prepare_query(index, request)
     on_context = (lambda found: emit("context", _context_event(lease, found))) if emit else None
     on_token = (lambda text: emit("token", {"text": text})) if emit else None
-    try:
+    with asking_models(index.settings):
         result = index.run_query(query, request, context_only, on_context, on_token)
-    except PipelineError as error:
-        if not _asks_models(lease):
-            raise
-        raise ApiError(
-            502, "model_failed", for_reader(error), "Try again; the operator sees more in the log."
-        ) from error
     used = result.usage.by_model.values()
     call.app.metrics.count_search(
         request.method, sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
     )
     return result
-
-
-def _asks_models(lease: IndexLease) -> bool:
-    settings = lease.index.settings
-    return "model" in (settings.answers.engine, settings.embeddings.engine, settings.rating.engine)
 
 
 def _context_event(lease: IndexLease, context: Context) -> dict[str, Any]:
@@ -206,7 +192,10 @@ def _explain(call: ApiCall, lease: IndexLease) -> ExplainAnswer:
     body: SearchBody = call.body
     if "strategy" not in METHODS[body.method].options:
         raise InvalidRequestError("Only local search has selection strategies.", "Use the method `local`.")
-    picks = explain_question(lease.index.within(call.scope), read_request(body))
+    index, request = lease.index.within(call.scope), read_request(body)
+    query = prepare_query(index, request)
+    with asking_models(index.settings):
+        picks = explain_strategies(index.where(query.filters), query.question, query.settings)
     return ExplainAnswer(
         root=lease.name,
         snapshot=lease.snapshot,

@@ -60,9 +60,9 @@ def _metrics(call: ApiCall) -> bytes:
 
 ROUTES = (
     ApiRoute("GET", "/health", _health, Health, "Tell whether the process answers.", "server", ServerQuery,
-             reads_root=False),
+             reads_root=False, is_instant=True),
     ApiRoute("GET", "/ready", _ready, Health, "Tell whether every root can be searched.", "server", ServerQuery,
-             reads_root=False),
+             reads_root=False, is_instant=True),
     ApiRoute("GET", "/roots", _roots, RootList, "List the roots that you may read.", "server", ServerQuery,
              reads_root=False),
     ApiRoute("GET", "/metrics", _metrics, str, "Return the figures of the server for Prometheus.", "server",

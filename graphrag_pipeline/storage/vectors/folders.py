@@ -30,6 +30,7 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.vectors.damaged_tables import reporting_damage
 from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
 from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
+from graphrag_pipeline.storage.vectors.rows_apart import TABLE_ROWS, read_apart
 
 ANN_MIN_ROWS = 20_000
 """Number of rows from which a table gets an index; below it, exact search is as fast."""
@@ -164,7 +165,7 @@ def build_vector_folder(
     content = stable_hash(name, str(has_full_text), content_hash)
     n_changed = 0
     final = parent / name / content
-    if _is_whole(final, name):
+    if _is_whole(final):
         known = previous.n_unindexed if previous and previous.content == content else 0
         return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, known)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -190,37 +191,39 @@ def build_vector_folder(
     return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, n_changed)
 
 
-def _is_whole(folder: Path, name: str) -> bool:
+def _is_whole(folder: Path) -> bool:
     """Return whether a folder has all its files unchanged; a folder of an older release gets its hashes."""
     changed = find_changed_files(folder)
     if changed and (changed != [folder / LIST_FILE] or (folder / LIST_FILE).exists()):
         return False
-    return is_hashed(folder) or add_file_hashes(folder, name)
+    if not is_hashed(folder):
+        if not has_rows_of_name(folder):
+            return False
+        write_file_list(folder)
+    return True
 
 
-def add_file_hashes(folder: Path, name: str) -> bool:
-    """Write the list of a folder of an older release if its rows are those that its name promises; return whether.
+def has_rows_of_name(folder: Path) -> bool:
+    """Return whether the rows of a folder without hashes, as of an older release, are those that its name promises.
 
-    The indexes beside the rows have no hash before, so they are taken as they are.
+    The indexes beside the rows have no hash then, so they are taken as they are.
     """
+    name = folder.parent.name
     try:
         content = read_table(folder, name).content_hash()
     except NoSnapshotError:
         return False
-    if folder.name not in (stable_hash(name, str(has_full_text), content) for has_full_text in (True, False)):
-        return False
-    write_file_list(folder)
-    return True
+    return folder.name in (stable_hash(name, str(has_full_text), content) for has_full_text in (True, False))
 
 
 def read_table(folder: Path, name: str) -> VectorRows:
-    """Return all rows of a LanceDB table.
+    """Return all rows of a LanceDB table; those of a folder without hashes may be wrong.
 
     Raises:
         NoSnapshotError: a file of the table is missing or damaged.
     """
     with reporting_damage(folder):
-        return read_rows(connect(folder).open_table(name).to_arrow().combine_chunks())
+        return read_rows(read_apart(TABLE_ROWS, folder, name).combine_chunks())
 
 
 def read_rows(rows: pa.Table) -> VectorRows:
@@ -244,7 +247,7 @@ class _Difference:
 
 def _difference(parent: Path, keys: RowKeys, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
-    if not _is_whole(folder, previous.name):
+    if not _is_whole(folder):
         return None
     return _Difference(*keys.find_changed(read_row_keys(folder) or _hash_table(folder, previous)))
 
@@ -302,10 +305,7 @@ def _link_tree(source: Path, target: Path) -> None:
             if Path(folder).name == "_versions":
                 shutil.copy2(Path(folder) / file, here / file)
                 continue
-            try:
-                os.link(Path(folder) / file, here / file)
-            except OSError:
-                shutil.copy2(Path(folder) / file, here / file)
+            files.link_or_copy(Path(folder) / file, here / file)
 
 
 def connect(folder: Path) -> Any:

@@ -108,6 +108,11 @@ class MappedRows:
         parts = [segment.vectors(np.arange(len(segment.ids))) for segment in self._segments]
         return ids, np.concatenate([np.zeros((0, self._dimensions), dtype=np.float32), *parts])
 
+    def close(self) -> None:
+        """Close the files; a later use opens them again."""
+        for segment in self._segments:
+            segment.close()
+
     def _locate(self, row_ids: np.ndarray) -> list[tuple[np.ndarray, _Segment, np.ndarray]]:
         """Return (positions in `row_ids`, the segment of those rows, their places in it) per segment."""
         if len(self._segments) == 1:
@@ -138,6 +143,13 @@ class _Segment:
     @functools.cached_property
     def _vectors(self) -> BinaryIO:
         return (self._path / "vectors.bin").open("rb", buffering=0)
+
+    def close(self) -> None:
+        """Close the files that are open."""
+        for name in ("row_ids", "ids"):
+            self.__dict__.pop(name, None)
+        if file := self.__dict__.pop("_vectors", None):
+            file.close()
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Read vectors from the file; a mapped row would load the 64 kB around it into memory."""

@@ -18,6 +18,7 @@ from graphrag_pipeline.filesystem import files
 
 KEYS_FILE = "row_keys.arrow"
 _BYTES = 16
+KEYS_SCHEMA = pa.schema([("id", pa.string()), ("key", pa.binary(_BYTES))])
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def write_row_keys(folder: Path, rows: RowKeys) -> None:
     """Save the keys of a folder's rows, replacing those of the folder that it was copied from."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(rows.keys))]
     keys = pa.Array.from_buffers(pa.binary(_BYTES), len(rows.ids), buffers)
-    table = pa.table({"id": rows.ids, "key": keys})
+    table = pa.table([rows.ids, keys], KEYS_SCHEMA)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -68,9 +69,14 @@ def write_row_keys(folder: Path, rows: RowKeys) -> None:
 def read_row_keys(folder: Path) -> RowKeys | None:
     """Return the keys of a folder's rows; None for a folder of an older release."""
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(folder / KEYS_FILE))).read_all().combine_chunks()
+        return keys_of(pa.ipc.open_file(pa.memory_map(str(folder / KEYS_FILE))).read_all())
     except FileNotFoundError:
         return None
+
+
+def keys_of(rows: pa.Table) -> RowKeys:
+    """Return the keys in the columns of a file."""
+    table = rows.combine_chunks()
     if not len(table):
         return RowKeys(pa.array([], pa.string()), np.zeros((0, 2), dtype=np.uint64))
     keys = np.frombuffer(table["key"].chunk(0).buffers()[1], dtype=np.uint64, count=2 * len(table)).reshape(-1, 2)

@@ -67,6 +67,9 @@ class VectorCollection(Protocol):
 
     def vectors(self, ids: Sequence[str]) -> np.ndarray: ...
 
+    def close(self) -> None:
+        """Close its files, if it has some."""
+
 
 class VectorStore(ABC):
     """Collections of vectors by name.
@@ -202,6 +205,9 @@ class BoundCollection:
 
     def begin_search_text(self, query: str, k: int) -> Callable[[], ScoredIds]:
         return partial(self.search_text, query, k)
+
+    def close(self) -> None:
+        """Do nothing: a store keeps its own connections."""
 
     def count(self, where: Where | None = None) -> int:
         return self.store.count(collection_of(self.folder), where)

@@ -57,6 +57,8 @@ def _wait_for(future: Future[Any]) -> Any:
 async def _collect(query: Any, n_rows: int) -> pa.Table:
     """Return the rows of a query, at most `n_rows`; the end of its results is not waited for once it has so many.
 
+    The synchronous table leaves its readers in a cycle of references, where they hold files.
+
     Every wait is a change of threads, for which other requests hold Python's lock. So two waits of LanceDB are left
     out: a query with its table reads the schema first, to find blobs, which no table has here; and a query of a
     subclass reads its results to the end.
@@ -116,6 +118,15 @@ class VectorTable:
     @functools.cached_property
     def _rows(self) -> MappedRows | None:
         return MappedRows.find(self.path, self.folder.dimensions)
+
+    def close(self) -> None:
+        """Close the files of the table; a later use opens them again."""
+        if rows := self.__dict__.pop("_rows", None):
+            rows.close()
+        if table := self.__dict__.pop("_async_table", None):
+            table.close()
+        if table := self.__dict__.pop("_table", None):
+            table._table.close()  # the synchronous table has no `close` of its own
 
     def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> Found:
         """Return the k rows nearest to `vector` by cosine similarity, nearest first, ties by id.
@@ -210,7 +221,7 @@ class VectorTable:
     def ids(self) -> list[str]:
         """Return all ids, in any order."""
         limit = max(self.count(), 1)
-        return self._table.search().select(["id"]).limit(limit).to_arrow()["id"].to_pylist()
+        return _run(_collect(self._async_table.query().select(["id"]).limit(limit), limit))["id"].to_pylist()
 
     @_reporting_damage
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
@@ -219,8 +230,8 @@ class VectorTable:
         if not ids or not self.folder.n_rows:
             return result
         wanted = sorted(set(ids))
-        query = self._table.search().where(f"id IN ({quote_ids(wanted)})").limit(len(wanted)).select(["id", "vector"])
-        found = query.to_arrow()
+        query = self._async_table.query().where(f"id IN ({quote_ids(wanted)})").limit(len(wanted))
+        found = _run(_collect(query.select(["id", "vector"]), len(wanted)))
         matrix = np.asarray(found["vector"].combine_chunks().flatten()).reshape(len(found), -1)
         row_of = {i: row for row, i in enumerate(found["id"].to_pylist())}
         for position, i in enumerate(ids):

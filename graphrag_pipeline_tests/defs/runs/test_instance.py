@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, keeping_instances, open_instance
-from graphrag_pipeline.pipeline.root import DAGSTER_YAML, DAGSTER_YAML_BEFORE
+from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, DAGSTER_YAML_BEFORE
 from graphrag_pipeline_tests.support.roots import make_root
 
 

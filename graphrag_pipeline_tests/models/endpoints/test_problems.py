@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from graphrag_pipeline.models.endpoints.problems import Problem, describe_problem
@@ -36,10 +38,16 @@ def test_a_prompt_or_text_is_too_long_in_any_words(status: int, message: str) ->
     assert problem.is_too_long and not problem.is_worth_retrying and not problem.is_fatal
 
 
+LONG = "sk-test-0123456789abcdef-very-secret"
+
+
 @pytest.mark.parametrize(
     ("key", "text", "shown"),
     [("x", "the context of x is exceeded: x.", "the context of *** is exceeded: ***."),
      ("test", "test-chat has no latest test", "test-chat has no latest ***"), ("none", "none of them", "none of them"),
+     *((LONG, f"for {form}.", "for ***.") for form in
+       (LONG.upper(), " ".join(LONG), LONG.replace("-", ""), LONG.encode().hex(), b64encode(LONG.encode()).decode())),
+     (LONG, f"for {b64encode(f'x:{LONG}'.encode()).decode()}", "for eDp***Q="),
      ("sk-12345", "key:sk-12345abc", "key:***abc"), ("a" * 12 + "b" * 12, "a" * 12 + "x" + "b" * 12, "***x***")],
 )  # fmt: skip
 def test_a_key_is_in_no_message_and_a_short_one_hides_no_other_word(key: str, text: str, shown: str) -> None:

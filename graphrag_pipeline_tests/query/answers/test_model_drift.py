@@ -124,7 +124,7 @@ def test_where_every_step_fails_the_embedded_engine_answers(small: GraphIndex, t
     with running_model_server(lambda request: Fault("400")) as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, method="drift")
     assert result.answering["engine"] == "embedded" and result.answering["failure"]
-    assert "Marley haunted Scrooge." in result.answer
+    assert "Marley **haunted** **Scrooge**." in result.answer
 
 
 def test_where_no_step_says_anything_the_answer_is_what_was_looked_at(small: GraphIndex, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_refused_follow_up_question_is_told_and_never_counts_as_nothing_found(
     with running_model_server([refuse, ("investigation", step("Nothing.", 0, "Who?"))]) as server:
         *pieces, result = open_with_model(small, tmp_path, server).stream(QUESTION, method="drift", depth=1)
     assert isinstance(result, SearchResult)
-    assert "Not in the index" not in result.answer and "Marley haunted Scrooge." in result.answer
+    assert "Not in the index" not in result.answer and "Marley **haunted** **Scrooge**." in result.answer
     unread = result.answering["unread"]
     assert (unread["parts"], unread["n_failed"], unread["n_parts"]) == ("questions", 1, 2) and unread["reasons"]
     assert "(1 of 2 questions could not be answered (" in result.answer and "".join(map(str, pieces)) == result.answer

@@ -344,28 +344,11 @@ def test_where_a_step_fails_the_embedded_engine_answers_and_says_so(
     assert result.answer.endswith(carol.search(QUESTION, method="global").answer)
 
 
-@pytest.mark.parametrize(
-    ("question", "options", "is_known"),
-    [
-        ("What is the melting point of tungsten alloy in vacuum furnaces?", {}, False),
-        ("How are lithium batteries recycled?", {}, False),
-        ("How are lithium batteries recycled?", {"filters": ["title!=other.txt"]}, False),
-        ("How are lithium batteries recycled?", {"selection": "static"}, True),
-        ("How are lithium batteries recycled?", {"decline_unknown": False}, True),
-        ("What are the main themes?", {}, True),
-        ("What does the story say about generosity and greed?", {}, True),
-    ],
-)
-def test_with_embedded_ratings_no_call_is_paid_for_a_question_that_the_index_does_not_know(
-    carol: GraphIndex, tmp_path: Path, question: str, options: dict[str, Any], is_known: bool
-) -> None:
+def test_the_model_decides_whether_the_reports_answer(carol: GraphIndex, tmp_path: Path) -> None:
+    question = "How are lithium batteries recycled?"
     with running_model_server(answer_all) as server:
-        result = open_with_model(carol, tmp_path, server).search(question, method="global", **options)
-    assert result.answer.startswith("Not in the index: ") != is_known and "were read." not in result.answer
-    chosen = result.selection
-    assert (len(server.calls) > 0) == (chosen["map"]["batches"] > 0) == (chosen["kept"] > 0) == is_known
-    assert len(result.context.reports) == chosen["kept"]
-    assert is_known or chosen["pruned"] == chosen["rated"] > chosen["options_used"]["decline_unknown"]["dropped"] > 0
+        result = open_with_model(carol, tmp_path, server).search(question, method="global")
+    assert result.selection["map"]["batches"] == server.count("map") > 0 and result.answering["engine"] == "model"
 
 
 def test_static_search_rates_nothing_and_sends_its_batches_side_by_side(carol: GraphIndex, tmp_path: Path) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from graphrag_pipeline.query.answers.declining import read_coverage
 from graphrag_pipeline.query.answers.shorter_contexts import count_records, shorten_context, split_context
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens
@@ -125,9 +120,3 @@ def test_a_report_that_is_longer_than_the_window_is_rated_by_its_beginning(carol
         answered = [call for call in server.calls if call.kind == "rating" and call.status == 200]
     assert result.selection["failed_ratings"] == 0 and result.selection["shortened_reports"] >= 1
     assert len(answered) == result.selection["rated_by_model"]
-
-
-def test_words_that_an_excerpt_leaves_out_are_not_said_to_be_absent(small: GraphIndex) -> None:
-    rows = np.arange(small.snapshot.n_rows("text_units"))
-    excerpts = [replace(unit, text=unit.text[:5]) for unit in read_text_units(small, rows, np.zeros(len(rows)))]
-    assert read_coverage(small, "Who haunted Scrooge?", excerpts).is_covered

@@ -88,7 +88,7 @@ def test_a_text_unit_that_mentions_nobody_belongs_to_its_document(tmp_path: Path
 
 def test_no_reports_are_needed(without_reports: GraphIndex) -> None:
     result = without_reports.search("Who haunted Scrooge?", method="lazy")
-    assert "Marley haunted Scrooge." in result.answer and result.citations
+    assert "Marley **haunted** **Scrooge**." in result.answer and result.citations
     assert not result.context.reports
     overview = without_reports.search("What are the main themes?", method="lazy")
     assert overview.selection["is_overview"] and overview.citations

@@ -7,7 +7,7 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage.vectors import folders as vectors_module
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, read_table, vector_rows
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, vector_rows
 from graphrag_pipeline.storage.vectors.tables import VectorTable
 from graphrag_pipeline_tests.support.damage import flip_bit
 
@@ -112,14 +112,15 @@ def test_an_empty_table_answers_nothing(tmp_path: Path) -> None:
 
 
 def test_every_error_of_the_library_about_a_damaged_table_names_its_folder(tmp_path: Path, vectors: np.ndarray) -> None:
-    folder = build(tmp_path, vectors).path(tmp_path)
+    built = build(tmp_path, vectors)
+    folder = built.path(tmp_path)
     path = next((folder / f"{NAME}.lance" / "_versions").glob("*.manifest"))
     data, n_named = path.read_bytes(), 0
     for bit in np.random.default_rng(1).integers(8 * len(data), size=150).tolist():  # some of them crash the library
         path.write_bytes(data)
         flip_bit(path, bit)
         try:
-            read_table(folder, NAME)
+            VectorTable(tmp_path, built).vectors(["id003"])
         except NoSnapshotError as error:
             n_named += str(folder) in str(error)
     assert n_named > 20

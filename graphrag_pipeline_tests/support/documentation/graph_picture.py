@@ -16,8 +16,9 @@ from typing import Any
 import networkx as nx
 
 from graphrag_pipeline import GraphIndex
-from graphrag_pipeline_tests.support.documentation.doc_sample import index_sample
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
 PICTURE = REPOSITORY / "docs" / "pictures" / "sample_graph.svg"
 N_ENTITIES = 34
@@ -25,6 +26,17 @@ WIDTH, HEIGHT = 960, 600
 SIZES = ((WIDTH, 80), (HEIGHT, 40))
 """(length, margin) in pixels, across and down."""
 COLORS = ("#2f6db5", "#c2571a", "#2e8b57", "#8a4fa3", "#b8860b", "#b03a5b", "#3a8f9e", "#6b6b6b")
+
+
+def index_sample(folder: Path) -> GraphIndex:
+    """Index the sample corpus as `make demo` does."""
+    documents = {
+        path.name: path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "data" / "input").glob("*.txt"))
+    }
+    settings = (REPOSITORY / "data" / "settings.yaml").read_text(encoding="utf-8")
+    root = make_root(folder / "root", documents, settings)
+    build_tables(root, tuple(ALL_STAGES))
+    return GraphIndex.open(root.path)
 
 
 def draw_graph(index: GraphIndex) -> str:

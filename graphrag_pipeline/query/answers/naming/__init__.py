@@ -1,1 +1,0 @@
-"""Names, numbers and places that a question asks for, and sentences that say who a person is."""

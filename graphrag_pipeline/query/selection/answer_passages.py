@@ -1,0 +1,436 @@
+"""Passages that answer a question: windows of text units, ranked by words and vectors.
+
+A window is a run of neighbouring sentences, list items or table rows of one section, of `MIN_WORDS` to `MAX_WORDS`
+words where the section has as many. It carries the headings above it, and a table row carries the header of its table.
+
+    score = BM25 / largest BM25 + s * z(cosine of the window to the question)       (`hybrid_ranking.fuse`, weight 1)
+
+BM25 counts the words of the title and the headings with `TITLE_WEIGHT`, since a section is about its heading without
+repeating it. idf is that of the windows that are compared. Vectors are the bundled static ones. Unlike whole text
+units, windows are short enough for vectors to weigh as much as words. They know Latin scripts only.
+
+A question that has no word but names ("Who is Ana?") does not tell the windows that name her apart. So the words of the
+entity's description count, too, with `DESCRIPTION_WEIGHT`, and its vector is added to the question's.
+
+    confidence = (coverage + cosine) / 2
+
+of the best windows, where `coverage` is the share of the idf of the question's words that one of them has. A question
+with less than `MIN_CONFIDENCE` is not answered by them. `graphrag_pipeline_tests/bench/judged.py` measures both. Keep
+out: the choice of text units, and the layout of an answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
+from graphrag_pipeline.query.results import TextUnitRecord
+from graphrag_pipeline.query.selection.hybrid_ranking import fuse
+from graphrag_pipeline.query.selection.passages import Sentence
+from graphrag_pipeline.text.extractive import is_near_repeat, words_of
+from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
+from graphrag_pipeline.text.sentences import split_sentences
+
+MIN_WORDS, MAX_WORDS = 60, 100
+"""Words of a window: enough to be read alone, and few enough to be read at a glance."""
+MAX_CHARACTERS = 600
+"""The same in a text without words, such as one of signs alone."""
+TITLE_WEIGHT, TITLE_WORDS = 0.5, 10.0
+"""What a word of the title counts among the words of a window, and the whole title in its vector."""
+DESCRIPTION_WEIGHT = 0.25
+K1, B = 1.2, 0.75
+"""The usual parameters of BM25."""
+MIN_SHARE = 0.5
+"""Least score of a passage, as a share of the best one's."""
+MIN_CONFIDENCE = 0.4
+N_BEST = 3
+"""Best windows that are looked at for the confidence."""
+
+MAX_HEADING = 120
+"""Most characters of a line that a line of signs below it makes a heading."""
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
+_UNDERLINE = re.compile(r"([=~^\"'*+#-])\1{2,}$")
+_LEVELS = {"=": 1, "-": 2}
+"""Sign under a heading of Markdown -> level; other signs are those of reStructuredText, which has no fixed order."""
+_FENCE = re.compile(r"`{3,}|~{3,}(?=\s*\w*$)")
+_FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})[^`\n]*$")
+_RULE = re.compile(r"(?:[|:+=\s-]+|([=~^\"'*+#-])\1{2,})$")
+_IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()\s]*\))?")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
+_MARKS = re.compile(r"(?<!\\)(?:\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+)|(?m:^[ \t]*>+[ \t])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+
+
+@dataclass(frozen=True)
+class AnswerPassage:
+    """A window of a text unit.
+
+    Attributes:
+        start, end: character offsets in the text of the text unit.
+        headings: above it in its text unit, the outermost first.
+        header: cells of the header row of its table; () outside tables.
+    """
+
+    unit: TextUnitRecord
+    start: int
+    end: int
+    headings: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Title of the document and the headings, such as "Runbook > Rollback"."""
+        parts = [self.unit.document_title, *self.headings]
+        return " > ".join(part for place, part in enumerate(parts) if part and part not in parts[:place])
+
+    @cached_property
+    def text(self) -> str:
+        """The window as a reader sees it (`_show`)."""
+        lines = self.unit.text[self.start : self.end].splitlines()
+        if not self.header:
+            return _show("\n".join(lines))
+        return " ".join(_show(line, self.header) for line in lines if not _RULE.match(line))
+
+
+@dataclass(frozen=True)
+class RankedPassages:
+    """The passages that answer a question best.
+
+    Attributes:
+        passages: best first.
+        confidence: that they answer, 0-1.
+        absent: words of the question that no window has, in the order of the alphabet.
+    """
+
+    passages: tuple[AnswerPassage, ...] = ()
+    confidence: float = 0.0
+    absent: tuple[str, ...] = ()
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the passages are near enough to the question to answer it."""
+        return bool(self.passages) and self.confidence >= MIN_CONFIDENCE
+
+
+def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRecord], n: int) -> RankedPassages:
+    """Return the n best windows of text units that do not overlap or repeat each other.
+
+    Sentences that are the question itself are left out.
+    """
+    asked = _Asked.read(index, question)
+    sections = [section for unit in units for section in _sections(unit, question)]
+    windows = [(section, first, last) for section in sections for first, last in section.windows()]
+    if not windows or not asked.words:
+        return RankedPassages()
+    frequencies, lengths = _count(windows, asked)
+    gains, held = score_words(frequencies, lengths)
+    n_asked = len(asked.words)
+    by_words = gains[:n_asked].sum(axis=0) + DESCRIPTION_WEIGHT * gains[n_asked:].sum(axis=0)
+    frequencies, held = frequencies[:n_asked], held[:n_asked]
+    near = _measure_nearness(index, f"{question} {asked.description}", sections, windows)
+    scores = fuse(by_words, near, 1.0)
+    order = np.argsort(-scores, kind="stable").tolist()
+    n_holding = (frequencies > 0).sum(axis=1).tolist()
+    absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
+    best = [(windows[place][0].passage(*windows[place][1:]), float(scores[place])) for place in order]
+    return RankedPassages(
+        tuple(_pick(best, n)),
+        _measure_confidence(held, near, order[:N_BEST]),
+        tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
+    )
+
+
+def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
+    """Yield the windows of a text unit, in reading order."""
+    for section in _sections(unit, ""):
+        for first, last in section.windows():
+            yield section.passage(first, last)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """Sentences of a text unit under one heading, or the rows of one table."""
+
+    unit: TextUnitRecord
+    sentences: list[Sentence]
+    headings: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return ". ".join([self.unit.document_title, *self.headings, *self.header])
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """The sentences as a reader sees them."""
+        return [_show(sentence.text, self.header) for sentence in self.sentences]
+
+    @cached_property
+    def sizes(self) -> list[float]:
+        return [count_words(text) for text in self.shown]
+
+    def windows(self) -> Iterator[tuple[int, int]]:
+        """Yield the first and last sentence of each window; all but the last window have `MIN_WORDS` words."""
+        for first in range(len(self.sentences)):
+            last, n_words = first, self.sizes[first]
+            while last + 1 < len(self.sizes) and n_words < MIN_WORDS and n_words + self.sizes[last + 1] <= MAX_WORDS:
+                last += 1
+                n_words += self.sizes[last]
+            yield first, last
+            if last + 1 == len(self.sizes):
+                return
+
+    def passage(self, first: int, last: int) -> AnswerPassage:
+        start, end = self.sentences[first].start, self.sentences[last].end
+        if first == last and self.sizes[first] > MAX_WORDS:  # one endless sentence, or code
+            words = list(_WORD.finditer(self.unit.text, start, end))
+            end = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else start + MAX_CHARACTERS
+        return AnswerPassage(self.unit, start, min(end, self.sentences[last].end), self.headings, self.header)
+
+
+_Window = tuple[_Section, int, int]
+"""A section, and the first and last of its sentences."""
+
+
+@dataclass
+class _Part:
+    """A run of lines of a text unit that belong together, while the lines are read."""
+
+    start: int
+    end: int
+    headings: tuple[str, ...]
+    header: tuple[str, ...] = ()
+    is_table: bool = False
+
+
+def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
+    """Yield the parts of a text unit that no heading and no beginning or end of a table divides, by sentences."""
+    for part in _parts(unit.text):
+        run: list[Sentence] = []
+        for start, end in _pieces(unit.text, part):
+            sentence = Sentence(unit, start, end)
+            if not repeats_question(question, sentence.text):
+                run.append(sentence)
+            elif run:
+                yield _Section(unit, run, part.headings, part.header)
+                run = []
+        if run:
+            yield _Section(unit, run, part.headings, part.header)
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """Yield the parts of a text with their headings; rules under headings and tables belong to none."""
+    headings: list[tuple[int, str]] = []
+    part: _Part | None = None
+    fence = ""
+    place = 0
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        start, place = place, place + len(line)
+        bare = line.strip()
+        mark = _FENCE.match(bare)
+        if mark and (not fence or bare.startswith(fence)):
+            fence = "" if fence else mark[0]
+            continue
+        heading = None if fence else _read_heading(bare, lines[number + 1].strip() if number + 1 < len(lines) else "")
+        is_row = bare.startswith("|") and not fence
+        if part and (heading or is_row != part.is_table):
+            yield part
+            part = None
+        if heading:
+            level, title = heading
+            headings = [*((above, other) for above, other in headings if above < level), (level, _show(title))]
+        elif bare and not (_RULE.match(bare) and not fence):
+            if part is None:
+                part = _Part(start, place, tuple(title for _, title in headings), is_table=is_row)
+                if is_row and number + 1 < len(lines) and _RULE.match(lines[number + 1].strip()):
+                    part.header, part.start = tuple(_cells(bare)), place
+            part.end = place
+    if part:
+        yield part
+
+
+def _read_heading(line: str, following: str) -> tuple[int, str] | None:
+    """Return level and text of the heading that a line is, by its own signs or by the line of signs below it."""
+    if found := _HEADING.match(line):
+        return len(found[1]), found[2]
+    is_underlined = bool(line) and _UNDERLINE.match(following) and not _UNDERLINE.match(line) and line[0] not in "|>-*"
+    if is_underlined and 0.5 * len(line) <= len(following) and len(line) <= MAX_HEADING:
+        return _LEVELS.get(following[0], 3), line
+    return None
+
+
+def _pieces(text: str, part: _Part) -> Iterator[tuple[int, int]]:
+    """Yield the places of the sentences of a part, or of the rows of a table, without outer blanks."""
+    within = text[part.start : part.end]
+    spans = _lines(within) if part.is_table else split_sentences(within)
+    for start, end in spans:
+        bare = within[start:end].strip()
+        if bare and not _RULE.match(bare):
+            first = part.start + start + within[start:end].index(bare)
+            yield first, first + len(bare)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    place = 0
+    for line in text.splitlines(keepends=True):
+        yield place, place + len(line)
+        place += len(line)
+
+
+def _show(text: str, header: Sequence[str] = ()) -> str:
+    """Return a text on one line without marks of Markdown; the cells of a table row with the names of its columns."""
+    if header and text.startswith("|"):
+        pairs = zip(header, _cells(text), strict=False)
+        text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell) + "."
+    text = _FENCE_LINE.sub("", text)
+    bare = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text)))
+    return " ".join(_ESCAPED.sub(r"\1", bare).split())
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The words of a question, and the names of the entities in it.
+
+    A text that has any written form of an entity has all words of the question's name for it: "Scrooge" says "Ebenezer
+    Scrooge", and "SLO" says "service level objective".
+
+    Attributes:
+        words: stems, in the order of the alphabet.
+        names: pattern of all written forms of an entity, and the places in `words` of its name in the question.
+        description: of the entities, if the question has no other words; else "".
+    """
+
+    words: list[str]
+    names: list[tuple[re.Pattern[str], list[int]]]
+    description: str = ""
+
+    @cached_property
+    def all_words(self) -> list[str]:
+        """The words of the question, then those of the description."""
+        return [*self.words, *sorted(content_words(self.description).difference(self.words))]
+
+    @classmethod
+    def read(cls, index: IndexReader, question: str) -> _Asked:
+        words = sorted(topic_words(question))
+        names, descriptions = [], []
+        for rows in index.names.take_apart(question).names:
+            found = index.snapshot.take("entities", list(rows), ["title", "names", "description"])
+            descriptions += [entity["description"] or "" for entity in found]
+            forms = {fold(form) for entity in found for form in (entity["title"], *(entity["names"] or ()))}
+            own = {stem(word) for form in forms for word in find_words(form)}
+            written = sorted(filter(None, map(re.escape, forms)), key=lambda form: (-len(form), form))
+            places = [place for place, word in enumerate(words) if word in own]
+            names.append((re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)"), places))
+        is_named = {place for _, places in names for place in places} == set(range(len(words)))
+        return cls(words, names, " ".join(descriptions) if is_named else "")
+
+    def count(self, text: str) -> np.ndarray:
+        """Return how often a text has each of `all_words`, float (words,)."""
+        folded = fold(text)
+        held = Counter(map(stem, find_words(folded)))
+        counts = np.array([held[word] for word in self.all_words], dtype=np.float64)
+        for pattern, places in self.names:
+            if places and (n_named := len(pattern.findall(folded))):
+                counts[places] = np.maximum(counts[places], n_named)
+        return counts
+
+
+def _count(windows: Sequence[_Window], asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
+    """Return how often windows have each of all words, float (words, windows), and their numbers of words."""
+    sums: dict[int, np.ndarray] = {}
+    titles: dict[int, np.ndarray] = {}
+    frequencies, lengths = np.zeros((len(asked.all_words), len(windows))), np.zeros(len(windows))
+    for i, (section, first, last) in enumerate(windows):
+        if id(section) not in sums:  # sums of the sentences before each one, so that a window is a difference
+            rows = np.array([asked.count(text) for text in section.shown])
+            sums[id(section)] = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])
+            titles[id(section)] = TITLE_WEIGHT * (asked.count(section.title) > 0)
+        before = sums[id(section)]
+        frequencies[:, i] = before[last + 1] - before[first] + titles[id(section)]
+        lengths[i] = sum(section.sizes[first : last + 1])
+    return frequencies, lengths
+
+
+def _measure_nearness(
+    index: IndexReader, question: str, sections: Sequence[_Section], windows: Sequence[_Window]
+) -> np.ndarray:
+    """Return the cosine of each window to the question; a window's vector is the sum of those of its sentences."""
+    if not is_latin(question):
+        return np.zeros(len(windows))
+    titles = [section.title for section in sections]
+    vectors = index.embed_passages([question, *titles, *(text for section in sections for text in section.shown)])
+    asked, above, rest = vectors[0], vectors[1 : 1 + len(sections)], vectors[1 + len(sections) :]
+    starts = np.cumsum([0, *(len(section.sentences) for section in sections)])
+    place_of = {id(section): place for place, section in enumerate(sections)}
+    rows = []
+    for section, first, last in windows:
+        place = place_of[id(section)]
+        own = rest[starts[place] + first : starts[place] + last + 1]
+        rows.append(np.array(section.sizes[first : last + 1]) @ own + TITLE_WORDS * above[place])
+    sums = np.array(rows)
+    return sums @ asked / np.maximum(np.linalg.norm(sums, axis=1), 1e-9)
+
+
+def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return BM25 of each word in each window, and its idf where the window has it, both float (words, n).
+
+    Args:
+        frequencies: of each word in each window, float (words, n).
+        lengths: words of each window, float (n,).
+    """
+    n_holding = (frequencies > 0).sum(axis=1)
+    idf = np.log(1 + (len(lengths) - n_holding + 0.5) / (n_holding + 0.5))[:, None]
+    norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1.0))
+    return idf * frequencies * (K1 + 1) / (frequencies + norm), np.where(frequencies > 0, idf, 0.0)
+
+
+def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int]) -> float:
+    """Return the mean of coverage and cosine of the best windows; the coverage alone if no vector says anything.
+
+    A word that no window has counts as much as one that a single window has.
+    """
+    most = math.log(1 + (held.shape[1] - 0.5) / 1.5) or 1.0
+    weights = held.max(axis=1)
+    total = float(np.where(weights > 0, weights, most).sum())
+    coverage = float(held[:, list(best)].sum(axis=0).max(initial=0.0)) / total
+    return (coverage + float(near.max())) / 2 if near.any() else coverage
+
+
+def _pick(best: Sequence[tuple[AnswerPassage, float]], n: int) -> Iterator[AnswerPassage]:
+    """Yield the best passages in order, without those that overlap or nearly repeat a better one."""
+    picked: list[AnswerPassage] = []
+    words: list[frozenset[str]] = []
+    for passage, score in best:
+        if len(picked) == n or score < MIN_SHARE * best[0][1]:
+            return
+        if any(_overlap(passage, other) for other in picked):
+            continue
+        own = words_of(passage.text)
+        if own and not is_near_repeat(own, words):
+            picked.append(passage)
+            words.append(own)
+            yield passage
+
+
+def _overlap(one: AnswerPassage, other: AnswerPassage) -> bool:
+    if one.unit.document_id != other.unit.document_id:
+        return False
+    (start, end), (first, last) = (item.unit.place_of(item.start, item.end) for item in (one, other))
+    if start is None or end is None or first is None or last is None:
+        return one.unit.id == other.unit.id and one.start < other.end and other.start < one.end
+    return start < last and first < end
