@@ -31,7 +31,7 @@ from graphrag_pipeline_tests.support.command_line import (
     run,
 )
 from graphrag_pipeline_tests.support.paths import TEST_DATA
-from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, indexed_root, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 pytestmark = pytest.mark.slow
@@ -47,8 +47,7 @@ def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root that was indexed once; copy it before changing it."""
-    root = make_root(tmp_path_factory.mktemp("indexed") / "root", settings=ONE_BUCKET)
-    run_index(root)
+    root = indexed_root(tmp_path_factory.mktemp("indexed") / "root", settings=ONE_BUCKET)
     return root.path
 
 

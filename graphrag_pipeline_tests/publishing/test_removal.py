@@ -11,7 +11,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.removal import find_removal_problem
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import indexed_root, put
 
 N_DOCUMENTS = 10
 
@@ -36,8 +36,7 @@ def test_a_loss_over_the_share_and_of_five_documents_waits(
 @pytest.fixture
 def root(tmp_path) -> Root:
     documents = {f"{number}.txt": f"They say that Scrooge met comet {number}." for number in range(N_DOCUMENTS)}
-    root = make_root(tmp_path / "root", documents, "storage:\n  n_buckets: 1\n")
-    run_index(root)
+    root = indexed_root(tmp_path / "root", documents, "storage:\n  n_buckets: 1\n")
     return root
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock
 
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import owned_tables
@@ -26,6 +32,11 @@ CAROL = {
 }
 """Three documents with names that meet across them."""
 
+TWO_BUCKETS = "storage:\n  n_buckets: 2\n"
+
+BUILT_ROOTS = "TESTS_BUILT_ROOTS"
+"""The variable with the folder of roots that are built once; conftest.py makes it."""
+
 MAX_ROUNDS = 3
 """Most runs of a partition until everything is up to date."""
 
@@ -33,13 +44,53 @@ GOING_ON = ("communities", "community_reports", "report_embeddings")
 """Stages whose tables continue the published ones, so a rebuild may differ."""
 
 
-def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = "storage:\n  n_buckets: 2\n") -> Root:
+def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = TWO_BUCKETS) -> Root:
     """A root with these documents and settings."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "settings.yaml").write_text(settings, encoding="utf-8")
     init_root(path)
     for name, text in documents.items():
         put(path, name, text)
+    return Root(path)
+
+
+def built_root(
+    path: Path,
+    documents: Mapping[str, str] = CAROL,
+    settings: str = TWO_BUCKETS,
+    stages: Iterable[str] = tuple(STAGES),
+) -> Root:
+    """`make_root` and `build_tables`, done once in a run of tests and copied from then on.
+
+    For tests to which the root is where they start. A test of what building does must build.
+    """
+    names = tuple(stages)
+    return _copy_built(path, documents, settings, "/".join(names), lambda root: build_tables(root, names))
+
+
+def indexed_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = TWO_BUCKETS) -> Root:
+    """`make_root` and an index run through Dagster with its records, done once in a run of tests and copied."""
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
+
+    return _copy_built(path, documents, settings, "index run", run_index)
+
+
+def _copy_built(
+    path: Path, documents: Mapping[str, str], settings: str, way: str, build: Callable[[Root], object]
+) -> Root:
+    """Copy a root from the folder that all workers of this run share; build it there if it is the first of its kind."""
+    if BUILT_ROOTS not in os.environ:  # a script, not a test
+        root = make_root(path, documents, settings)
+        build(root)
+        return root
+    folder = Path(os.environ[BUILT_ROOTS])
+    key = hashlib.sha256(json.dumps([list(documents.items()), settings, way]).encode()).hexdigest()[:20]
+    with FileLock(folder / f"{key}.lock"):
+        if not (folder / key).exists():
+            shutil.rmtree(folder / f"{key}.new", ignore_errors=True)  # of a build that failed
+            build(make_root(folder / f"{key}.new", documents, settings))
+            (folder / f"{key}.new").rename(folder / key)
+    shutil.copytree(folder / key, path, dirs_exist_ok=True)
     return Root(path)
 
 
@@ -51,12 +102,10 @@ def put(path: Path, name: str, text: str) -> None:
 
 
 def open_built(path: Path, documents: Mapping[str, str] = CAROL) -> GraphIndex:
-    """Index documents in a new root without Dagster, and open the index."""
+    """Open the index of documents that was built without Dagster."""
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
-    root = make_root(path, documents)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return GraphIndex.open(built_root(path, documents, stages=ALL_STAGES).path)
 
 
 def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:

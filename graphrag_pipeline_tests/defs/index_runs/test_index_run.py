@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.history import roll_back
-from graphrag_pipeline_tests.support.roots import CAROL, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import CAROL, indexed_root, make_root, put, table_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +161,7 @@ def test_a_deleted_document_leaves_no_trace_in_the_snapshot(root: Root) -> None:
 
 def test_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no readable documents; put txt"):
-        run_index(make_root(tmp_path, {}))
+        indexed_root(tmp_path, {})
 
 
 def test_the_assets_in_the_ui_make_the_same_index(root: Root, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import built_root
 
 pytestmark = pytest.mark.slow
 
@@ -19,8 +19,7 @@ QUESTION = "Who is Scrooge's clerk?"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    root = make_root(tmp_path_factory.mktemp("queries") / "root")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path_factory.mktemp("queries") / "root", stages=ALL_STAGES)
     return root
 
 

@@ -23,7 +23,7 @@ from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, enviro
 from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
-from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
+from graphrag_pipeline_tests.support.roots import contract_bytes, indexed_root, put
 
 pytestmark = pytest.mark.slow
 
@@ -85,8 +85,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     new = published(tmp_path / "after", s3_url)
     assert new != old
     assert run_index(again(one)).ran == []
-    alone = make_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
-    run_index(alone)
+    alone = indexed_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
     put(alone.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
     run_index(alone)
     assert contract_bytes(again(one)) == contract_bytes(alone)
@@ -128,8 +127,7 @@ def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_u
                 .execute_in_process(instance=instance, partition_key=key, run_config=QUIET)
             )
         assert result.success
-    alone = make_root(tmp_path / "alone")
-    run_index(alone)
+    alone = indexed_root(tmp_path / "alone")
     last = reader(tmp_path / "reader", s3_url)
     with GraphIndex.open(last.path) as index:
         assert index.snapshot.id == alone.snapshots.current()

@@ -19,7 +19,7 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
-from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
+from graphrag_pipeline_tests.support.roots import build_tables, built_root, make_root, put
 
 _HASH = re.compile(r"\b[0-9a-f]{32}\b")
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -58,8 +58,7 @@ def test_previews_hold_no_hashes_and_no_python(root: Root, stage: str) -> None:
 
 
 def test_the_preview_of_an_empty_bucket_names_the_bucket(tmp_path: Path) -> None:
-    empty = make_root(tmp_path / "root", settings="storage: {n_buckets: 8}")
-    build_tables(empty, ["corpus_manifest", "documents"])
+    empty = built_root(tmp_path / "root", settings="storage: {n_buckets: 8}", stages=["corpus_manifest", "documents"])
     keys = STAGES["documents"].partitions(empty.settings)
     previews = {key: page(empty, "documents", key)["preview of documents"] for key in keys}
     assert sum(text == f"no rows in bucket {key}" for key, text in previews.items()) >= len(keys) - 3
