@@ -34,8 +34,6 @@ from graphrag_pipeline_tests.support.paths import TEST_DATA
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, indexed_root, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
-pytestmark = pytest.mark.slow
-
 WAY_OUT = "free disk space or fix the permissions, then run again. Finished work is kept."
 
 
@@ -404,7 +402,7 @@ def test_the_permissions_of_a_root_follow_the_umask(indexed: Path) -> None:
 
 
 def test_thousands_of_tiny_files_are_indexed(tmp_path: Path) -> None:
-    n_files = repetitions(3_000, thorough=10_000)
+    n_files = repetitions(500, thorough=10_000)
     root = make_root(tmp_path / "root", {}, ONE_BUCKET)
     for number in range(n_files):
         (root.input_folder / f"{number:05d}.txt").write_text(f"They say that Scrooge met Marley {number} times.")

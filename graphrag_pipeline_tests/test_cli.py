@@ -28,12 +28,11 @@ from graphrag_pipeline_tests.support.command_line import (
     assert_one_line_error,
     environment,
     run,
+    started,
 )
 from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import make_root
-
-pytestmark = pytest.mark.slow
 
 IMPORTED = MICROSOFT_INDEX
 QUESTION = "Who is Bob Cratchit?"
@@ -46,7 +45,7 @@ def first_index(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     program = [sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root)]
     ours, theirs = pty.openpty()
     variables = environment(TERM="xterm-256color", COLUMNS="100")
-    with subprocess.Popen(program, stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
+    with started(program, stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
         os.close(theirs)
         shown = b""
         while True:
@@ -411,9 +410,7 @@ def test_a_terminal_without_utf8_gets_every_answer(indexed: Path, encoding: str)
 def test_a_reader_that_stops_early_causes_no_error(indexed: Path) -> None:
     program = [sys.executable, "-m", "graphrag_pipeline", "sql", "--root", str(indexed)]
     statement = "SELECT repeat('x', 70) FROM range(100000)"
-    with subprocess.Popen(
-        [*program, statement], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with started([*program, statement], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline().startswith(b"repeat")
         process.stdout.close()

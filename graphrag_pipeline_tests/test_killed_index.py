@@ -37,12 +37,10 @@ from graphrag_pipeline_tests.support.roots import (
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 from graphrag_pipeline_tests.support.two_snapshots import files_of
 
-pytestmark = pytest.mark.slow
-
-N_KILLS = repetitions(5, thorough=20)
-N_KILLS_PUBLISHING = repetitions(4, thorough=6)
-N_KILLS_BY_MODEL = repetitions(2, thorough=4)
-N_KILLS_FORGETTING = repetitions(4, thorough=8)
+N_KILLS = repetitions(2, thorough=20)
+N_KILLS_PUBLISHING = repetitions(1, thorough=6)
+N_KILLS_BY_MODEL = repetitions(1, thorough=4)
+N_KILLS_FORGETTING = repetitions(2, thorough=8)
 MANIFEST = re.compile(r"/snapshots/[0-9a-f]{16}\.json$")
 QUESTION = "Who carried Tiny Tim home?"
 
@@ -139,6 +137,7 @@ def test_killed_at_a_random_moment(course: Course, number: int, tmp_path: Path) 
     kill(course, moments_of(course.changes)[number], tmp_path / "root")
 
 
+@pytest.mark.thorough
 def test_killed_in_a_row_until_it_is_done(course: Course, tmp_path: Path) -> None:
     root, moment = copy(course.start, tmp_path / "root"), Moment(len(course.changes) // 4)
     n_kills = 0

@@ -17,8 +17,6 @@ from graphrag_pipeline_tests.model_server import ModelServer, ReceivedRequest, r
 from graphrag_pipeline_tests.support.command_line import Call, run
 from graphrag_pipeline_tests.support.roots import built_root
 
-pytestmark = pytest.mark.slow
-
 QUESTION = "Who is Scrooge's clerk?"
 REPLY = "His clerk is Bob Cratchit [Data: Sources (1)], who has a small fire [Data: Reports (4711)]."
 ANSWER = "His clerk is Bob Cratchit [1], who has a small fire."

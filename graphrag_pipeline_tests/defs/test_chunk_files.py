@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
@@ -46,7 +45,6 @@ def test_text_units_show_the_saving_of_aggregation(tmp_path: Path) -> None:
     assert run.details["text units saved, %"] > 70
 
 
-@pytest.mark.slow
 def test_a_citation_of_a_cut_table_points_to_the_row_in_the_document(tmp_path: Path) -> None:
     rows = "".join(f"| Lot {n} | {name} of Brantwick | {n * 7} |\n" for n, name in enumerate(NAMES))
     table = {"document_id": "d", "type": "table", "page": 1, "text": "| Lot | Buyer | Price |\n|---|---|---|\n" + rows}

@@ -17,8 +17,6 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.damage import zero
 from graphrag_pipeline_tests.support.roots import indexed_root, put
 
-pytestmark = pytest.mark.slow
-
 LAYOUT = "tables/layout.json"
 QUESTION = "Who is Bob Cratchit?"
 

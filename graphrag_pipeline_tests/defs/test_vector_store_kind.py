@@ -17,8 +17,6 @@ from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
 from graphrag_pipeline_tests.support.roots import CAROL, indexed_root
 
-pytestmark = pytest.mark.slow
-
 BUCKETS = "storage:\n  n_buckets: 2\n"
 IN_MEMORY = f"{BUCKETS}vector_store:\n  kind: memory\n  module: graphrag_pipeline_tests.memory_vectors\n"
 QUESTION = "Who carried Tiny Tim home?"

@@ -25,8 +25,6 @@ from graphrag_pipeline.storage.history import list_snapshots
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
-pytestmark = pytest.mark.slow
-
 EVERYTHING = tuple(ALL_STAGES)
 GOLD = [
     {"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]},

@@ -23,8 +23,6 @@ from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, put
 
-pytestmark = pytest.mark.slow
-
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                "report_embeddings")  # fmt: skip
 KINDS = {"summarized_descriptions": "summary", "community_reports": "report"}

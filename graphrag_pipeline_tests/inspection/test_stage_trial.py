@@ -27,8 +27,6 @@ from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_e
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import built_root, make_root, table_bytes
 
-pytestmark = pytest.mark.slow
-
 
 def extract_words(request: ReceivedRequest) -> str | None:
     """Name a few words of the passage, which no rule finds as one name."""

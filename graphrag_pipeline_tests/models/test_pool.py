@@ -26,8 +26,6 @@ from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model
 
-pytestmark = pytest.mark.slow
-
 KEY = "sk-secret-4f1b9c7e2d8a6053"
 SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
             "refused": 0.02, "empty": 0.02}  # fmt: skip

@@ -37,8 +37,6 @@ from graphrag_pipeline_tests.support.roots import (
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 SECRET = "xanadupol"

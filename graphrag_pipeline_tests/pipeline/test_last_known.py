@@ -165,7 +165,6 @@ def _stop_readers() -> None:
         running.stop()
 
 
-@pytest.mark.slow
 def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     tmp_path: Path, take_converter_away: Callable[[], None]
 ) -> None:
@@ -185,7 +184,6 @@ def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     assert list_notes(manifests) == [("page.html", NOTE + NO_CONVERTER)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_index", [False, True])
 def test_if_all_files_need_the_missing_converter_nothing_is_lost(
     tmp_path: Path, take_converter_away: Callable[[], None], has_index: bool

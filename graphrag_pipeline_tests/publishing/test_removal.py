@@ -40,7 +40,6 @@ def root(tmp_path) -> Root:
     return root
 
 
-@pytest.mark.slow
 def test_the_index_waits_for_allow_removal_and_pays_for_nothing_before(root: Root) -> None:
     published = root.snapshots.current()
     for number in range(5):
@@ -55,7 +54,6 @@ def test_the_index_waits_for_allow_removal_and_pays_for_nothing_before(root: Roo
     assert root.snapshots.current() != published
 
 
-@pytest.mark.slow
 def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> None:
     from graphrag_pipeline.defs.build import build_definitions
     from graphrag_pipeline.defs.runs.instance import open_instance
@@ -82,7 +80,6 @@ def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> 
     assert root.snapshots.current() != published
 
 
-@pytest.mark.slow
 def test_documents_that_moved_to_another_folder_are_not_gone(root: Root) -> None:
     (root.path / "input" / "archive").mkdir()
     for number in range(N_DOCUMENTS):

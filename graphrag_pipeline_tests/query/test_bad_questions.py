@@ -31,8 +31,6 @@ from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_lin
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
-pytestmark = pytest.mark.slow
-
 QUESTION = "Who haunted Scrooge, and what are the main themes?"
 HOSTILE = [
     "'; DROP TABLE entities; --",

@@ -11,7 +11,6 @@ from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline_tests.support.paths import TEST_DATA
 from graphrag_pipeline_tests.support.roots import indexed_root
 
-pytestmark = pytest.mark.slow
 NAMES = ("chinese_novel.txt", "chinese_sect.txt", "chinese_minutes.txt", "chinese_tea.txt")
 
 

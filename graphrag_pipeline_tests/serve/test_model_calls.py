@@ -14,7 +14,6 @@ from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.serving import running_server
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/search", "/search/stream"])
 def test_model_calls_end_when_the_client_goes_away(model_index: ModelIndex, path: str) -> None:
     is_asked, may_answer = threading.Event(), threading.Event()

@@ -24,8 +24,6 @@ from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 Damage = Callable[[bytes], bytes]

@@ -24,8 +24,6 @@ from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, make_
 from graphrag_pipeline_tests.support.roots import build_tables
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 
-pytestmark = pytest.mark.slow
-
 TUNING = {"corpus": 1, "types": 1, "scale": 1, "example": 4}
 
 

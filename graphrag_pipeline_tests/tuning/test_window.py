@@ -18,8 +18,6 @@ from graphrag_pipeline_tests.model_server import ModelServer, running_model_serv
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root
 
-pytestmark = pytest.mark.slow
-
 STORY = (
     "Maud Harlan of Kestrel met Piet Maas in Brantwick. Piet Maas sold the ship Halcyon to Maud Harlan and went home. "
     "The captain of the Halcyon was Joan Velde, a friend of Piet Maas from Lunn. Joan Velde praised Maud Harlan. "

@@ -87,7 +87,6 @@ def _record_threads(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> list[tu
     return ran
 
 
-@pytest.mark.slow
 def test_an_index_with_stages_side_by_side_has_the_tables_of_one_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,6 @@ from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import put
 
-pytestmark = pytest.mark.slow
-
 SNAPSHOT = dg.AssetKey("index_snapshot")
 FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
 

@@ -15,8 +15,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,6 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.roots import built_root
 
-pytestmark = pytest.mark.slow
-
 QUESTION = "Who is Scrooge's clerk?"
 
 

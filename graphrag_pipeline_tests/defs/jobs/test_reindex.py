@@ -29,8 +29,6 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
-pytestmark = pytest.mark.slow
-
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

@@ -25,8 +25,6 @@ from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import contract_bytes, indexed_root, put
 
-pytestmark = pytest.mark.slow
-
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KILLED = -signal.SIGKILL
 
@@ -102,6 +100,7 @@ def test_the_second_of_two_index_runs_waits_and_finds_the_work_done(s3_url: str,
     assert contract_bytes(again(one)) == contract_bytes(again(two))
 
 
+@pytest.mark.thorough
 def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url) for name in ("one", "two"))
     for root in (one, two):
@@ -114,6 +113,7 @@ def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
     assert contract_bytes(again(two)) == contract_bytes(again(one))
 
 
+@pytest.mark.thorough
 def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
     """Run a backfill with one bucket on each of two machines, and the rest on a third."""
     three = [machine(tmp_path / name, s3_url) for name in ("one", "two", "three")]
@@ -148,6 +148,7 @@ def test_a_query_job_reads_a_snapshot_published_elsewhere(
     assert one.snapshots.current() in str(observations)
 
 
+@pytest.mark.thorough
 def test_every_reading_command_works_on_a_machine_without_an_index(
     indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path, call: Call
 ) -> None:
