@@ -72,6 +72,7 @@ def test_nothing_that_a_document_holds_is_obeyed_by_the_terminal(tmp_path: Path)
     assert r"\x1b]0;owned\x07" in cell and "\x07" not in cell
 
 
+@pytest.mark.thorough
 def test_sql_cuts_nothing_in_a_pipe_and_says_what_it_cuts_in_a_terminal(root: Path, call: Call) -> None:
     query = "SELECT 1 AS n, repeat('word ', 60) AS long"
     assert "word " * 59 + "word" in call("--root", root, "sql", query).out

@@ -65,32 +65,35 @@ def built_root(
     For tests to which the root is where they start. A test of what building does must build.
     """
     names = tuple(stages)
-    return _copy_built(path, documents, settings, "/".join(names), lambda root: build_tables(root, names))
+    key = json.dumps([list(documents.items()), settings, names])
+    return built_once(path, key, lambda folder: build_tables(make_root(folder, documents, settings), names))
 
 
 def indexed_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = TWO_BUCKETS) -> Root:
     """`make_root` and an index run through Dagster with its records, done once in a run of tests and copied."""
     from graphrag_pipeline.defs.index_runs.index_run import run_index
 
-    return _copy_built(path, documents, settings, "index run", run_index)
+    key = json.dumps([list(documents.items()), settings, "through Dagster"])
+    return built_once(path, key, lambda folder: run_index(make_root(folder, documents, settings)))
 
 
-def _copy_built(
-    path: Path, documents: Mapping[str, str], settings: str, way: str, build: Callable[[Root], object]
-) -> Root:
-    """Copy a root from the folder that all workers of this run share; build it there if it is the first of its kind."""
+def built_once(path: Path, key: str, build: Callable[[Path], object]) -> Root:
+    """Copy a root from the folder that all workers of a run share; the first that wants it builds it there.
+
+    Args:
+        key: tells it from other roots.
+        build: makes it in a folder that does not exist.
+    """
     if BUILT_ROOTS not in os.environ:  # a script, not a test
-        root = make_root(path, documents, settings)
-        build(root)
-        return root
-    folder = Path(os.environ[BUILT_ROOTS])
-    key = hashlib.sha256(json.dumps([list(documents.items()), settings, way]).encode()).hexdigest()[:20]
-    with FileLock(folder / f"{key}.lock"):
-        if not (folder / key).exists():
-            shutil.rmtree(folder / f"{key}.new", ignore_errors=True)  # of a build that failed
-            build(make_root(folder / f"{key}.new", documents, settings))
-            (folder / f"{key}.new").rename(folder / key)
-    shutil.copytree(folder / key, path, dirs_exist_ok=True)
+        build(path)
+        return Root(path)
+    folder, name = Path(os.environ[BUILT_ROOTS]), hashlib.sha256(key.encode()).hexdigest()[:20]
+    with FileLock(folder / f"{name}.lock"):
+        if not (folder / name).exists():
+            shutil.rmtree(folder / f"{name}.new", ignore_errors=True)  # of a build that failed
+            build(folder / f"{name}.new")
+            (folder / f"{name}.new").rename(folder / name)
+    shutil.copytree(folder / name, path, dirs_exist_ok=True)
     return Root(path)
 
 

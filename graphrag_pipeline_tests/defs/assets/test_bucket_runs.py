@@ -42,6 +42,7 @@ def events(root: Root, stage: str, bucket: str) -> list[dg.AssetMaterialization]
     return [event for event in found if event]
 
 
+@pytest.mark.thorough
 def test_one_run_of_several_buckets_records_the_version_of_each(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root")
     assert run(root, BUCKET_JOB, RANGE).success

@@ -117,6 +117,7 @@ def test_without_a_freshness_policy_nothing_is_confirmed(indexed_root: Root) -> 
     assert len(materializations(indexed_root)) == before
 
 
+@pytest.mark.thorough
 def test_nothing_counts_as_fresh_while_a_candidate_waits_for_unpin(root: Root) -> None:
     first = str(root.snapshots.current())
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")

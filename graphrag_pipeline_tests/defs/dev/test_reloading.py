@@ -110,6 +110,7 @@ def test_a_ui_that_does_not_answer_is_asked_again(watched: Watched) -> None:
     assert watched.look() == 1
 
 
+@pytest.mark.thorough
 def test_a_changed_setting_shows_on_the_checks_without_a_click(tmp_path: Path) -> None:
     root = indexed_root(tmp_path / "root")
     settings = root.path / "settings.yaml"

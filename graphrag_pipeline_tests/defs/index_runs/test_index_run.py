@@ -238,6 +238,7 @@ def test_a_failing_check_leaves_the_published_snapshot(root: Root, monkeypatch: 
     assert root.snapshots.open().n_rows("documents") == 4
 
 
+@pytest.mark.thorough
 def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(root: Root, tmp_path: Path) -> None:
     home = tmp_path / "home"
     environment = {**os.environ, "DAGSTER_HOME": str(home)}
