@@ -29,6 +29,7 @@ def independent_files(root: Root) -> set[Path]:
     return {path for path in files_of(root) if path.parts[0] == "tables" and path.parts[1] not in GOING_ON}
 
 
+@pytest.mark.thorough
 def test_after_a_sweep_the_root_is_one_that_never_had_more(root: Root, tmp_path: Path) -> None:
     contents = contract_bytes(root), table_bytes(root)
     swept = sweep(root.tables, root.snapshots, old(root), math.inf)

@@ -235,6 +235,7 @@ FRENCH = (
 )
 
 
+@pytest.mark.thorough
 def test_a_corpus_in_other_languages_is_tuned_before_its_first_index_in_its_languages(
     model_index: ModelIndex, tmp_path: Path, call: Call
 ) -> None:
