@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -23,3 +24,13 @@ def repetitions(usual: int, thorough: int) -> int:
 def usually(cases: Iterable[Any], *kept: Any) -> list[Any]:
     """Return the cases of `pytest.mark.parametrize`; all but the kept ones are marked `thorough`."""
     return [case if case in kept else pytest.param(case, marks=pytest.mark.thorough) for case in cases]
+
+
+def sums(*cases: Collection[Any]) -> list[Any]:
+    """Return the combinations of several parameters; those beyond each case once are marked `thorough`."""
+    columns = [list(values) for values in cases]
+    kept = [tuple(values[n % len(values)] for values in columns) for n in range(max(map(len, columns)))]
+    return [
+        combination if combination in kept else pytest.param(*combination, marks=pytest.mark.thorough)
+        for combination in product(*columns)
+    ]

@@ -16,7 +16,7 @@ from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
-from graphrag_pipeline_tests.support.thoroughness import usually
+from graphrag_pipeline_tests.support.thoroughness import sums
 
 QUESTIONS = (
     "How does the Cratchit family keep Christmas?",
@@ -43,8 +43,7 @@ def matched(index: GraphIndex, question: str, **options: object) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("max_tokens", usually([100, 400, 1_500, 4_000, 12_000], 100, 4_000))
+@pytest.mark.parametrize(("strategy", "max_tokens"), sums(STRATEGIES, [100, 400, 1_500, 4_000, 12_000]))
 def test_a_matched_entity_is_heard_or_named_and_the_budget_holds(
     carol: GraphIndex, strategy: str, max_tokens: int
 ) -> None:
