@@ -389,6 +389,7 @@ def test_a_terminal_sees_progress_and_then_the_result_alone(first_index: tuple[P
     assert "\x1b[?25h" in shown, "the cursor is back"
 
 
+@pytest.mark.thorough
 def test_a_file_gets_plain_lines(indexed: Path) -> None:
     result = run("index", "--root", indexed, changes={"FORCE_COLOR": ""})
     assert "\x1b" not in result.stdout + result.stderr
