@@ -7,7 +7,7 @@ RUN = $(BIN)/graphrag-pipeline --root data
 export PYTHONDONTWRITEBYTECODE =
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-fast test-ui test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
+.PHONY: demo test test-changed test-all test-ui test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,11 +35,14 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 	$(RUN) query "What is Marley's chain made of?"
 	$(RUN) query --method global "What are the main themes of the story?"
 
-test: $(VENV)/installed-dev  ## fast and end-to-end tests, through real parts
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui"
+test: $(VENV)/installed-dev  ## every rule and law, through real parts, with few repetitions: about eight minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not thorough"
 
-test-fast: $(VENV)/installed-dev  ## unit and property tests only, in about two minutes
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not slow"
+test-changed: $(VENV)/installed-dev  ## the tests of what differs from main (or BASE=REV), and the laws
+	$(BIN)/python -m graphrag_pipeline_tests.support.changed_tests $(or $(BASE),main)
+
+test-all: $(VENV)/installed-dev  ## all tests with random examples and all repetitions, stories, stores, Dagster's UI
+	THOROUGH=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui

@@ -1,6 +1,7 @@
 """Fixtures that tests of several folders use, and the profile of all property tests.
 
-Property tests have no deadline, because a loaded machine is not a failure, and draw the same examples each time.
+Property tests have no deadline, because a loaded machine is not a failure. They draw the same 30 examples each time,
+and 100 at random with `THOROUGH=1`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,16 +19,29 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from graphrag_pipeline_tests.support.roots import BUILT_ROOTS
+from graphrag_pipeline_tests.support.thoroughness import IS_THOROUGH, repetitions
+
 if TYPE_CHECKING:
     from graphrag_pipeline_tests.model_server import ReceivedRequest
     from graphrag_pipeline_tests.support.command_line import Call, Outcome
     from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
     from graphrag_pipeline_tests.support.object_server import ObjectServer
 
-settings.register_profile("graphrag_pipeline", deadline=None, derandomize=True)
+settings.register_profile(
+    "graphrag_pipeline", deadline=None, derandomize=not IS_THOROUGH, max_examples=repetitions(30, thorough=100)
+)
 settings.load_profile("graphrag_pipeline")
 
 _place_numbers = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder of built roots; the workers of pytest-xdist get it from their environment."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="built_roots_", ignore_cleanup_errors=True)
+        os.environ[BUILT_ROOTS] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import networkx as nx
@@ -135,22 +135,32 @@ def import_graph() -> nx.DiGraph:
     return graph
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_opens_with_its_contract_and_imports_heavy_packages_late(module: str) -> None:
-    tree = parse(MODULES[module])
-    contract = ast.get_docstring(tree)
-    assert contract, "a module opens with its contract"
-    assert contract.split()[0] not in ("What", "How", "Which", "Who", "Whether", "Where"), "say what the module is"
-    room = room_of(module)
-    if not room.startswith("defs") and room not in ("definitions", "component"):
-        top = {name.split(".")[0] for name in imports(tree, at_top_only=True)}
-        assert not top & HEAVY, "heavy imports stay inside functions"
-        assert "dagster" not in {name.split(".")[0] for name in imports(tree)} or _is_for_types_only(tree)
+def test_every_module_opens_with_its_contract() -> None:
+    contracts = {module: ast.get_docstring(parse(path)) or "" for module, path in MODULES.items()}
+    assert [module for module, contract in contracts.items() if not contract] == []
+    questions = ("What", "How", "Which", "Who", "Whether", "Where")
+    assert [module for module, contract in contracts.items() if contract.split()[0] in questions] == []
+
+
+def test_heavy_packages_are_imported_inside_functions_and_dagster_by_defs_alone() -> None:
+    others = {
+        module: parse(path)
+        for module, path in MODULES.items()
+        if not room_of(module).startswith("defs") and room_of(module) not in ("definitions", "component")
+    }
+    heavy = {module: _packages(imports(tree, at_top_only=True)) & HEAVY for module, tree in others.items()}
+    assert {module: found for module, found in heavy.items() if found} == {}
+    users = {module: tree for module, tree in others.items() if "dagster" in _packages(imports(tree))}
+    assert [module for module, tree in users.items() if not _is_for_types_only(tree)] == []
+
+
+def _packages(names: Iterable[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
 
 
 def _is_for_types_only(tree: ast.Module) -> bool:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return not any("dagster" in {name.split(".")[0] for name in imports(node)} for node in functions)
+    return not any("dagster" in _packages(imports(node)) for node in functions)
 
 
 def test_no_modules_import_each_other_in_a_circle(import_graph: nx.DiGraph) -> None:
@@ -186,10 +196,12 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert {name: found for name, found in modules.items() if len(found) > 1 and not name.startswith("_")} == {}
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
-def test_a_test_file_imports_no_other_test_file(path: Path) -> None:
-    modules = {part for name in imports(parse(path)) for part in name.split(".") if name.startswith(TESTS.name)}
-    assert not {part for part in modules if part.startswith("test_") or part == "conftest"} - {path.stem}
+def test_a_test_file_imports_no_other_test_file() -> None:
+    found = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        modules = {part for name in imports(parse(path)) for part in name.split(".") if name.startswith(TESTS.name)}
+        found[path] = {part for part in modules if part.startswith("test_") or part == "conftest"} - {path.stem}
+    assert {path: parts for path, parts in found.items() if parts} == {}
 
 
 def test_private_modules_of_dagster_are_imported_in_one_file() -> None:

@@ -92,7 +92,7 @@ def build(root: Path, **attributes: object) -> dg.Definitions:
     return index.build_defs(dg.ComponentTree.for_test().load_context)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_indexes_live_beside_the_assets_of_a_project(project: Path, run_dg: Dg) -> None:
     run_dg("scaffold", "defs", "graphrag_pipeline.component.GraphRagIndex", "news")
     make_root(project / "indexes" / "wiki")

@@ -9,15 +9,11 @@ import textwrap
 import time
 from pathlib import Path
 
-import pytest
-
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
-
-pytestmark = pytest.mark.slow
 
 N_EDITIONS = 5
 READER = """

@@ -15,8 +15,6 @@ from graphrag_pipeline_tests.model_server.habits import echo_example, echo_passa
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 
-pytestmark = pytest.mark.slow
-
 EXAMPLE = ("INES CALVO", "BRILL OBSERVATORY", "TARN", "OMAR SECK")
 TOLERANT = {"max_failed_share": 1.0}
 

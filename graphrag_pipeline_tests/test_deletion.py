@@ -13,8 +13,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put, table_bytes
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 PEOPLE = ("Quillfeather", "Brambleton", "Ostrander", "Wimbleford")
 STORIES = (
@@ -44,7 +43,7 @@ def snapshot_text(root: Root) -> str:
     return " ".join(parts).lower()
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=repetitions(4, thorough=30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(corpora, st.data())
 def test_the_tables_are_those_of_a_corpus_that_never_had_it(corpus: dict[str, str], data: st.DataObject) -> None:
     deleted = data.draw(st.sets(st.sampled_from(sorted(corpus)), min_size=1))
@@ -60,7 +59,7 @@ def test_the_tables_are_those_of_a_corpus_that_never_had_it(corpus: dict[str, st
         assert table_bytes(root) == table_bytes(never)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=repetitions(2, thorough=6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(corpora, st.data())
 def test_no_reader_finds_the_deleted_document(corpus: dict[str, str], data: st.DataObject) -> None:
     deleted = data.draw(st.sampled_from(sorted(corpus)))

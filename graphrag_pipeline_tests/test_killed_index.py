@@ -25,16 +25,22 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.storage.vectors.purge import holds_deleted
 from graphrag_pipeline_tests.support.dagster.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import (
+    CAROL,
+    build_tables,
+    built_root,
+    contract_bytes,
+    indexed_root,
+    put,
+    table_bytes,
+)
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 from graphrag_pipeline_tests.support.two_snapshots import files_of
 
-pytestmark = pytest.mark.slow
-
-N_KILLS = repetitions(5, thorough=20)
-N_KILLS_PUBLISHING = repetitions(4, thorough=6)
-N_KILLS_BY_MODEL = repetitions(2, thorough=4)
-N_KILLS_FORGETTING = repetitions(4, thorough=8)
+N_KILLS = repetitions(2, thorough=20)
+N_KILLS_PUBLISHING = repetitions(1, thorough=6)
+N_KILLS_BY_MODEL = repetitions(1, thorough=4)
+N_KILLS_FORGETTING = repetitions(2, thorough=8)
 MANIFEST = re.compile(r"/snapshots/[0-9a-f]{16}\.json$")
 QUESTION = "Who carried Tiny Tim home?"
 
@@ -122,8 +128,7 @@ def _own_dagster_home() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     scratch = tmp_path_factory.mktemp("killed")
-    root = make_root(scratch / "start", CAROL)
-    run_index(root)
+    root = indexed_root(scratch / "start", CAROL)
     return follow(root, scratch)
 
 
@@ -132,6 +137,7 @@ def test_killed_at_a_random_moment(course: Course, number: int, tmp_path: Path) 
     kill(course, moments_of(course.changes)[number], tmp_path / "root")
 
 
+@pytest.mark.thorough
 def test_killed_in_a_row_until_it_is_done(course: Course, tmp_path: Path) -> None:
     root, moment = copy(course.start, tmp_path / "root"), Moment(len(course.changes) // 4)
     n_kills = 0
@@ -187,8 +193,9 @@ def what_is_left(root: Root) -> tuple[set[Path], list[VectorFolder]]:
 def test_killed_while_it_forgets_a_document(tmp_path: Path) -> None:
     names = [f"{first}{last}" for first in ("Bram", "Quill", "Ostr", "Wimble") for last in ("ton", "ford", "ander")]
     documents = {f"{name}.txt": f"They say that {name} met Scrooge in London." for name in names}
-    root = make_root(tmp_path / "start", {**documents, SECRET: "They say that Zaphodine met Scrooge."})
-    build_tables(root, ALL_STAGES)
+    root = built_root(
+        tmp_path / "start", {**documents, SECRET: "They say that Zaphodine met Scrooge."}, stages=ALL_STAGES
+    )
     (root.path / "input" / SECRET).unlink()
     build_tables(root, ALL_STAGES)
     assert what_is_left(root)[1], "kept vectors are rewritten"

@@ -30,8 +30,7 @@ from graphrag_pipeline_tests.support.roots import (
     recluster,
     table_bytes,
 )
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 names = st.sampled_from(["a.txt", "b.md", "folder/a.txt", "c d'é.txt", "records.jsonl"])
 sentences = st.sampled_from(
@@ -84,7 +83,7 @@ def built_once() -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=repetitions(6, thorough=50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps, min_size=1, max_size=3))
 def test_an_updated_index_equals_a_rebuild(history: list[list[tuple[str, ...]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

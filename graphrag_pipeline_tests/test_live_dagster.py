@@ -28,7 +28,7 @@ from graphrag_pipeline_tests.support.dagster.live_dagster import (
 from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
 from graphrag_pipeline_tests.support.roots import make_root, put
 
-pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(900)]
 
 SETTINGS = """
 storage: {{n_buckets: 2}}

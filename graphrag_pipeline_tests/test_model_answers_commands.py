@@ -15,9 +15,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.model_server import ModelServer, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, run
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import built_root
 
 QUESTION = "Who is Scrooge's clerk?"
 REPLY = "His clerk is Bob Cratchit [Data: Sources (1)], who has a small fire [Data: Reports (4711)]."
@@ -26,8 +24,7 @@ ANSWER = "His clerk is Bob Cratchit [1], who has a small fire."
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = make_root(tmp_path_factory.mktemp("answers") / "root")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path_factory.mktemp("answers") / "root", stages=ALL_STAGES)
     return root.path
 
 

@@ -28,8 +28,7 @@ from graphrag_pipeline_tests.model_server.scripts import Script
 from graphrag_pipeline_tests.model_server.server import ModelServer
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables, put
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 DOCUMENTS = {
     "harbour.txt": "Mayor Lund met Piet Maas in Brantwick. Piet Maas works for Nordwerk and sold the old ferry to "
@@ -203,7 +202,10 @@ HABITS = [
 ]
 
 
-@pytest.mark.parametrize("habit", HABITS, ids=[habit.name for habit in HABITS])
+USUAL_HABITS = [habit for habit in HABITS if habit.name in ("echoed passage", "cut JSON", "400 with n_ctx")]
+
+
+@pytest.mark.parametrize("habit", usually(HABITS, *USUAL_HABITS), ids=[habit.name for habit in HABITS])
 def test_an_index_and_its_answers_keep_the_promises_under_a_habit(
     habit: Habit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +236,7 @@ def instructions() -> list[str]:
     return [part for part in parts if len(part.split()) >= 5]
 
 
-@pytest.mark.parametrize("habit", ["echoed-placeholder", "echoed-passage"])
+@pytest.mark.parametrize("habit", usually(["echoed-placeholder", "echoed-passage"], "echoed-passage"))
 def test_extraction_that_only_copies_stops_with_the_cause(
     habit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

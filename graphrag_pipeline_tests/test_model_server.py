@@ -19,6 +19,7 @@ import pytest
 
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.model_server.__main__ import main
+from graphrag_pipeline_tests.support.command_line import started
 from graphrag_pipeline_tests.support.models.openai_calls import KEY, ask, connect
 
 
@@ -155,7 +156,7 @@ def test_shut_down_leaves_no_thread_and_no_port() -> None:
 
 def test_the_command_serves_until_it_is_stopped_and_prints_its_requests() -> None:
     program = [sys.executable, "-m", "graphrag_pipeline_tests.model_server", "--port", "0", "--faults", "500=0"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with started(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         address = line.split()[3]

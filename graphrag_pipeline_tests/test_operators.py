@@ -37,8 +37,6 @@ from graphrag_pipeline_tests.support.models.model_roots import (
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
 
-pytestmark = pytest.mark.slow
-
 PAGES = tuple(DOCS / "guides" / f"{name}.md" for name in ("operations", "object_store", "deployment"))
 POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
 """A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""
@@ -114,6 +112,7 @@ def test_the_crontab_line_runs_the_command_of_the_sequence() -> None:
     assert "graphrag-pipeline --root /srv/my_root index >>" in line
 
 
+@pytest.mark.thorough
 def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelIndex) -> None:
     model_index.script = other_reports
     before = model_index.root.snapshots.current()
@@ -129,6 +128,7 @@ def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelI
     assert str(before) in outcomes["snapshots list"].out and model_index.root.snapshots.current() != before
 
 
+@pytest.mark.thorough
 def test_rollback(operator: Operator, model_index: ModelIndex, call: Call) -> None:
     old = str(model_index.root.snapshots.current())
     _add_articles(model_index, 7)
@@ -150,6 +150,7 @@ def test_budget(operator: Operator, model_index: ModelIndex) -> None:
     assert model_index.server.log.repeated_keys() == []
 
 
+@pytest.mark.thorough
 def test_another_machine(operator: Operator, model_index: ModelIndex) -> None:
     outcomes = operator.run("another_machine")
     assert "everything is fresh" in outcomes["status"].out
@@ -167,6 +168,7 @@ def test_another_machine(operator: Operator, model_index: ModelIndex) -> None:
     assert not [path for path in ours if path.is_file() and place in path.read_bytes()]
 
 
+@pytest.mark.thorough
 def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, call: Call) -> None:
     published = contract_bytes(model_index.root)
     outcomes = operator.run("another_bucket_count", **{"16": "3"})
@@ -177,6 +179,7 @@ def test_another_number_of_buckets(operator: Operator, model_index: ModelIndex, 
     assert contract_bytes(Root(model_index.root.path)) == published
 
 
+@pytest.mark.thorough
 def test_the_index_in_an_object_store(operator: Operator, model_index: ModelIndex, s3_url: str) -> None:
     outcomes = operator.run("shared_store", **{"s3://bucket/index": s3_url})
     assert "nothing changed" in outcomes["index"].out and "nothing changed" in outcomes["index again"].out
@@ -271,6 +274,7 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL server named in POSTGRES_TEST_URL")
 def test_cache_and_dagster_live_in_postgresql(
     databases: str, server: ModelServer, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import environment
 from graphrag_pipeline_tests.support.models.recording_proxy import RecordingProxy, recording_proxy
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.timeout(7200)]
 
 URL, MODEL = os.environ.get("REAL_MODEL_URL", ""), os.environ.get("REAL_MODEL", "")
 KEY_ENV = os.environ.get("REAL_MODEL_KEY_ENV", "OPENAI_API_KEY")

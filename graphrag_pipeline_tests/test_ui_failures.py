@@ -31,7 +31,7 @@ from graphrag_pipeline_tests.support.dagster.live_dagster import (
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import put
 
-pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(900)]
 PATIENCE_S = 120
 NO_MODEL = "http://127.0.0.1:9/v1"
 _RELOAD = "mutation($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) { __typename } }"

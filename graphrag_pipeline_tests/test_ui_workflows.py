@@ -38,7 +38,7 @@ from graphrag_pipeline_tests.support.documentation.ui_pictures import new_sample
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.support.roots import make_root, put
 
-pytestmark = [pytest.mark.ui, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(900)]
 PATIENCE_S = 240
 EACH_MINUTE = """
 storage: {n_buckets: 2}

@@ -23,8 +23,6 @@ from graphrag_pipeline_tests.support import canaries
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
-pytestmark = pytest.mark.slow
-
 N_CANARIES = 15
 
 

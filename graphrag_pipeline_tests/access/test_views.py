@@ -22,6 +22,7 @@ from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 OPEN = ("level=open",)
 MODELS = """
@@ -44,7 +45,6 @@ def _write(root: Path, levels: dict[str, str]) -> None:
     (root / "input" / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-@pytest.mark.slow
 def test_a_document_that_is_not_permitted_any_more_leaves_no_trace_in_its_view(tmp_path):
     names = list(CAROL)
     root = make_root(tmp_path / "all", {}, "storage: {n_buckets: 1}\n")
@@ -165,7 +165,6 @@ def test_a_filter_on_a_field_that_no_document_has_makes_no_view(tmp_path):
     assert advise(root, ("creation_date>=2020",))[0].startswith("3 documents have no 'creation_date'")
 
 
-@pytest.mark.slow
 def test_a_view_pays_a_model_only_if_permitted_and_for_no_document_again(model_index):
     filters = ("path!=article_00000.txt",)
     build_view("r", model_index.root, filters, ViewRules())
@@ -181,8 +180,7 @@ def test_a_view_pays_a_model_only_if_permitted_and_for_no_document_again(model_i
     assert {row["about"] for row in booked} == set(filters)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("is_lost", usually([False, True], True))
 def test_a_damaged_view_is_named_by_verify_and_healed_by_the_next_build(tmp_path, is_lost):
     root = make_root(tmp_path, {}, "storage: {n_buckets: 1}\n")
     _write(root.path, dict.fromkeys(CAROL, "open"))

@@ -11,8 +11,6 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.bench.damage import measure_damage
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
@@ -22,6 +20,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     return root
 
 
+@pytest.mark.thorough
 def test_random_damage_is_refused_or_harmless_and_repaired_by_one_index(root: Root) -> None:
     figures = measure_damage(root.path, n_flips=32, n_cuts=8, batch_size=40, seed=7)
     assert (figures.silent, figures.raw, figures.lasting) == ([], [], [])

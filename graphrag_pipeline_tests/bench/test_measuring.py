@@ -19,6 +19,7 @@ def test_a_row_shows_whether_the_limit_holds() -> None:
     assert [Figure("x", 3, "s", limit).is_over for limit in (None, 2, 3)] == [False, True, False]
 
 
+@pytest.mark.thorough
 def test_a_command_is_measured_and_a_failing_one_reported(tmp_path: Path) -> None:
     usage = measure_command(tmp_path, "init", str(tmp_path))
     assert (tmp_path / "settings.yaml").exists()

@@ -13,8 +13,6 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.corpora import small_index
 
-pytestmark = pytest.mark.slow
-
 Call = Callable[..., Outcome]
 
 

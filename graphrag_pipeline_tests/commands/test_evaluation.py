@@ -24,8 +24,6 @@ from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_lin
 from graphrag_pipeline_tests.support.models.model_index import benchmark
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]

@@ -53,7 +53,6 @@ def test_an_older_snapshot_is_shown(root: Path, call: Call) -> None:
     assert_one_line_error(call("--root", root, "show", "entity", "fog", "--snapshot", "x"), "no such snapshot")
 
 
-@pytest.mark.slow
 def test_a_terminal_gets_wrapped_lines_and_colours_unless_it_wants_none(root: Path) -> None:
     shown = in_terminal(60, "--root", root, "show", "entity", "scrooge")
     assert "\x1b[1mSCROOGE\x1b[0m" in shown
@@ -61,7 +60,6 @@ def test_a_terminal_gets_wrapped_lines_and_colours_unless_it_wants_none(root: Pa
     assert "\x1b" not in in_terminal(60, "--root", root, "show", "entity", "scrooge", NO_COLOR="1")
 
 
-@pytest.mark.slow
 def test_nothing_that_a_document_holds_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
     tables = small_index.contract_tables()
     place = tables["documents"].schema.get_field_index("text")
@@ -74,7 +72,7 @@ def test_nothing_that_a_document_holds_is_obeyed_by_the_terminal(tmp_path: Path)
     assert r"\x1b]0;owned\x07" in cell and "\x07" not in cell
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sql_cuts_nothing_in_a_pipe_and_says_what_it_cuts_in_a_terminal(root: Path, call: Call) -> None:
     query = "SELECT 1 AS n, repeat('word ', 60) AS long"
     assert "word " * 59 + "word" in call("--root", root, "sql", query).out

@@ -15,8 +15,6 @@ from graphrag_pipeline_tests.support.documentation.doc_pages import find_sequenc
 from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]
@@ -27,6 +25,7 @@ def shown_commands() -> list[list[str]]:
     return [line.partition("#")[0].split() for line in find_sequence("snapshots")]
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_guide_work_in_their_order(root: Root, call: Call) -> None:
     put(root.path, "three.md", "At the ball old Fezziwig danced with Mrs. Fezziwig.")
     assert call("--root", root.path, "index").status == 0

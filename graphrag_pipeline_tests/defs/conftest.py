@@ -1,4 +1,4 @@
-"""A root that was indexed once through Dagster, shared by the tests of a worker; each test changes a copy."""
+"""A root that was indexed once through Dagster, shared by all tests; each test changes a copy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import indexed_root
 
 
 @pytest.fixture(autouse=True)
@@ -19,15 +18,13 @@ def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = make_root(tmp_path_factory.mktemp("indexed_once") / "root")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DAGSTER_HOME", raising=False)
-        run_index(root)
-    return root.path
+        return indexed_root(tmp_path_factory.mktemp("indexed_once") / "root").path
 
 
-@pytest.fixture
-def indexed_root(indexed_once: Path, tmp_path: Path) -> Root:
+@pytest.fixture(name="indexed_root")
+def _indexed_root(indexed_once: Path, tmp_path: Path) -> Root:
     """A copy of an indexed root of three documents in two buckets, with its Dagster home."""
     shutil.copytree(indexed_once, tmp_path / "root")
     return Root(tmp_path / "root")

@@ -6,16 +6,22 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
-from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline_tests.support.corpora.paged_document import make_rows
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import (
+    CAROL,
+    build_tables,
+    built_root,
+    indexed_root,
+    make_root,
+    put,
+    table_bytes,
+)
 
 STAGES = ("corpus_manifest", "documents", "text_units")
 NAMES = (
@@ -30,8 +36,7 @@ def lines(rows: list[dict]) -> str:
 
 
 def test_text_units_show_the_saving_of_aggregation(tmp_path: Path) -> None:
-    root = make_root(tmp_path, {**CAROL, "chunks.jsonl": lines(make_rows())}, ONE_BUCKET)
-    build_tables(root, STAGES)
+    root = built_root(tmp_path, {**CAROL, "chunks.jsonl": lines(make_rows())}, ONE_BUCKET, stages=STAGES)
     run = StageRun(root, ALL_STAGES["text_units"], "000")
     run.pin_inputs()
     BODIES["text_units"](run)
@@ -40,13 +45,11 @@ def test_text_units_show_the_saving_of_aggregation(tmp_path: Path) -> None:
     assert run.details["text units saved, %"] > 70
 
 
-@pytest.mark.slow
 def test_a_citation_of_a_cut_table_points_to_the_row_in_the_document(tmp_path: Path) -> None:
     rows = "".join(f"| Lot {n} | {name} of Brantwick | {n * 7} |\n" for n, name in enumerate(NAMES))
     table = {"document_id": "d", "type": "table", "page": 1, "text": "| Lot | Buyer | Price |\n|---|---|---|\n" + rows}
     small = "text_units:\n  aggregation_target: 120\n  aggregation_max: 150\n"
-    root = make_root(tmp_path, {"chunks.jsonl": lines([table])}, ONE_BUCKET + small)
-    run_index(root)
+    indexed_root(tmp_path, {"chunks.jsonl": lines([table])}, ONE_BUCKET + small)
     with GraphIndex.open(tmp_path) as index:
         (document,) = index.snapshot.table("documents").to_pylist()
         units = index.snapshot.table("text_units").to_pylist()

@@ -29,7 +29,7 @@ from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual
 from graphrag_pipeline_tests.support.models.model_clients import embedder
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root
 
 SETTINGS = """storage:
   n_buckets: {n_buckets}
@@ -56,8 +56,7 @@ def make(path: Path, url: str, n_compared: int = 0, limit: int = 450, n_buckets:
     rows = [row for seed, copy in seeds for row in make_manual(f"manual {seed} {copy}", seed=seed)]
     options = {"url": url, "n_compared": n_compared, "limit": limit, "n_buckets": n_buckets}
     files = {**CAROL, "chunks.jsonl": "\n".join(map(json.dumps, rows))}
-    root = make_root(path, files, SETTINGS.format(**options))
-    build_tables(root, DOCUMENT_STAGES)
+    root = built_root(path, files, SETTINGS.format(**options), stages=DOCUMENT_STAGES)
     return root
 
 

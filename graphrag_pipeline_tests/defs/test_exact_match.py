@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, built_root
 
 DOCUMENTS = {
     "one.txt": "Ebenezer Scrooge met Bob Cratchit. Ebenezer Scrooge paid Bob Cratchit. Ebenezer Scrooge sat down.",
@@ -17,8 +17,7 @@ STAGES = ("corpus_manifest", "documents", "text_units", "extracted_graph", "grap
 
 
 def test_the_default_merges_forms_of_a_name_and_exact_match_does_not(tmp_path: Path) -> None:
-    root = make_root(tmp_path, DOCUMENTS, SETTINGS)
-    build_tables(root, STAGES)
+    root = built_root(tmp_path, DOCUMENTS, SETTINGS, stages=STAGES)
     merged = titles(root)
     assert merged == {"BOB CRATCHIT", "EBENEZER SCROOGE", "LONDON"}
     assert weights(root)["BOB CRATCHIT", "EBENEZER SCROOGE"] == 4

@@ -10,7 +10,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.pipeline.open_work import list_unused_overrides
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, built_root, make_root
 
 
 def titles(root: Root) -> set[str]:
@@ -18,8 +18,7 @@ def titles(root: Root) -> set[str]:
 
 
 def test_overrides_change_the_graph_alone_and_are_undone_by_removing_them(tmp_path: Path) -> None:
-    root = make_root(tmp_path)
-    build_tables(root)
+    root = built_root(tmp_path)
     before = titles(root)
     assert {"TINY TIM", "BELLE"} <= before
     (tmp_path / "entity_overrides.csv").write_text("action,a,b\nmerge,Belle,Tiny Tim\n")
@@ -48,8 +47,7 @@ def test_an_override_without_a_matching_entity_is_reported(tmp_path: Path) -> No
 
 def test_another_spelling_of_a_title_is_not_a_merge(tmp_path: Path) -> None:
     text = "Old  Fezziwig\tdanced. Bob Cratchit met Bob\nCratchit, and Bob\u00a0 Cratchit saw Tiny Tim."
-    root = make_root(tmp_path, {"a.txt": text})
-    build_tables(root)
+    root = built_root(tmp_path, {"a.txt": text})
     assert "BOB CRATCHIT" in titles(root)
     merges = root.tables.read("entity_merges").to_pylist()
     assert not [row for row in merges if normalize_title(row["name"]) == row["title"]]

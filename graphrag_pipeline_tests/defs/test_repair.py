@@ -15,9 +15,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.verification import Verification
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.damage import zero
-from graphrag_pipeline_tests.support.roots import make_root, put
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import indexed_root, put
 
 LAYOUT = "tables/layout.json"
 QUESTION = "Who is Bob Cratchit?"
@@ -25,8 +23,7 @@ QUESTION = "Who is Bob Cratchit?"
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    root = make_root(tmp_path_factory.mktemp("repair") / "root")
-    run_index(root)
+    root = indexed_root(tmp_path_factory.mktemp("repair") / "root")
     return root
 
 

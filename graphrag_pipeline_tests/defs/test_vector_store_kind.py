@@ -15,9 +15,7 @@ from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
-from graphrag_pipeline_tests.support.roots import CAROL, make_root
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import CAROL, indexed_root
 
 BUCKETS = "storage:\n  n_buckets: 2\n"
 IN_MEMORY = f"{BUCKETS}vector_store:\n  kind: memory\n  module: graphrag_pipeline_tests.memory_vectors\n"
@@ -36,8 +34,7 @@ def ask(path: Path, snapshot: str | None = None) -> dict:
 
 
 def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path) -> None:
-    root = make_root(tmp_path, CAROL, BUCKETS)
-    run_index(root)
+    root = indexed_root(tmp_path, CAROL, BUCKETS)
     in_lancedb, expected = root.snapshots.current(), ask(tmp_path)
 
     (tmp_path / "settings.yaml").write_text(IN_MEMORY, encoding="utf-8")

@@ -19,9 +19,11 @@ from graphrag_pipeline_tests.support.documentation.doc_pages import (
 from graphrag_pipeline_tests.support.documentation.doc_runner import DocRunner
 from graphrag_pipeline_tests.support.documentation.doc_setups import started_story
 from graphrag_pipeline_tests.support.paths import REPOSITORY
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 PACKAGE = REPOSITORY / "graphrag_pipeline"
 STORIES = [story for page in pages() for story in read_stories(page)]
+USUAL_STORIES = [story for story in STORIES if story.name.startswith(("README", "quickstart"))]
 LIVE_STORIES = [story for story in STORIES if story.is_live]
 MIN_REASON_WORDS = 2
 MAX_SKIPPED_SHARE = 0.1
@@ -42,15 +44,13 @@ def run(story: Story, folder: Path, cache: Path, is_live: bool) -> DocRunner:
     return runner
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", usually(STORIES, *USUAL_STORIES), ids=lambda story: story.name)
 def test_a_story_runs_as_its_page_shows_it(story: Story, tmp_path: Path, cache: Path) -> None:
     for line in run(story, tmp_path, cache, is_live=False).skipped:
         print("not run here:", line)
 
 
 @pytest.mark.ui
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("story", LIVE_STORIES, ids=lambda story: story.name)
 def test_a_story_runs_live_with_its_installation_and_its_servers(story: Story, tmp_path: Path, cache: Path) -> None:

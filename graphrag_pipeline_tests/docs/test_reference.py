@@ -23,8 +23,6 @@ from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
 from graphrag_pipeline_tests.support.roots import make_root
 
-pytestmark = pytest.mark.slow
-
 REFERENCE = DOCS / "reference"
 
 
@@ -98,6 +96,7 @@ def test_every_exported_name_is_documented(generators: ModuleType) -> None:
     assert [name for name in graphrag_pipeline.__all__ if f"\n### {name}\n" not in text] == []
 
 
+@pytest.mark.thorough
 def test_the_documentation_builds_without_a_warning_and_without_a_network(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "sphinx", "-E", "-W", "--keep-going", "-n", "-q", "-b", "html", str(DOCS)]
     built = subprocess.run([*program, str(tmp_path)], capture_output=True, text=True, check=False)

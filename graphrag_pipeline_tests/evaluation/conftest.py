@@ -9,13 +9,12 @@ import pytest
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import built_root
 
 
 @pytest.fixture(scope="package")
 def root_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = make_root(tmp_path_factory.mktemp("evaluated") / "root")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path_factory.mktemp("evaluated") / "root", stages=ALL_STAGES)
     return root.path
 
 

@@ -21,8 +21,6 @@ from graphrag_pipeline.settings.search_names import describe_conditions
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
-pytestmark = pytest.mark.slow
-
 GOLD = [
     Question("Who carried Tiny Tim home?", ("two.txt",), ("Bob Cratchit carried Tiny Tim home.", "Bob Cratchit")),
     Question("Which quasar did Zanzibar photograph?", (), ("unanswerable",)),

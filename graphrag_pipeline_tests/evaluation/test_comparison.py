@@ -22,8 +22,6 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
-pytestmark = pytest.mark.slow
-
 QUESTIONS = [Question("What becomes of Scrooge?"), Question("Who is Tiny Tim?")]
 Verdicts = list[tuple[int | None, int | None]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -22,7 +22,6 @@ from graphrag_pipeline.evaluation.confidence import (
 shares = st.lists(st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=1, max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shares, st.randoms(use_true_random=False))
 def test_an_interval_contains_the_mean_whatever_the_order(values: list[float], random) -> None:
     found = estimate_mean(values)
@@ -34,7 +33,6 @@ def test_an_interval_contains_the_mean_whatever_the_order(values: list[float], r
     assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high), abs=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1)), min_size=1, max_size=25))
 def test_more_found_never_lowers_a_limit(pairs: list[tuple[float, float]]) -> None:
     less, more = estimate_mean([value for value, _ in pairs]), estimate_mean([max(pair) for pair in pairs])
@@ -66,7 +64,6 @@ def test_limits_of_shares_solve_the_binomial_equation(n: int) -> None:
     assert estimate_proportion(21, 22).render() == "0.955 [0.772, 0.999]"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 0.02)), min_size=1, max_size=25))
 def test_values_near_0_and_1_have_limits_near_the_exact_ones(pairs: list[tuple[bool, float]]) -> None:
     share = estimate_mean([float(hit) for hit, _ in pairs])
@@ -108,7 +105,6 @@ def test_the_bootstrap_of_times_is_near_the_normal_interval_of_many_values() -> 
     assert (estimate_amount([3.5, 3.5]).method, estimate_amount([3.5, 3.5]).render(1)) == (NONE, "3.5")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(-0.02, 0.02)), min_size=2, max_size=12))
 def test_limits_move_no_more_than_the_values(changes: list[tuple[float, float]]) -> None:
     values, moved = [value for value, _ in changes], [min(max(value + change, 0), 1) for value, change in changes]
@@ -157,7 +153,6 @@ def test_counts_are_compared_by_bootstrap() -> None:
     assert 0 <= found.difference.low < 8 / 3 < found.difference.high <= 7
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=12))
 def test_swapping_a_and_b_swaps_wins_and_turns_the_sign(pairs: list[tuple[float, float]]) -> None:
     first, second = [a for a, _ in pairs], [b for _, b in pairs]

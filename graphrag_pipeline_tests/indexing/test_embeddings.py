@@ -110,7 +110,6 @@ def test_the_embedded_text_of_each_kind_of_record(vector_table: str, row: dict[s
     assert embedded_texts(vector_table, pa.Table.from_pylist([row])) == [text]
 
 
-@pytest.mark.slow
 def test_every_record_of_an_index_has_one_vector_of_its_text_by_the_set_model(
     indexed_by_model: ModelIndex, tmp_path: Path
 ) -> None:

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from graphrag_pipeline.indexing.extraction.reply_fields import ExtractedEntity, ExtractedRelationship
 from graphrag_pipeline.indexing.extraction.reply_records import parse_claims_reply, parse_graph_reply
 
-pytestmark = pytest.mark.slow
-
 letters = string.ascii_letters + string.digits + "äß萧炎م"
 words = st.text(letters, min_size=1, max_size=12).filter(lambda word: word.upper() != "NAME")
 names = st.lists(words, min_size=1, max_size=3).map(" ".join)

@@ -16,8 +16,6 @@ from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
-pytestmark = pytest.mark.slow
-
 DEFAULT = TextUnitsSettings()
 SMALL = TextUnitsSettings(size=16, overlap=6, min_fill=0.5)
 
@@ -144,9 +142,9 @@ def test_a_sentence_over_the_size_is_cut_at_white_space():
     "text", ["." + " " * 1_000_000 + "x. y", "a" * 300_000, "lorem ipsum " * 400_000], ids=["space", "letter", "line"]
 )
 def test_a_single_long_line_takes_seconds(text):
-    start = time.perf_counter()
+    start = time.process_time()
     assert _sum_of_lengths(text) >= len("".join(text.split()))
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_line_of_megabytes_is_split_in_seconds_of_processor_time():

@@ -245,8 +245,6 @@ def test_a_date_of_the_year_99999_is_read_as_the_text_of_its_cell() -> None:
 class TestLimits:
     """Limits of files that are read in a process of their own."""
 
-    pytestmark = pytest.mark.slow
-
     def test_a_zip_bomb_of_60_megabytes_is_refused_at_once(self, tmp_path: Path) -> None:
         pytest.importorskip("markitdown")
         bomb = docx(paragraph("Marley was dead.") * 1_224_500)

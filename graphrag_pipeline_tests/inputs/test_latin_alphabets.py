@@ -61,7 +61,7 @@ def test_a_western_sentence_stays_western(text: str) -> None:
 
 def test_no_english_article_with_foreign_names_is_read_as_another_language() -> None:
     path = REPOSITORY / "graphrag_pipeline_tests" / "data" / "retrieval" / "2wiki_corpus.jsonl.gz"
-    n_articles = repetitions(2_000, thorough=10_000)
+    n_articles = repetitions(500, thorough=10_000)
     wrong, n_judged = [], 0
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in islice(lines, n_articles):

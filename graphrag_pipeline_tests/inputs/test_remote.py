@@ -24,8 +24,6 @@ from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put, table_bytes
 
-pytestmark = pytest.mark.slow
-
 PLAIN = InputSettings()
 B = 4
 FILES = {

@@ -7,7 +7,6 @@ import re
 import threading
 from pathlib import Path
 
-import pytest
 import yaml
 
 from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_costs, render_costs
@@ -16,8 +15,6 @@ from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
-
-pytestmark = pytest.mark.slow
 
 
 def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:

@@ -23,8 +23,6 @@ from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, put
 
-pytestmark = pytest.mark.slow
-
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                "report_embeddings")  # fmt: skip
 KINDS = {"summarized_descriptions": "summary", "community_reports": "report"}
@@ -83,6 +81,7 @@ def test_the_estimate_after_a_kill_past_extraction_covers_later_stages(model_ind
     assert all(estimates[stage].n_calls and estimates[stage].is_scaled for stage in BELOW_GRAPH)
 
 
+@pytest.mark.thorough
 def test_the_estimate_after_a_kill_with_extraction_paid_covers_later_stages(model_index: ModelIndex) -> None:
     shutil.rmtree(model_index.root.path / "heads")
     estimates = estimate(model_index.root)
@@ -186,6 +185,7 @@ def test_calls_that_only_a_usable_reply_causes_are_a_range_with_its_cost() -> No
     assert "2 to 9 calls for 0.0200 to 0.5400 USD are possible" in render_estimates([retried, below])[-1]
 
 
+@pytest.mark.thorough
 def test_a_first_build_is_estimated_from_a_sample_of_the_corpus_within_its_range(model_index: ModelIndex) -> None:
     root, server = model_index.root, model_index.server
     for folder in ("heads", "tables", "snapshots", "cache"):

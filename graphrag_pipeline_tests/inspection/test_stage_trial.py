@@ -25,9 +25,7 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import build_tables, make_root, table_bytes
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import built_root, make_root, table_bytes
 
 
 def extract_words(request: ReceivedRequest) -> str | None:
@@ -125,8 +123,7 @@ def test_stale_stages_above_are_shown_and_the_sample_reads_their_present_results
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    root = make_root(tmp_path_factory.mktemp("built") / "root")
-    build_tables(root)
+    root = built_root(tmp_path_factory.mktemp("built") / "root")
     return root
 
 

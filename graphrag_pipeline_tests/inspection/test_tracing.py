@@ -30,8 +30,6 @@ from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_e
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 
-pytestmark = pytest.mark.slow
-
 
 def trace(root: Root, citation: str, n_most: int = 3, snapshot: str | None = None) -> Trace:
     with finding_runs(root) as find_run, GraphIndex.open(root.path, snapshot) as index:

@@ -66,7 +66,8 @@ def test_values_come_back_unchanged(written):
 
 def test_lists_are_arrays_whose_elements_hold_anything_but_the_separator(written):
     snapshot, folder, _ = written
-    rows = zip(read(folder / "nodes/Entity.csv"), snapshot.table("entities").to_pylist(), strict=True)
+    rows = list(zip(read(folder / "nodes/Entity.csv"), snapshot.table("entities").to_pylist(), strict=True))
+    assert rows
     for row, before in rows:
         names = SEPARATOR.join(name.replace(SEPARATOR, "\ufffd") for name in before["names"])
         assert row["names:string[]"] == without_formula(names)
@@ -83,6 +84,7 @@ def test_relationships_join_known_nodes(written):
     for path in (folder / "nodes").iterdir():
         ids[path.stem] = {row[f"id:ID({path.stem})"] for row in read(path)}
         assert len(ids[path.stem]) == counts[f"nodes/{path.name}"]
+    assert ids and list((folder / "relationships").iterdir())
     for path in (folder / "relationships").iterdir():
         rows = read(path)
         assert len(rows) == counts[f"relationships/{path.name}"]

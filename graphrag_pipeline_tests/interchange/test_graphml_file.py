@@ -44,6 +44,7 @@ def read(attributes):
 
 def test_every_column_of_entities_is_an_attribute(written):
     snapshot, graph = written
+    assert snapshot.n_rows("entities") == graph.number_of_nodes() > 0
     for row in snapshot.table("entities").to_pylist():
         attributes = {name: value for name, value in graph.nodes[row["id"]].items() if "community_" not in name}
         assert read(attributes) == expected(row | {"names": [legal(name) for name in row["names"]]})
@@ -51,7 +52,7 @@ def test_every_column_of_entities_is_an_attribute(written):
 
 def test_every_column_of_relationships_is_an_attribute(written):
     snapshot, graph = written
-    assert not graph.is_directed()
+    assert not graph.is_directed() and snapshot.n_rows("relationships") == graph.number_of_edges() > 0
     for row in snapshot.table("relationships").to_pylist():
         attributes = dict(graph.edges[row["source_id"], row["target_id"]])
         assert attributes.pop("id", row["id"]) == row["id"]

@@ -4,7 +4,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id, normalize_title
@@ -12,8 +12,6 @@ from graphrag_pipeline.interchange.imported_documents import locate_text
 from graphrag_pipeline.interchange.imported_tables import repair_tables
 from graphrag_pipeline.publishing import checks
 from graphrag_pipeline.tables import CONTRACT_TABLES
-
-pytestmark = pytest.mark.slow
 
 _DEFAULTS = {
     "documents": {
@@ -318,7 +316,6 @@ def _broken_source(tables):
     } | {"documents": [{"id": "d", "title": "d", "text": "x y z", "human_readable_id": 0}]}
 
 
-@settings(max_examples=300, deadline=None)
 @given(_BROKEN)
 def test_a_broken_index_is_repaired_to_pass_the_checks(tables):
     repaired = repair(**_broken_source(tables))
@@ -328,7 +325,6 @@ def test_a_broken_index_is_repaired_to_pass_the_checks(tables):
         assert start is None or documents[document_id][start:end] == text
 
 
-@settings(max_examples=200, deadline=None)
 @given(_BROKEN)
 def test_no_entity_description_text_unit_or_relationship_is_lost(tables):
     repaired = repair(**_broken_source(tables))
@@ -350,7 +346,6 @@ def test_no_entity_description_text_unit_or_relationship_is_lost(tables):
         survives(row, entities[ends[0]] if ends[0] == ends[1] else pairs[frozenset(ends)])
 
 
-@settings(max_examples=100, deadline=None)
 @given(_BROKEN, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(tables, chance: random.Random):
     source = _broken_source(tables)

@@ -15,8 +15,6 @@ from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):

@@ -26,8 +26,6 @@ from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model
 
-pytestmark = pytest.mark.slow
-
 KEY = "sk-secret-4f1b9c7e2d8a6053"
 SHOW_MIX = {"429": 0.1, "500": 0.05, "drop": 0.05, "hang": 0.02, "garbage": 0.05, "truncated": 0.05, "fenced": 0.1,
             "refused": 0.02, "empty": 0.02}  # fmt: skip
@@ -268,6 +266,7 @@ def test_kill_9_in_the_middle_and_no_validated_reply_is_paid_twice(tmp_path: Pat
     assert slow_server.log.repeated_keys() == []
 
 
+@pytest.mark.thorough
 def test_sigterm_ends_a_run_with_its_paid_work_kept(tmp_path: Path, slow_server: ModelServer) -> None:
     n_questions = 4000  # far from done when the signal comes, also on a loaded machine
     run = start_run(slow_server, tmp_path, n_questions)
@@ -281,6 +280,7 @@ def test_sigterm_ends_a_run_with_its_paid_work_kept(tmp_path: Path, slow_server:
     assert sum(reply is not None for reply in known) == n_answered < n_questions
 
 
+@pytest.mark.thorough
 def test_two_processes_on_one_root_share_paid_replies(tmp_path: Path, slow_server: ModelServer) -> None:
     runs = [start_run(slow_server, tmp_path) for _ in range(2)]
     assert [run.communicate(timeout=120)[0].endswith("done\n") for run in runs] == [True, True]
@@ -288,6 +288,7 @@ def test_two_processes_on_one_root_share_paid_replies(tmp_path: Path, slow_serve
     assert all(reply is not None for reply in known)
 
 
+@pytest.mark.thorough
 def test_a_mix_of_all_faults_leaves_replies_or_failures_and_only_failures_are_retried(tmp_path: Path) -> None:
     with running_model_server(answer, faults=SHOW_MIX, hang_s=1.0) as server:
         chat = chat_model(server.base_url, tmp_path, timeout_s=0.5)

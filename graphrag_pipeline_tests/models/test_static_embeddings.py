@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.models import static_embeddings
@@ -141,7 +141,6 @@ def test_repeating_a_text_does_not_change_its_vector(embeddings: StaticEmbedding
 
 
 @given(st.lists(ANY_TEXT, max_size=12), st.integers(0, 12))
-@settings(max_examples=200, deadline=None)
 def test_a_vector_depends_on_its_own_text_alone(texts: list[str], rotation: int) -> None:
     embeddings = load_static_embeddings()
     together = embeddings.embed(texts)
@@ -154,7 +153,6 @@ def test_a_vector_depends_on_its_own_text_alone(texts: list[str], rotation: int)
 @given(
     st.lists(ANY_TEXT, min_size=1, max_size=6), st.sampled_from([" ", "\n", " \n", "\t", "\x1c", "\u0301", "\u3000"])
 )
-@settings(max_examples=300, deadline=None)
 def test_pieces_read_word_by_word_are_those_of_the_whole_text(texts: list[str], separator: str) -> None:
     embeddings = load_static_embeddings()
     text = static_embeddings._replace_lone_surrogates(separator.join(texts))
@@ -174,7 +172,6 @@ def test_forgetting_words_does_not_change_vectors(
 
 
 @given(ANY_TEXT)
-@settings(max_examples=200, deadline=None)
 def test_every_vector_has_length_one_or_is_zero(text: str) -> None:
     vector = load_static_embeddings().embed([text])[0]
     assert not vector.any() or np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)

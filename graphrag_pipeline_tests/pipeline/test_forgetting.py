@@ -25,11 +25,17 @@ from graphrag_pipeline.pipeline.tuned_sets import write_set
 from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
-from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put, recluster, table_bytes
+from graphrag_pipeline_tests.support.roots import (
+    build_tables,
+    built_root,
+    contract_bytes,
+    make_root,
+    put,
+    recluster,
+    table_bytes,
+)
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
-
-pytestmark = pytest.mark.slow
 
 __all__ = ["_indexed_twice", "root"]
 
@@ -85,8 +91,7 @@ def test_deleted_rows_are_rewritten_out_of_vectors_that_stay(tmp_path: Path) -> 
     # Enough text units that the next folder of vectors is made from the last one by difference.
     names = [f"{first}{last}" for first in ("Bram", "Quill", "Ostr", "Wimble") for last in ("ton", "ford", "ander")]
     documents = {f"{name}.txt": f"They say that {name} met Scrooge in London." for name in names}
-    root = make_root(tmp_path, {**documents, "secret.txt": "They say that Zaphodine met Scrooge."})
-    build_tables(root, EVERYTHING)
+    root = built_root(tmp_path, {**documents, "secret.txt": "They say that Zaphodine met Scrooge."}, stages=EVERYTHING)
     (root.path / "input" / "secret.txt").unlink()
     build_tables(root, EVERYTHING)
     published = root.snapshots.current()

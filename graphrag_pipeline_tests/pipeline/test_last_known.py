@@ -19,7 +19,7 @@ from graphrag_pipeline.inputs import reading_process
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import ONE_BUCKET
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, contract_bytes, make_root, put
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, contract_bytes, make_root, put
 
 FIRST_STAGES = ("corpus_manifest", "documents")
 ROWS = (
@@ -32,8 +32,11 @@ NO_CONVERTER = "html files need a converter: run pip install 'graphrag-pipeline[
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
     """An index of three files, and of two in a folder below, one of them with three records."""
-    root = make_root(tmp_path / "root", CAROL | {"more/rows.jsonl": ROWS, "more/deep/last.txt": "Topper laughed."})
-    build_tables(root, FIRST_STAGES)
+    root = built_root(
+        tmp_path / "root",
+        CAROL | {"more/rows.jsonl": ROWS, "more/deep/last.txt": "Topper laughed."},
+        stages=FIRST_STAGES,
+    )
     return root
 
 
@@ -162,13 +165,11 @@ def _stop_readers() -> None:
         running.stop()
 
 
-@pytest.mark.slow
 def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     tmp_path: Path, take_converter_away: Callable[[], None]
 ) -> None:
     """Another machine may lack the extra: nothing is lost there, new files are listed, and all others are indexed."""
-    root = make_root(tmp_path / "root", CAROL | {"page.html": "<p>Topper laughed.</p>"})
-    build_tables(root, FIRST_STAGES)
+    root = built_root(tmp_path / "root", CAROL | {"page.html": "<p>Topper laughed.</p>"}, stages=FIRST_STAGES)
     before = _documents(root)
     take_converter_away()
     put(root.path, "new.txt", "Scrooge changed.")
@@ -183,7 +184,6 @@ def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     assert list_notes(manifests) == [("page.html", NOTE + NO_CONVERTER)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_index", [False, True])
 def test_if_all_files_need_the_missing_converter_nothing_is_lost(
     tmp_path: Path, take_converter_away: Callable[[], None], has_index: bool

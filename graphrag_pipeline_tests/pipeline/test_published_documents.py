@@ -20,6 +20,7 @@ from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 STAGES = ("corpus_manifest", "documents")
 OPEN = ("level=open",)
@@ -70,7 +71,7 @@ def test_documents_are_those_of_the_root_and_not_of_its_folder(tmp_path):
 _LEVELS = st.lists(st.sampled_from(["open", "secret"]), min_size=1, max_size=7).filter(lambda found: "open" in found)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=repetitions(4, thorough=30), deadline=None)
 @given(
     levels=_LEVELS, suffix=st.sampled_from(["jsonl", "csv", "parquet"]), has_id=st.booleans(), has_title=st.booleans()
 )

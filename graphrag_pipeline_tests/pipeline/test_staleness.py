@@ -23,11 +23,9 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ReceivedRequest
-from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
+from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment, started
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, other_reports
 from graphrag_pipeline_tests.support.roots import put, table_bytes
-
-pytestmark = pytest.mark.slow
 
 SENT = {2: signal.SIGINT, 3: signal.SIGTERM}
 """Signals to send, by the number of extracted text units."""
@@ -199,7 +197,7 @@ def test_a_background_job_of_a_script_heeds_sigterm_and_ignores_ctrl_c(model_ind
     # As a shell starts `command &` of a script.
     ignoring = ["bash", "-c", "trap '' INT; exec \"$@\"", "bash"]
     program = [*ignoring, sys.executable, "-m", "graphrag_pipeline", "index", "--root", str(root.path)]
-    with subprocess.Popen(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+    with started(program, env=environment(), stderr=subprocess.PIPE, text=True) as process:
         _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130 and "interrupted: finished work is kept" in errors
     n_paid, _ = root.models.cache.mean_completion("extraction", "test-chat")

@@ -42,7 +42,6 @@ def test_an_edited_prompt_that_no_model_gets_is_named(tmp_path: Path, prompt: st
     assert all(line.startswith(f"edited but not used: prompts/{prompt}.txt: {reason}") for line in lines)
 
 
-@pytest.mark.slow
 def test_index_and_status_say_so(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path, CAROL, "storage:\n  n_buckets: 1\n")
     with (root.path / "prompts" / "community_report.txt").open("a", encoding="utf-8") as file:

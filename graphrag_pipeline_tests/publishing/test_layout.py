@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.publishing.adjacency import build_adjacency
@@ -74,7 +74,6 @@ def hierarchies(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, list[int]]],
     return n, communities, pairs
 
 
-@settings(max_examples=60)
 @given(hierarchies())
 def test_discs_hold_their_members_and_do_not_overlap(graph: tuple) -> None:
     n, communities, pairs = graph

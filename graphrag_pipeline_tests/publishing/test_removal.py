@@ -11,7 +11,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.removal import find_removal_problem
 from graphrag_pipeline.settings.settings import PublishingSettings
-from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import indexed_root, put
 
 N_DOCUMENTS = 10
 
@@ -36,12 +36,10 @@ def test_a_loss_over_the_share_and_of_five_documents_waits(
 @pytest.fixture
 def root(tmp_path) -> Root:
     documents = {f"{number}.txt": f"They say that Scrooge met comet {number}." for number in range(N_DOCUMENTS)}
-    root = make_root(tmp_path / "root", documents, "storage:\n  n_buckets: 1\n")
-    run_index(root)
+    root = indexed_root(tmp_path / "root", documents, "storage:\n  n_buckets: 1\n")
     return root
 
 
-@pytest.mark.slow
 def test_the_index_waits_for_allow_removal_and_pays_for_nothing_before(root: Root) -> None:
     published = root.snapshots.current()
     for number in range(5):
@@ -56,7 +54,6 @@ def test_the_index_waits_for_allow_removal_and_pays_for_nothing_before(root: Roo
     assert root.snapshots.current() != published
 
 
-@pytest.mark.slow
 def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> None:
     from graphrag_pipeline.defs.build import build_definitions
     from graphrag_pipeline.defs.runs.instance import open_instance
@@ -83,7 +80,6 @@ def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> 
     assert root.snapshots.current() != published
 
 
-@pytest.mark.slow
 def test_documents_that_moved_to_another_folder_are_not_gone(root: Root) -> None:
     (root.path / "input" / "archive").mkdir()
     for number in range(N_DOCUMENTS):

@@ -56,7 +56,6 @@ def test_a_join_with_counts_of_an_earlier_one_has_the_same_tables() -> None:
     assert all(first[name].equals(once_more[name]) for name in first)
 
 
-@pytest.mark.slow
 def test_counts_are_taken_only_from_whole_files_of_the_same_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,7 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import sums
 
 QUESTION = "Who haunted Scrooge, and what are the main themes?"
 HOSTILE = [
@@ -64,8 +63,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------------------------------ questions
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", HOSTILE)
+@pytest.mark.parametrize(("method", "question"), sums(METHODS, HOSTILE))
 def test_hostile_questions_get_an_answer(small: GraphIndex, method: str, question: str) -> None:
     result = small.search(question, method=method)
     assert result.answer
@@ -86,8 +84,7 @@ def test_what_is_no_text_is_no_question(small: GraphIndex, question: Any) -> Non
         small.search(question)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("question", ["", " \n\t", "\0\n"])
+@pytest.mark.parametrize(("method", "question"), sums(METHODS, ["", " \n\t", "\0\n"]))
 def test_an_empty_question_is_refused_however_it_is_asked(small: GraphIndex, method: str, question: str) -> None:
     asked: list[Callable[[], object]] = [
         lambda: small.search(question, method),

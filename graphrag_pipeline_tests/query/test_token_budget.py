@@ -165,6 +165,7 @@ UNUSABLE: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kinds", [("map",), ("rating", "map"), ("answer",)])
 @pytest.mark.parametrize("budget", [12_000, 20_000, 60_000])
 def test_replies_that_are_asked_for_again_stay_within_the_budget(

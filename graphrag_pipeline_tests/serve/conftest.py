@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import built_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")
 def served_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root that no test changes."""
-    root = make_root(tmp_path_factory.mktemp("served") / "carol")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path_factory.mktemp("served") / "carol", stages=ALL_STAGES)
     return root.path
 
 

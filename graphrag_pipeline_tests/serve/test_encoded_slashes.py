@@ -34,7 +34,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.mark.parametrize("tail", ["", "/text", "/mentions"])
 @pytest.mark.parametrize("key", ["id", "path", "title"])
 def test_a_document_is_found_by_a_key_with_any_letter(odd: RunningServer, key: str, tail: str) -> None:
-    for one in odd.client.get("/documents").json()["documents"]:
+    documents = odd.client.get("/documents").json()["documents"]
+    assert documents
+    for one in documents:
         assert ODD in one[key]
         found = odd.client.get(f"/documents/{quote(one[key], safe='')}{tail}")
         assert found.status_code == 200, found.text

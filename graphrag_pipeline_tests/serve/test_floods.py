@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline_tests.serve.floods import ALL_KINDS, serving, slowest_health
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 MOST_S = 5.0
 """Ten times what is wanted on a machine of its own: the attackers and other tests share the processors."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", usually(ALL_KINDS, "nested", "slow heads"))
 def test_health_answers_beside_a_flood(served_root: Path, kind: str) -> None:
     with serving(served_root) as port:
         slowest, n_answered = slowest_health(port, kind)

@@ -126,7 +126,6 @@ def test_one_of_several_roots_is_named(served_root: Path) -> None:
         assert not call(server, "search", question=QUESTION, root="two").is_error
 
 
-@pytest.mark.slow
 def test_the_same_tools_over_stdio(served_root: Path, server: RunningServer) -> None:
     command = ["-m", "graphrag_pipeline", "--root", str(served_root), "mcp"]
     stdio = stdio_client(StdioServerParameters(command=sys.executable, args=command))

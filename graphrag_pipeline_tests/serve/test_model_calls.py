@@ -12,10 +12,10 @@ import pytest
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.serving import running_server
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", ["/search", "/search/stream"])
+@pytest.mark.parametrize("path", usually(["/search", "/search/stream"], "/search/stream"))
 def test_model_calls_end_when_the_client_goes_away(model_index: ModelIndex, path: str) -> None:
     is_asked, may_answer = threading.Event(), threading.Event()
 

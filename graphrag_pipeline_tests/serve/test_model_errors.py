@@ -16,7 +16,6 @@ from graphrag_pipeline_tests.model_server.faults import Fault
 from graphrag_pipeline_tests.support.models.model_roots import KEY, ModelIndex
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
-pytestmark = pytest.mark.slow
 QUESTION = "Who leads the council?"
 ENCODED = base64.b64encode(f"Bearer {KEY}".encode()).decode()
 SAID = f"denied by proxy-7.internal for {KEY.upper()} {' '.join(KEY)} {ENCODED}"

@@ -17,7 +17,6 @@ from graphrag_pipeline_tests.model_server.shapes import Reply
 from graphrag_pipeline_tests.support.models.model_roots import KEY, ModelIndex
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
-pytestmark = pytest.mark.slow
 QUESTION = {"role": "user", "content": "Who leads the council?"}
 
 

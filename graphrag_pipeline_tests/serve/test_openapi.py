@@ -30,7 +30,6 @@ def document(server: RunningServer) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", API_ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_every_answer_is_as_described(document: schemathesis.BaseSchema, route: object) -> None:
     operation = document[route.path][route.method]  # type: ignore[attr-defined]

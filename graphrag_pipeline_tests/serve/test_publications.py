@@ -76,7 +76,7 @@ class Load:
                         self.answers.setdefault(found["snapshot"], set()).add(repr(comparable(found)))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_request_fails_while_snapshots_come_and_go(served_root: Path, tmp_path: Path) -> None:
     shutil.copytree(served_root, tmp_path / "carol")
     root = Root(tmp_path / "carol")

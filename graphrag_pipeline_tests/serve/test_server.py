@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-import pytest
 
 from graphrag_pipeline.serve.limits import ServerLimits
-from graphrag_pipeline_tests.support.command_line import Call, environment, program
+from graphrag_pipeline_tests.support.command_line import Call, environment, program, started
 from graphrag_pipeline_tests.support.roots import make_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
@@ -135,12 +134,11 @@ def requests_under_way(metrics: str) -> int:
     return round(sum(map(float, values)))
 
 
-@pytest.mark.slow
 def test_a_stopped_server_ends_the_requests_under_way(served_root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = program("--root", served_root, "serve", "--port", str(port))
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE) as process:
+    with started(command, env=environment(), stderr=subprocess.PIPE) as process:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + 60
         while True:

@@ -94,7 +94,9 @@ def test_one_changed_bit_is_seen_in_every_file_when_it_is_opened(frozen: Snapsho
     shutil.copytree(frozen.folder, tmp_path / "snapshots")
     store = SnapshotStore(tmp_path)
     numbers = random.Random(part)
-    for path in index_files(tmp_path, [f"snapshots/{part}"]):
+    paths = index_files(tmp_path, [f"snapshots/{part}"])
+    assert paths
+    for path in paths:
         bit = numbers.randrange(8 * path.stat().st_size)
         flip_bit(path, bit)
         if part == "tables" and path.suffix != ".parquet":

@@ -17,8 +17,6 @@ from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.roots import GOING_ON, build_tables, contract_bytes, make_root, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 
@@ -31,6 +29,7 @@ def independent_files(root: Root) -> set[Path]:
     return {path for path in files_of(root) if path.parts[0] == "tables" and path.parts[1] not in GOING_ON}
 
 
+@pytest.mark.thorough
 def test_after_a_sweep_the_root_is_one_that_never_had_more(root: Root, tmp_path: Path) -> None:
     contents = contract_bytes(root), table_bytes(root)
     swept = sweep(root.tables, root.snapshots, old(root), math.inf)
@@ -59,6 +58,7 @@ def test_no_snapshot_that_stays_loses_a_file(root: Root) -> None:
     for snapshot_id in (first, None):
         snapshot = root.snapshots.open(snapshot_id)
         assert snapshot.missing_parts() == []
+        assert snapshot.manifest.heads
         for head in snapshot.manifest.heads.items():
             paths = [root.path / "tables" / head[0] / file["name"] for file in head[1]["files"]]
             assert all(path.exists() for path in paths), "`sql` reads the stage tables of a snapshot"

@@ -18,8 +18,6 @@ from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, 
 from graphrag_pipeline_tests.support.roots import build_tables, put
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, date_manifest, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 

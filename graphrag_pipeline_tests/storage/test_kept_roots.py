@@ -47,7 +47,6 @@ def test_a_kept_root_is_small_and_packs_to_the_same_bytes(kept: Path, tmp_path: 
     assert archive.stat().st_size < MAX_BYTES
 
 
-@pytest.mark.slow
 def test_a_kept_root_opens_answers_indexes_again_and_verifies(kept: Path) -> None:
     assert "Scrooge" in ask(kept, "Who was a partner of Marley?")
     assert verify_root(Root(kept), is_repairing=False).is_whole

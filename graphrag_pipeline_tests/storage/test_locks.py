@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.storage.locks import hold_alone, hold_for_reading, is_held
+from graphrag_pipeline_tests.support.command_line import started
 
 READER = """
 import os, signal, sys
 from pathlib import Path
 from graphrag_pipeline.storage.locks import hold_for_reading
+from graphrag_pipeline_tests.support.command_line import started
 hold_for_reading(Path(sys.argv[1]))
 print("held", flush=True)
 signal.pause()
@@ -39,7 +41,7 @@ def test_a_file_counts_as_held_until_its_last_reader_is_done(tmp_path: Path) -> 
 def test_the_lock_of_a_killed_reader_is_freed(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     path.write_text("{}")
-    with subprocess.Popen([sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True) as reader:
+    with started([sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "held\n"
         assert is_held(path)

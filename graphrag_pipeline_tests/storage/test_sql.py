@@ -15,7 +15,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.sql import run_sql
 from graphrag_pipeline_tests.support.corpora.exported_index import freeze_hard_index
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import built_root
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,7 @@ def test_the_limits_cannot_be_raised_by_a_statement(snapshot: Snapshot) -> None:
 
 @pytest.fixture
 def indexed(tmp_path: Path) -> Root:
-    root = make_root(tmp_path / "root")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path / "root", stages=ALL_STAGES)
     return root
 
 

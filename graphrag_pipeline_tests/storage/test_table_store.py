@@ -16,6 +16,7 @@ from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.table_store import Head, TableStore, parquet_bytes, put_parquet
 from graphrag_pipeline.tables import STAGE_TABLES
+from graphrag_pipeline_tests.support.command_line import started
 from graphrag_pipeline_tests.support.damage import flip_bit
 
 TABLE = STAGE_TABLES["corpus_manifest"]
@@ -114,7 +115,7 @@ def test_a_writer_killed_while_replacing_leaves_the_old_file_or_the_new(tmp_path
         """
     )
     for _ in range(5):
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as writer:
+        with started([sys.executable, "-c", program], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
             os.kill(writer.pid, signal.SIGKILL)

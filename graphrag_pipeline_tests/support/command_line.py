@@ -9,10 +9,11 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fcntl import ioctl
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import graphrag_pipeline
 
@@ -60,6 +61,16 @@ def run(
     )
 
 
+@contextmanager
+def started(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """`subprocess.Popen`, but a command that still runs when the test ends or fails is killed, not waited for."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def in_terminal(columns: int, *arguments: str | Path, typed: str = "", **changes: str) -> str:
     """Return what a terminal of 50 rows shows.
 
@@ -69,7 +80,7 @@ def in_terminal(columns: int, *arguments: str | Path, typed: str = "", **changes
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     variables = environment(TERM="xterm", PAGER="cat", **changes)
-    with subprocess.Popen(program(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
+    with started(program(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
         os.close(theirs)
         os.write(ours, typed.encode())
         shown = b""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.settings.file import render_settings
 from graphrag_pipeline_tests.support.corpora import small_index
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put
 
 ATTACK = (
     "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
@@ -27,10 +27,11 @@ _ATTACKED = {
 
 def make_explored_root(path: Path) -> Path:
     """Return a root with hostile documents beside plain ones, two snapshots and stored figures."""
-    root = make_root(
-        path, {**CAROL, "hostile.txt": f"Marley said {ATTACK} to Scrooge. Bob Cratchit heard {ATTACK} at noon."}
+    root = built_root(
+        path,
+        {**CAROL, "hostile.txt": f"Marley said {ATTACK} to Scrooge. Bob Cratchit heard {ATTACK} at noon."},
+        stages=ALL_STAGES,
     )
-    build_tables(root, tuple(ALL_STAGES))
     put(root.path, "four.txt", "Later Belle met Fezziwig. Belle told Fezziwig that Scrooge had loved Belle.")
     build_tables(root, tuple(ALL_STAGES))
     current = root.snapshots.current()

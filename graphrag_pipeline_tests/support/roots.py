@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock
 
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import owned_tables
@@ -26,6 +32,11 @@ CAROL = {
 }
 """Three documents with names that meet across them."""
 
+TWO_BUCKETS = "storage:\n  n_buckets: 2\n"
+
+BUILT_ROOTS = "TESTS_BUILT_ROOTS"
+"""The variable with the folder of roots that are built once; conftest.py makes it."""
+
 MAX_ROUNDS = 3
 """Most runs of a partition until everything is up to date."""
 
@@ -33,13 +44,56 @@ GOING_ON = ("communities", "community_reports", "report_embeddings")
 """Stages whose tables continue the published ones, so a rebuild may differ."""
 
 
-def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = "storage:\n  n_buckets: 2\n") -> Root:
+def make_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = TWO_BUCKETS) -> Root:
     """A root with these documents and settings."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "settings.yaml").write_text(settings, encoding="utf-8")
     init_root(path)
     for name, text in documents.items():
         put(path, name, text)
+    return Root(path)
+
+
+def built_root(
+    path: Path,
+    documents: Mapping[str, str] = CAROL,
+    settings: str = TWO_BUCKETS,
+    stages: Iterable[str] = tuple(STAGES),
+) -> Root:
+    """`make_root` and `build_tables`, done once in a run of tests and copied from then on.
+
+    For tests to which the root is where they start. A test of what building does must build.
+    """
+    names = tuple(stages)
+    key = json.dumps([list(documents.items()), settings, names])
+    return built_once(path, key, lambda folder: build_tables(make_root(folder, documents, settings), names))
+
+
+def indexed_root(path: Path, documents: Mapping[str, str] = CAROL, settings: str = TWO_BUCKETS) -> Root:
+    """`make_root` and an index run through Dagster with its records, done once in a run of tests and copied."""
+    from graphrag_pipeline.defs.index_runs.index_run import run_index
+
+    key = json.dumps([list(documents.items()), settings, "through Dagster"])
+    return built_once(path, key, lambda folder: run_index(make_root(folder, documents, settings)))
+
+
+def built_once(path: Path, key: str, build: Callable[[Path], object]) -> Root:
+    """Copy a root from the folder that all workers of a run share; the first that wants it builds it there.
+
+    Args:
+        key: tells it from other roots.
+        build: makes it in a folder that does not exist.
+    """
+    if BUILT_ROOTS not in os.environ:  # a script, not a test
+        build(path)
+        return Root(path)
+    folder, name = Path(os.environ[BUILT_ROOTS]), hashlib.sha256(key.encode()).hexdigest()[:20]
+    with FileLock(folder / f"{name}.lock"):
+        if not (folder / name).exists():
+            shutil.rmtree(folder / f"{name}.new", ignore_errors=True)  # of a build that failed
+            build(folder / f"{name}.new")
+            (folder / f"{name}.new").rename(folder / name)
+    shutil.copytree(folder / name, path, dirs_exist_ok=True)
     return Root(path)
 
 
@@ -51,12 +105,10 @@ def put(path: Path, name: str, text: str) -> None:
 
 
 def open_built(path: Path, documents: Mapping[str, str] = CAROL) -> GraphIndex:
-    """Index documents in a new root without Dagster, and open the index."""
+    """Open the index of documents that was built without Dagster."""
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
-    root = make_root(path, documents)
-    build_tables(root, tuple(ALL_STAGES))
-    return GraphIndex.open(root.path)
+    return GraphIndex.open(built_root(path, documents, stages=ALL_STAGES).path)
 
 
 def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import build_tables, built_once, built_root
 
 EVERYTHING = tuple(ALL_STAGES)
 _YEAR_2001 = 1_000_000_000
@@ -19,11 +19,13 @@ _YEAR_2001 = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def _indexed_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = make_root(tmp_path_factory.mktemp("two_snapshots") / "root")
-    build_tables(root, EVERYTHING)
+    return built_once(tmp_path_factory.mktemp("two_snapshots") / "root", "two snapshots", _build_twice).path
+
+
+def _build_twice(folder: Path) -> None:
+    root = built_root(folder, stages=EVERYTHING)
     (root.path / "input" / "three.md").unlink()
     build_tables(root, EVERYTHING)
-    return root.path
 
 
 @pytest.fixture

@@ -95,6 +95,6 @@ def test_an_edit_before_an_overlong_sentence_moves_few_of_its_cuts():
     ids=lambda text: ascii(text[:4]),
 )  # fmt: skip
 def test_time_grows_with_length_only(text):
-    start = time.perf_counter()
+    start = time.process_time()
     split_sentences(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text import tokens
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, load_encoding, token_boundaries
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 
 @pytest.fixture
@@ -111,11 +112,11 @@ def test_a_long_text_has_the_same_count_as_if_encoded_at_once():
     assert count_tokens(text) == len(load_encoding("o200k_base").encode_ordinary(text))
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "\n", ".", "萧", "é", "ab\u0301", "{[("])
+@pytest.mark.parametrize("unit", usually(["a", " ", "\n", ".", "萧", "é", "ab\u0301", "{[("], "a", "{[("))
 def test_a_megabyte_without_a_place_to_cut_takes_no_more_than_seconds(unit):
-    start = time.perf_counter()
+    start = time.process_time()
     assert count_tokens(unit * (1_000_000 // len(unit)) + "x") > 0
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 @given(st.text(alphabet=st.sampled_from("ab .\n\u4e2d\u0301\U0001f600\U0001f469\u200d"), max_size=60))

@@ -24,8 +24,6 @@ from graphrag_pipeline_tests.support.models.model_roots import ModelIndex, make_
 from graphrag_pipeline_tests.support.roots import build_tables
 from graphrag_pipeline_tests.support.tuned_sets import EMPTY_SET
 
-pytestmark = pytest.mark.slow
-
 TUNING = {"corpus": 1, "types": 1, "scale": 1, "example": 4}
 
 
@@ -237,6 +235,7 @@ FRENCH = (
 )
 
 
+@pytest.mark.thorough
 def test_a_corpus_in_other_languages_is_tuned_before_its_first_index_in_its_languages(
     model_index: ModelIndex, tmp_path: Path, call: Call
 ) -> None:

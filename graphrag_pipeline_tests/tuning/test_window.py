@@ -17,8 +17,7 @@ from graphrag_pipeline.tuning.adoption import root_with
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 STORY = (
     "Maud Harlan of Kestrel met Piet Maas in Brantwick. Piet Maas sold the ship Halcyon to Maud Harlan and went home. "
@@ -38,7 +37,7 @@ def set_option(root: Path, section: str, key: str, value: Any) -> None:
     path.write_text(set_options(path.read_text(encoding="utf-8"), {(section, key): value}), encoding="utf-8")
 
 
-@pytest.mark.parametrize("window", [3000, "read", None])
+@pytest.mark.parametrize("window", usually([3000, "read", None], 3000))
 def test_a_set_for_a_small_window_fits_it(tmp_path: Path, call: Call, window: int | str | None) -> None:
     dialect = "llama.cpp" if window else "openai"  # the latter tells its window only when it refuses a prompt
     with running_model_server(dialect=dialect, max_context_tokens=3000) as server:

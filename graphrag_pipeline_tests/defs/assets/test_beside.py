@@ -16,15 +16,14 @@ from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline_tests.support.roots import build_tables, make_root, put, table_bytes
+from graphrag_pipeline_tests.support.roots import build_tables, built_root, make_root, put, table_bytes
 
 AFTER_GRAPH = {name for name, stage in STAGES.items() if not stage.is_partitioned} - {"graph"}
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    root = make_root(tmp_path / "root", settings="storage: {n_buckets: 1}\n")
-    build_tables(root)
+    root = built_root(tmp_path / "root", settings="storage: {n_buckets: 1}\n")
     return root
 
 
@@ -88,7 +87,6 @@ def _record_threads(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> list[tu
     return ran
 
 
-@pytest.mark.slow
 def test_an_index_with_stages_side_by_side_has_the_tables_of_one_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

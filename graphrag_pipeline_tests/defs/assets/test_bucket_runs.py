@@ -42,7 +42,7 @@ def events(root: Root, stage: str, bucket: str) -> list[dg.AssetMaterialization]
     return [event for event in found if event]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_one_run_of_several_buckets_records_the_version_of_each(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root")
     assert run(root, BUCKET_JOB, RANGE).success
@@ -75,7 +75,6 @@ def test_the_buckets_that_were_done_before_a_failure_have_their_events(tmp_path:
     assert events(root, "extracted_graph", "001") == []
 
 
-@pytest.mark.slow
 def test_the_calls_of_several_buckets_go_through_one_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     with running_model_server(latency_s=1.0) as server:

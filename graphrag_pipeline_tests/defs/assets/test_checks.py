@@ -14,8 +14,6 @@ from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.checks import CHECKS
 
-pytestmark = pytest.mark.slow
-
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 CHANGED = "storage: {n_buckets: 2}\nextraction: {max_entities_per_sentence: 2}\n"
 

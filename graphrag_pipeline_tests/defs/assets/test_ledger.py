@@ -16,7 +16,6 @@ from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root
 
-pytestmark = pytest.mark.slow
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

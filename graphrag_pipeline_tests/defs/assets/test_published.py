@@ -16,8 +16,6 @@ from graphrag_pipeline.storage.history import roll_back
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import put
 
-pytestmark = pytest.mark.slow
-
 SNAPSHOT = dg.AssetKey("index_snapshot")
 FRESH_WITHIN = "storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 12}\n"
 
@@ -119,6 +117,7 @@ def test_without_a_freshness_policy_nothing_is_confirmed(indexed_root: Root) -> 
     assert len(materializations(indexed_root)) == before
 
 
+@pytest.mark.thorough
 def test_nothing_counts_as_fresh_while_a_candidate_waits_for_unpin(root: Root) -> None:
     first = str(root.snapshots.current())
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")

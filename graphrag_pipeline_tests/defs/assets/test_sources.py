@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 
 import dagster as dg
-import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.definitions.observe import observe
 
@@ -19,9 +18,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.roots import put
-
-pytestmark = pytest.mark.slow
-
 
 WHOLE_STAGES = [stage.name for stage in ALL_STAGES.values() if not stage.is_partitioned]
 

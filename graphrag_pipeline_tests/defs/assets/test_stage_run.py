@@ -10,7 +10,7 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.indexing.extraction import unchanged_documents
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put
 
 ONE_BUCKET = "storage:\n  n_buckets: 1\n"
 MENTIONS = STAGES["extracted_graph"]
@@ -18,8 +18,9 @@ MENTIONS = STAGES["extracted_graph"]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    root = make_root(tmp_path, settings=ONE_BUCKET)
-    build_tables(root, ("corpus_manifest", "documents", "text_units", MENTIONS.name))
+    root = built_root(
+        tmp_path, settings=ONE_BUCKET, stages=("corpus_manifest", "documents", "text_units", MENTIONS.name)
+    )
     return root
 
 

@@ -18,8 +18,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import one_index_run
 from graphrag_pipeline_tests.support.roots import make_root, put
 
-pytestmark = pytest.mark.slow
-
 
 def tick(root: Root, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
     """One evaluation of the sensor."""

@@ -16,11 +16,10 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.dev.reloading import DefinitionsWatch, reload_definitions, report_known_state
-from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import indexed_root, make_root
 
 
 class Watched:
@@ -111,9 +110,9 @@ def test_a_ui_that_does_not_answer_is_asked_again(watched: Watched) -> None:
     assert watched.look() == 1
 
 
+@pytest.mark.thorough
 def test_a_changed_setting_shows_on_the_checks_without_a_click(tmp_path: Path) -> None:
-    root = make_root(tmp_path / "root")
-    run_index(root)
+    root = indexed_root(tmp_path / "root")
     settings = root.path / "settings.yaml"
     settings.write_text(settings.read_text(encoding="utf-8") + "reports: {max_findings: 3}\n", encoding="utf-8")
     assert report_known_state(root.path) > 0

@@ -15,8 +15,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _own_dagster_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +50,7 @@ def test_no_server_of_embeddings_shows_before_extraction_is_paid(tmp_path: Path)
         assert server.count("extraction") == 0
 
 
+@pytest.mark.thorough
 def test_the_check_is_booked_and_left_out_if_all_is_stored(tmp_path: Path) -> None:
     with running_model_server() as server:
         root = make_root(tmp_path / "root", server)

@@ -22,9 +22,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.history import roll_back
-from graphrag_pipeline_tests.support.roots import CAROL, make_root, put, table_bytes
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import CAROL, indexed_root, make_root, put, table_bytes
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -155,13 +153,14 @@ def test_a_deleted_document_leaves_no_trace_in_the_snapshot(root: Root) -> None:
     (root.path / "input" / "three.md").unlink()
     run_index(root)
     snapshot = root.snapshots.open()
+    assert snapshot.n_rows("documents") == 2
     for table in snapshot.manifest.tables:
         assert "ezziwig" not in str(snapshot.table(table).to_pylist()).lower(), table
 
 
 def test_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no readable documents; put txt"):
-        run_index(make_root(tmp_path, {}))
+        indexed_root(tmp_path, {})
 
 
 def test_the_assets_in_the_ui_make_the_same_index(root: Root, tmp_path: Path) -> None:
@@ -239,6 +238,7 @@ def test_a_failing_check_leaves_the_published_snapshot(root: Root, monkeypatch: 
     assert root.snapshots.open().n_rows("documents") == 4
 
 
+@pytest.mark.thorough
 def test_indexing_in_another_process_reports_into_a_dagster_home_of_the_user(root: Root, tmp_path: Path) -> None:
     home = tmp_path / "home"
     environment = {**os.environ, "DAGSTER_HOME": str(home)}

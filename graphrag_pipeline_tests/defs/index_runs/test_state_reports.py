@@ -10,8 +10,6 @@ from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.roots import put
 
-pytestmark = pytest.mark.slow
-
 
 def test_dagster_is_opened_only_if_the_state_or_what_is_shown_changed(
     indexed_root: Root, monkeypatch: pytest.MonkeyPatch

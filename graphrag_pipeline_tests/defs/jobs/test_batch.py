@@ -20,8 +20,6 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora import small_index
 
-pytestmark = pytest.mark.slow
-
 NUMBERS = (
     "tokens sent to models and received",
     "model calls",

@@ -10,17 +10,14 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import built_root
 
 QUESTION = "Who is Scrooge's clerk?"
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
-    root = make_root(tmp_path_factory.mktemp("queries") / "root")
-    build_tables(root, tuple(ALL_STAGES))
+    root = built_root(tmp_path_factory.mktemp("queries") / "root", stages=ALL_STAGES)
     return root
 
 
@@ -30,11 +27,13 @@ def ask(root: Root, method: str, **config: object) -> tuple[dg.ExecuteInProcessR
         return job.execute_in_process(instance=instance, run_config={"question": QUESTION, **config}), instance
 
 
+OTHER_OPS = {"basic": 3, "drift": 4, "lazy": 4, "auto": 4}
 ANSWERING = {"global": "reduce_points", "drift": "answer_by_drift", "lazy": "answer_lazily", "auto": "answer_locally"}
 
 
 @pytest.mark.parametrize(
-    ("method", "n_ops"), [("local", 3), ("global", 4), ("basic", 3), ("drift", 4), ("lazy", 4), ("auto", 4)]
+    ("method", "n_ops"),
+    [("local", 3), ("global", 4), *(pytest.param(*case, marks=pytest.mark.thorough) for case in OTHER_OPS.items())],
 )
 def test_a_query_job_answers_as_the_library_does(root: Root, method: str, n_ops: int) -> None:
     result, _ = ask(root, method)

@@ -29,8 +29,6 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import make_root, put
 
-pytestmark = pytest.mark.slow
-
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -129,6 +127,7 @@ def test_a_job_over_buckets_and_corpus_runs_both_and_makes_the_same_index(indexe
     assert indexed_root.snapshots.current() == before
 
 
+@pytest.mark.thorough
 def test_reports_only_writes_reports_and_publishes(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 1}\n")
     before = indexed_root.snapshots.current()

@@ -11,8 +11,6 @@ from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root
 from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline_tests.support.damage import index_files, zero
 
-pytestmark = pytest.mark.slow
-
 
 def test_the_job_repairs_damaged_files_and_shows_them(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))

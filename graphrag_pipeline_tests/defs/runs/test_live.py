@@ -23,8 +23,6 @@ from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root
 from graphrag_pipeline_tests.support.roots import put
 
-pytestmark = pytest.mark.slow
-
 LATER_S = 60.0
 STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
 

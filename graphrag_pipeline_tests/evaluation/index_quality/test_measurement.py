@@ -22,8 +22,6 @@ from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE
 from graphrag_pipeline_tests.support.roots import build_tables
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["_indexed_twice", "root"]
 
 Call = Callable[..., Outcome]

@@ -7,7 +7,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id
@@ -58,7 +58,6 @@ def without(communities: pa.Table, others: pa.Table) -> list[dict]:
     return [row for row in communities.to_pylist() if row["id"] not in ids_of(others)]
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
 def test_any_published_communities_give_a_hierarchy_of_connected_sets(before, graph):
     communities = go_on(graph, before)
@@ -68,7 +67,6 @@ def test_any_published_communities_give_a_hierarchy_of_connected_sets(before, gr
     assert all(nx.is_connected(network.subgraph(members)) for members in communities["entity_ids"].to_pylist())
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
 def test_clustering_again_from_the_result_changes_nothing(before, graph):
     communities = go_on(graph, before)
@@ -76,7 +74,6 @@ def test_clustering_again_from_the_result_changes_nothing(before, graph):
     assert again.equals(communities)
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs)
 def test_after_an_empty_graph_or_another_one_it_is_a_cold_run(graph):
     strangers = make_graph(ring("STRANGER", 3))
@@ -84,7 +81,6 @@ def test_after_an_empty_graph_or_another_one_it_is_a_cold_run(graph):
     assert go_on(graph, strangers).equals(detect(graph))
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs, graphs, st.integers(0, 99))
 def test_row_order_of_neither_graph_matters(before, graph, seed):
     mixed = [
@@ -97,14 +93,12 @@ def test_row_order_of_neither_graph_matters(before, graph, seed):
     )
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
 def test_it_is_nearly_as_modular_as_a_cold_run(before, graph):
     best = modularity(graph, detect(graph))
     assert modularity(graph, go_on(graph, before)) >= best - (1 - LEAST_SHARE) * abs(best) - 1e-12
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs, graphs)
 def test_a_component_without_a_change_keeps_its_communities_unless_all_are_new(before, graph):
     edges = ring("Z", 6)

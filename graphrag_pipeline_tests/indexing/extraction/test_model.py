@@ -12,8 +12,6 @@ from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSH
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
 
-pytestmark = pytest.mark.slow
-
 PROMPT, CONTINUE = load_prompt(None, "extract_graph"), load_prompt(None, "extract_graph_continue")
 CLAIMS = ClaimsPlan(load_prompt(None, "extract_claims"), load_prompt(None, "extract_claims_continue"), "accusations")
 PLAN = ExtractionPlan(PROMPT, CONTINUE, ("PERSON", "GEO"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.extraction import unchanged_documents
@@ -44,7 +44,6 @@ def earlier_of(corpus: Mapping[str, tuple[str, str]]) -> dict[str, pa.Table]:
     return {"documents": documents, "text_units": units, **extract_graph(documents, units, EXTRACTION)}
 
 
-@settings(max_examples=60, deadline=None)
 @given(corpora, corpora)
 def test_an_update_equals_a_rebuild(before: dict, now: dict) -> None:
     documents, units = read(now)

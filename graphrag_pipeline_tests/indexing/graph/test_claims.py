@@ -1,7 +1,7 @@
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.graph.claims import fold_claims
@@ -60,7 +60,6 @@ _CLAIMS = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(_CLAIMS, st.randoms(use_true_random=False))
 def test_the_order_of_mentions_does_not_matter_and_no_text_unit_is_lost(claims: list[dict], random: Random) -> None:
     folded = fold_claims(claims)

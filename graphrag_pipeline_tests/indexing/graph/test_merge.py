@@ -35,8 +35,6 @@ from graphrag_pipeline.tables import (
 )
 from graphrag_pipeline_tests.support.corpora.mention_generator import write_mentions
 
-pytestmark = pytest.mark.slow
-
 SETTINGS = GraphSettings()
 
 

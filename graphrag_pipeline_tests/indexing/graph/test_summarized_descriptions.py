@@ -140,9 +140,9 @@ def test_a_hub_with_two_thousand_descriptions_is_fast():
     embedder = load_static_embeddings()
     hub = [f"Scrooge meets guest {i} and gives him {i * 3} pounds of turkey." for i in range(2000)]
     graph = make_graph({}, {"SCROOGE": [*hub, "Scrooge is a miser who learns to give."]})
-    start = time.perf_counter()
+    start = time.process_time()
     text = description_of(graph, "SCROOGE", embedder=embedder, settings=DescriptionsSettings())
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert 1 <= text.count(".") <= 5
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.citations import parse_citations, split_cited, strip_citations
@@ -198,7 +198,6 @@ def test_an_empty_index_has_no_reports():
     assert report(make_graph({})).equals(COMMUNITY_REPORTS.empty())
 
 
-@settings(max_examples=40, deadline=None)
 @given(described_graphs, st.integers(0, 99), st.sampled_from([200, 8000]))
 def test_row_order_does_not_matter(graph, seed, max_input_tokens):
     options = ReportsSettings(max_input_tokens=max_input_tokens)
@@ -208,7 +207,6 @@ def test_row_order_does_not_matter(graph, seed, max_input_tokens):
     assert report(type(graph)(*(shuffled(table, seed) for table in graph)), options).equals(fresh)
 
 
-@settings(max_examples=40, deadline=None)
 @given(described_graphs, described_graphs)
 def test_known_reports_are_reused_and_equal_fresh_ones(old, new):
     known = report(old)

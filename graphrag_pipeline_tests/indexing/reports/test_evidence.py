@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id
@@ -135,7 +135,6 @@ def test_a_reverted_change_costs_nothing():
     assert back.equals(first)
 
 
-@settings(max_examples=60, deadline=None)
 @given(described_graphs, described_graphs, st.sampled_from([0.05, 0.3, 0.9]))
 def test_every_report_is_fresh_or_rests_on_evidence_that_holds(old, new, share):
     options = BY_MODEL.model_copy(update={"rewrite_share": share})

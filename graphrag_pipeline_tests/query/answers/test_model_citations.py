@@ -22,7 +22,7 @@ def everything(index: GraphIndex) -> Context:
     return index.search("Who haunted Scrooge?", context_only=True, top_k_entities=5).context
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=8), st.lists(st.integers(1, 6), min_size=1, max_size=5))
 def test_pieces_change_nothing(small: GraphIndex, fragments: list[str], lengths: list[int]) -> None:
     text, shown = "".join(fragments), shown_numbers(everything(small))

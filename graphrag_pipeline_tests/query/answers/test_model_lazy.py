@@ -64,7 +64,6 @@ def test_a_rating_that_cannot_be_had_is_the_embedded_engines(small: GraphIndex, 
     assert result.answering["engine"] == "model"
 
 
-@pytest.mark.slow
 def test_a_model_that_cannot_rate_is_asked_for_a_few_batches_only(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server([("ratings", "I cannot say.")]) as server:
         result = open_with_model(carol, tmp_path, server, **RATES).search("What becomes of Scrooge?", method="lazy")

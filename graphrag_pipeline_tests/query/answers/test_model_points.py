@@ -24,8 +24,6 @@ from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
-pytestmark = pytest.mark.slow
-
 QUESTION = "What becomes of Scrooge?"
 SHOWN = {"Reports": frozenset({2, 7}), "Entities": frozenset({5})}
 RATING = {"rating": {"engine": "model"}}

@@ -14,8 +14,6 @@ from graphrag_pipeline.settings.settings import BasicSearchSettings
 from graphrag_pipeline_tests.bench import retrieval
 from graphrag_pipeline_tests.support.roots import build_tables, open_built
 
-pytestmark = pytest.mark.slow
-
 
 def first_title(index: GraphIndex, question: str) -> str:
     context = basic_search.select_basic_context(index, question, BasicSearchSettings())

@@ -24,8 +24,6 @@ from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_mod
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.models.scripted_ratings import ScriptedRatings
 
-pytestmark = pytest.mark.slow
-
 QUESTION = "What becomes of Scrooge?"
 OVERVIEW = "What are the main themes?"
 Rating = Callable[[int], int | None]

@@ -125,6 +125,7 @@ def test_candidates_count_the_relationships_of_each_entity_as_a_scan_of_the_tabl
     rows, candidates = candidates_of(carol, matches)
     ids = [unit["id"] for unit in carol.snapshot.take("text_units", rows, ["id"])]
     pairs = carol.snapshot.table("relationships").to_pylist()
+    assert len(matches) > 0
     for title, units, counts in zip(
         titles_of(carol, [match.row for match in matches]), candidates.text_units, candidates.n_of_entity, strict=True
     ):

@@ -45,12 +45,10 @@ def points_of_plain_scores(searched: Searched) -> Comparison:
     return next(found for found in compare_cases(*searched) if found.what.startswith("global, plain scores"))
 
 
-@pytest.mark.slow
 def test_global_search_is_that_of_microsoft_graphrag(searched: Searched) -> None:
     assert find_unexplained(searched) == []
 
 
-@pytest.mark.slow
 def test_no_reason_excuses_points_in_another_order_or_too_few_or_too_many(searched: Searched) -> None:
     cases, ours, theirs = searched
     points = [found[REDUCED].split("\n\n") for found in ours]
@@ -66,7 +64,6 @@ def test_no_reason_excuses_points_in_another_order_or_too_few_or_too_many(search
         assert len(find_unexplained((cases, changed, theirs))) == n_changed > len(PLACES) / 2, change
 
 
-@pytest.mark.slow
 def test_the_cases_tell_something_apart(searched: Searched) -> None:
     cases, ours, _ = searched
     assert len({len(found["kept"]) for found in ours}) > 4 and any(not found["kept"] for found in ours)

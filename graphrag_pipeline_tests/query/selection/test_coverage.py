@@ -16,6 +16,7 @@ from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
+from graphrag_pipeline_tests.support.thoroughness import sums
 
 QUESTIONS = (
     "How does the Cratchit family keep Christmas?",
@@ -42,8 +43,7 @@ def matched(index: GraphIndex, question: str, **options: object) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("max_tokens", [100, 400, 1_500, 4_000, 12_000])
+@pytest.mark.parametrize(("strategy", "max_tokens"), sums(STRATEGIES, [100, 400, 1_500, 4_000, 12_000]))
 def test_a_matched_entity_is_heard_or_named_and_the_budget_holds(
     carol: GraphIndex, strategy: str, max_tokens: int
 ) -> None:
@@ -75,16 +75,15 @@ def test_default_contexts_hear_all_entities_that_their_texts_name(carol: GraphIn
 
 @pytest.mark.parametrize("strategy", WITH_EXCERPTS)
 def test_an_excerpt_has_a_name_of_each_entity_or_half_the_words_of_one(carol: GraphIndex, strategy: str) -> None:
-    for question in QUESTIONS:
-        for unit in select(carol, question, strategy=strategy).context.excerpts:
-            for title in unit.entities:
-                [row] = carol.snapshot.rows_of("entities", [title], "title")
-                names = [title, *carol.snapshot.take("entities", [int(row)], ["names"])[0]["names"]]
-                parts = [part for name in names for part in (name, *re.split(r"[()]", name)) if part.strip()]
-                shared = [
-                    len(content_words(part) & content_words(unit.text)) / len(content_words(part)) for part in parts
-                ]
-                assert max(shared) >= 0.5, (title, unit.text)
+    excerpts = [unit for question in QUESTIONS for unit in select(carol, question, strategy=strategy).context.excerpts]
+    assert excerpts
+    for unit in excerpts:
+        for title in unit.entities:
+            [row] = carol.snapshot.rows_of("entities", [title], "title")
+            names = [title, *carol.snapshot.take("entities", [int(row)], ["names"])[0]["names"]]
+            parts = [part for name in names for part in (name, *re.split(r"[()]", name)) if part.strip()]
+            shared = [len(content_words(part) & content_words(unit.text)) / len(content_words(part)) for part in parts]
+            assert max(shared) >= 0.5, (title, unit.text)
 
 
 def test_depth_first_has_no_excerpts_unless_they_are_set(carol: GraphIndex) -> None:

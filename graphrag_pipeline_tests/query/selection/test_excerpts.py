@@ -2,7 +2,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.query.selection.candidates import Candidates
@@ -103,7 +103,6 @@ PIECES = st.sampled_from([*NAMES, "and", "the rain fell,", "danced.", "So it was
 
 
 @given(pieces=st.lists(PIECES, min_size=1, max_size=80), limit=st.integers(20, 45))
-@settings(max_examples=150, deadline=None)
 def test_excerpts_of_a_text_unit_do_not_overlap_and_keep_the_limit_and_every_entity(pieces, limit):
     text = " ".join(pieces)
     found = sorted(find_of_all(text, limit))

@@ -40,6 +40,7 @@ def test_a_longer_list_begins_with_the_shorter_one(tmp_path) -> None:
     with open_built(tmp_path / "root", {f"{i}.txt": one["text"][:800] for i, one in enumerate(articles)}) as index:
         for asked in ask_for_documents(articles, 20, 1):
             longest = rank_text_units(index, asked.question, 4 * N_BY_VECTOR)
+            assert longest
             assert [score for _, score in longest] == sorted((score for _, score in longest), reverse=True)
             for k in (1, 5, N_BY_VECTOR + 5):
                 assert rank_text_units(index, asked.question, k) == longest[:k]

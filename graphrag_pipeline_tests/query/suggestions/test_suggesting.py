@@ -54,7 +54,9 @@ def test_suggestions_are_new_different_few_and_about_records(
 
 
 def test_every_suggested_question_finds_its_records(carol: GraphIndex) -> None:
-    for one in carol.suggest_questions(QUESTION, n=8).questions:
+    suggested = carol.suggest_questions(QUESTION, n=8).questions
+    assert suggested
+    for one in suggested:
         context = carol.search(one.question, context_only=True).context
         found = {entity.title for entity in context.entities} | {report.title for report in context.reports}
         assert {record.title for record in one.about} <= found, one

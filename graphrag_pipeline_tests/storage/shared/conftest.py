@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.machines import index, machine
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import built_root
 
 _numbers = itertools.count()
 
@@ -32,9 +33,7 @@ def folder_url(tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a root indexed without a store; tests must not change it."""
-    root = make_root(tmp_path_factory.mktemp("alone") / "root")
-    index(root)
-    return root.path
+    return built_root(tmp_path_factory.mktemp("alone") / "root", stages=ALL_STAGES).path
 
 
 @pytest.fixture

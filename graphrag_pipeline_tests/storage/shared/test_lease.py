@@ -15,8 +15,6 @@ from graphrag_pipeline.storage.shared.lease import LEASE, Lease, LeaseHolder, re
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline_tests.support.machines import check_that_second_waits
 
-pytestmark = pytest.mark.slow
-
 SHORT_S = 0.6
 RENEWED_S = 2.0
 """A lease that is renewed in time even where each write is flushed to a busy disk."""

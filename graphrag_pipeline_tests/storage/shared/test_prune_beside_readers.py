@@ -28,8 +28,7 @@ from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, opened_snapshot, reader, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 MakeMachine = Callable[[Path, str], Root]
 LATE = float("inf")
@@ -127,6 +126,7 @@ class Reader:
         return out
 
 
+@pytest.mark.thorough
 def test_fourteen_rounds_of_prune_beside_two_loops_of_queries(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
@@ -195,7 +195,9 @@ def test_a_reader_elsewhere_that_opened_before_a_prune_needs_nothing_from_the_st
     assert not again(elsewhere).snapshots.path_of(old).exists(), "what nobody has open is removed"
 
 
-@pytest.mark.parametrize("moment", ["before it is locked", "while a damaged file is fetched"])
+@pytest.mark.parametrize(
+    "moment", usually(["before it is locked", "while a damaged file is fetched"], "before it is locked")
+)
 def test_a_reader_whose_snapshot_is_pruned_while_it_opens_it_gets_the_newest(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -220,6 +222,7 @@ def test_a_reader_whose_snapshot_is_pruned_while_it_opens_it_gets_the_newest(
     assert held == [old]
 
 
+@pytest.mark.thorough
 def test_a_reader_that_follows_during_the_sweep_does_not_fetch_a_doomed_manifest_back(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +262,7 @@ def test_a_doomed_snapshot_that_a_reader_has_open_stays_listed_and_whole(
     assert prune(again(one), 1, LATE).snapshots == (old,)
 
 
-@pytest.mark.parametrize("moment", ["state published", "root swept"])
+@pytest.mark.parametrize("moment", usually(["state published", "root swept"], "root swept"))
 def test_a_prune_that_was_killed_leaves_no_listed_snapshot_without_its_objects(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -285,7 +288,7 @@ def test_a_prune_that_was_killed_leaves_no_listed_snapshot_without_its_objects(
     assert again(one).snapshots.ids() == [state_of(folder_url).current]
 
 
-@pytest.mark.parametrize("has_manifest_here", [True, False])
+@pytest.mark.parametrize("has_manifest_here", usually([True, False], False))
 def test_index_repairs_a_listed_snapshot_whose_objects_are_gone(
     indexed: MakeMachine,
     folder_url: str,
@@ -331,6 +334,7 @@ def test_prune_of_the_store_stops_while_a_listed_manifest_cannot_be_read(
     assert object_names(folder_url) == before
 
 
+@pytest.mark.thorough
 def test_index_uploads_a_listed_snapshot_again_that_is_whole_here(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:
@@ -367,6 +371,7 @@ def test_a_damaged_manifest_here_is_taken_from_the_store(indexed: MakeMachine, f
 # ------------------------------------------------------------------------------------------------------------- messages
 
 
+@pytest.mark.thorough
 def test_a_reader_during_a_normal_push_says_nothing(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path
 ) -> None:
@@ -386,6 +391,7 @@ def test_a_reader_during_a_normal_push_says_nothing(
     assert begun and asking.close().split() == [opened_snapshot(one)]
 
 
+@pytest.mark.thorough
 def test_a_failed_push_is_still_reported(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

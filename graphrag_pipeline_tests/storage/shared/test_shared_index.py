@@ -23,9 +23,7 @@ from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, enviro
 from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.machines import again, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
-from graphrag_pipeline_tests.support.roots import contract_bytes, make_root, put
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.roots import contract_bytes, indexed_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KILLED = -signal.SIGKILL
@@ -85,8 +83,7 @@ def test_killed_at_any_moment_of_a_push_readers_see_one_snapshot_and_the_next_co
     new = published(tmp_path / "after", s3_url)
     assert new != old
     assert run_index(again(one)).ran == []
-    alone = make_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
-    run_index(alone)
+    alone = indexed_root(tmp_path / "alone", settings="storage:\n  n_buckets: 1\n")
     put(alone.path, "four.txt", "Bob Cratchit skated on Cornhill with Topper.")
     run_index(alone)
     assert contract_bytes(again(one)) == contract_bytes(alone)
@@ -103,6 +100,7 @@ def test_the_second_of_two_index_runs_waits_and_finds_the_work_done(s3_url: str,
     assert contract_bytes(again(one)) == contract_bytes(again(two))
 
 
+@pytest.mark.thorough
 def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
     one, two = (machine(tmp_path / name, s3_url) for name in ("one", "two"))
     for root in (one, two):
@@ -115,6 +113,7 @@ def test_the_jobs_of_dagster_pull_and_push(s3_url: str, tmp_path: Path) -> None:
     assert contract_bytes(again(two)) == contract_bytes(again(one))
 
 
+@pytest.mark.thorough
 def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_url: str, tmp_path: Path) -> None:
     """Run a backfill with one bucket on each of two machines, and the rest on a third."""
     three = [machine(tmp_path / name, s3_url) for name in ("one", "two", "three")]
@@ -128,8 +127,7 @@ def test_assets_that_are_materialized_alone_pull_and_push(s3: ObjectServer, s3_u
                 .execute_in_process(instance=instance, partition_key=key, run_config=QUIET)
             )
         assert result.success
-    alone = make_root(tmp_path / "alone")
-    run_index(alone)
+    alone = indexed_root(tmp_path / "alone")
     last = reader(tmp_path / "reader", s3_url)
     with GraphIndex.open(last.path) as index:
         assert index.snapshot.id == alone.snapshots.current()
@@ -150,6 +148,7 @@ def test_a_query_job_reads_a_snapshot_published_elsewhere(
     assert one.snapshots.current() in str(observations)
 
 
+@pytest.mark.thorough
 def test_every_reading_command_works_on_a_machine_without_an_index(
     indexed: Callable[[Path, str], Root], s3_url: str, tmp_path: Path, call: Call
 ) -> None:

@@ -26,8 +26,7 @@ from graphrag_pipeline_tests.support.machines import again, fail_to_push, index,
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 MakeMachine = Callable[[Path, str], Root]
 QUESTION = "Who is Bob Cratchit?"
@@ -53,10 +52,10 @@ def object_names(url: str) -> set[str]:
 # ------------------------------------------------------------------------------------------------------------ following
 
 
-def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(url: str, tmp_path: Path) -> None:
-    one = machine(tmp_path / "one", url)
+def test_a_root_with_settings_alone_answers_like_the_one_that_was_indexed(folder_url: str, tmp_path: Path) -> None:
+    one = machine(tmp_path / "one", folder_url)
     index(one)
-    two = reader(tmp_path / "two", url)
+    two = reader(tmp_path / "two", folder_url)
     assert ask(two) == ask(one)
     assert contract_bytes(again(two)) == contract_bytes(one)
     assert not (two.path / "tables").exists()  # readers download the published snapshot alone
@@ -72,10 +71,10 @@ def test_the_tables_are_those_of_an_index_without_a_store(folder_url: str, tmp_p
     assert table_bytes(shared) == table_bytes(alone)
 
 
-def test_indexing_elsewhere_runs_nothing(url: str, tmp_path: Path) -> None:
-    one = machine(tmp_path / "one", url)
+def test_indexing_elsewhere_runs_nothing(folder_url: str, tmp_path: Path) -> None:
+    one = machine(tmp_path / "one", folder_url)
     index(one)
-    two = machine(tmp_path / "two", url)
+    two = machine(tmp_path / "two", folder_url)
     assert index(two) == []
     assert table_bytes(again(two)) == table_bytes(one)
     assert ask(two) == ask(one)
@@ -278,7 +277,7 @@ def test_a_forgotten_document_is_in_no_object_and_in_no_other_copy(s3_url: str, 
 
 
 @pytest.mark.parametrize(
-    "part", ["tables/entities", "snapshots/adjacency", "snapshots/vectors", "snapshots/tables", ""]
+    "part", usually(["tables/entities", "snapshots/adjacency", "snapshots/vectors", "snapshots/tables", ""], "")
 )
 def test_lost_objects_are_built_again(indexed: MakeMachine, folder_url: str, tmp_path: Path, part: str) -> None:
     one = indexed(tmp_path / "one", folder_url)
@@ -325,7 +324,7 @@ def test_a_store_that_cannot_be_reached(
     assert index(one) == []
 
 
-@pytest.mark.parametrize("part", ["tables/", "snapshots/vectors", STATES])
+@pytest.mark.parametrize("part", usually(["tables/", "snapshots/vectors", STATES], STATES))
 def test_a_fault_while_pushing_leaves_the_old_index_and_the_next_push_completes(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, part: str
 ) -> None:
@@ -380,6 +379,7 @@ def test_a_writer_without_its_lease_writes_nothing_and_keeps_the_work(
     assert {stage for stage, _ in ran} == {"index_candidate", "index_snapshot"}
 
 
+@pytest.mark.thorough
 def test_a_bucket_built_twice_is_taken_from_the_store(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -466,6 +466,7 @@ def test_files_lost_here_are_downloaded_again(indexed: MakeMachine, folder_url: 
     assert ask(two) == answer
 
 
+@pytest.mark.thorough
 def test_a_reader_beside_a_writer_of_the_same_root_undoes_nothing(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,6 +495,7 @@ def test_a_reader_beside_a_writer_of_the_same_root_undoes_nothing(
     assert index(one) == []
 
 
+@pytest.mark.thorough
 def test_a_reader_elsewhere_gets_whole_snapshots_while_others_publish_and_prune(
     indexed: MakeMachine, folder_url: str, tmp_path: Path
 ) -> None:

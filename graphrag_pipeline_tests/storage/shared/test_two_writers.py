@@ -29,8 +29,7 @@ from graphrag_pipeline_tests.support.machines import (
 )
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
-
-pytestmark = pytest.mark.slow
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 MakeMachine = Callable[[Path, str], Root]
 SECRET = "Zebulon Quark met Bob Cratchit. Zebulon Quark owed Scrooge a pound."
@@ -56,7 +55,7 @@ def forget_secret(root: Root) -> None:
 # ---------------------------------------------------------------------------------------- documents forgotten elsewhere
 
 
-@pytest.mark.parametrize("more", ["", " Topper was there."])
+@pytest.mark.parametrize("more", usually(["", " Topper was there."], ""))
 def test_a_forgotten_document_does_not_come_back_from_a_failed_push(
     indexed: MakeMachine, s3: ObjectServer, s3_url: str, tmp_path: Path, more: str
 ) -> None:
@@ -144,7 +143,7 @@ def test_whether_a_store_refuses_is_found_out_once(s3: ObjectServer, s3_url: str
 # ------------------------------------------------------------------------------------------------------- open snapshots
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", usually([0, 1], 1))
 def test_rewritten_vectors_stay_while_any_snapshot_with_them_is_read(
     indexed: MakeMachine, folder_url: str, tmp_path: Path, number: int
 ) -> None:

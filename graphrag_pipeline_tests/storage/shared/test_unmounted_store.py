@@ -13,8 +13,6 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.machines import again, index, machine, opened_snapshot
 from graphrag_pipeline_tests.support.roots import build_tables, put
 
-pytestmark = pytest.mark.slow
-
 OTHERS = {"twist.txt": "Oliver Twist met Fagin in London.", "nancy.txt": "Nancy met Bill Sikes in London."}
 
 
