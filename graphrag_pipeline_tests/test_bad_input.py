@@ -321,7 +321,8 @@ def test_a_full_disk_is_named_and_once_there_is_space_the_index_is_the_same(tmp_
     assert f"`{mount}/" in errors[1] and f"cannot be written (No space left on device); {WAY_OUT}" in errors[1]
     assert "Traceback" not in errors[2], "Dagster may add lines"
     last = errors[2].splitlines()[-1]
-    assert last.startswith(f"error: {mount}/dagster: Dagster's records cannot be read or written (") and WAY_OUT in last
+    assert last.startswith(f"error: `{mount}/dagster/") and "cannot be written (No space left on device); " in last
+    assert WAY_OUT in last
     assert errors[3] == ""
     assert table_bytes(Root(root.path / "repaired")) == table_bytes(Root(indexed))
 
