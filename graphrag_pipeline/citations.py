@@ -23,10 +23,10 @@ DATA_WORDS = tuple("data daten données datos dati dados данные 数据 數
 KIND_OF_RECORD = dict(zip(("entity", "relationship", "claim", "report", "text_unit"), KINDS, strict=True))
 """Kind of record -> kind in a citation."""
 
-_BLANKS = r"(?:(?<![ \t])[ \t]++)?+"
+BLANKS = r"(?:(?<![ \t])[ \t]++)?+"
 """All blanks before a citation; a search that began inside of them would take the square of their number."""
 _CITATION = re.compile(r"\[\s*Data\s*:\s*([^\[\]]*)\]", re.IGNORECASE)
-_PART = re.compile(r"(\w+)\s*\(([^()]*)\)")
+_PART = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
 _KIND_OF = {kind.lower(): kind for kind in KINDS}
 _MORE = "+more"
 
@@ -45,7 +45,7 @@ _END = (
     rf"(?![\s.!?]*+[{re.escape(_CLOSERS)}])"
 )
 _WRITTEN_TEXT = (
-    rf"({_BLANKS})[{re.escape(OPENERS)}]\s*+(?:{'|'.join(DATA_WORDS)})\s*+[:\uff1a]"
+    rf"({BLANKS})[{re.escape(OPENERS)}]\s*+(?:{'|'.join(DATA_WORDS)})\s*+[:\uff1a]"
     rf"(?:((?:{NUMBERED}(?:{_BETWEEN}{_OPEN_PART})?+|{_OPEN_PART})){_END}"  # not closed, before an end
     rf"|([^{_ANY}]*)[{re.escape(_CLOSERS)}]"
     rf"|({NUMBERED}))"  # not closed, before other text

@@ -52,7 +52,7 @@ def serve(
     ] = None,
     max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait; a further one gets 429.")] = 256,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
-    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of one request's body.")] = 1_000_000,
+    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of one request's body.")] = 256_000,
     access: Annotated[
         Path | None, typer.Option(help="Access rules; default: `access.yaml` in the root, if it is there.")
     ] = None,

@@ -26,8 +26,8 @@ from graphrag_pipeline.settings.settings import Settings
 _log = logging.getLogger(__name__)
 
 _FOR_OPERATOR = re.compile(r"`graphrag-pipeline [a-z]|\b(?:in|of) (?:settings|access)\.yaml|\benvironment variable\b")
-_PARTS = re.compile(r"(?<=[;:.]) +(?=(?:[^`]*`[^`]*`)*[^`]*$)")
-"""Ends of the clauses of a message, outside code; its advice is a clause."""
+_CLAUSE = re.compile(r"(?:`[^`]*`|.)+?(?:(?<=[;:.]) +|\Z)", re.DOTALL)
+"""A clause of a message, which ends outside of code; advice is a clause."""
 _MAX_SHOWN = 300
 """Characters of a value that a message repeats."""
 
@@ -156,7 +156,7 @@ def error_of(error: Exception) -> ApiError:
 
 def for_reader(error: Exception) -> str:
     """Return an error without its advice to the operator: commands, settings, and variables of the environment."""
-    kept = [part for part in _PARTS.split(str(error)) if not _FOR_OPERATOR.search(part)]
+    kept = [part.rstrip() for part in _CLAUSE.findall(str(error)) if not _FOR_OPERATOR.search(part)]
     return " ".join(kept).rstrip(" ;:,.") or "the server cannot answer this now"
 
 

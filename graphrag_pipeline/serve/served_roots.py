@@ -22,6 +22,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.errors import NotFoundError, NotReadyError
 from graphrag_pipeline.storage.history import find_snapshot
+from graphrag_pipeline.text.tokens import load_encoding
 
 _log = logging.getLogger(__name__)
 
@@ -352,6 +353,7 @@ def warm(index: GraphIndex) -> None:
     """Read what every search reads, so that the first question is as fast as the others; no model is called."""
     if index.nothing_to_read:
         return
+    load_encoding()  # holds Python's lock for 0.2 s; the first conversation would need it
     if index.settings.embeddings.engine == "model":
         index.names, index.document_fields, index.snapshot.mentions  # noqa: B018 - each loads at first use
         return

@@ -39,7 +39,7 @@ _SMALL_WORDS = frozenset(
     ("a", "an", "and", "as", "at", "but", "by", "de", "des", "du", "for", "from", "in", "into", "la", "le", "nor", "of",
      "on", "or", "the", "to", "van", "von", "with")
 )  # fmt: skip
-_TALK = re.compile(r"^[^\w]*[\"'\u2018\u201c\u00ab]|\bI\b|[!?]\W*$|\b(?i:me|my|mine|we|us|our|you|your|yours)\b")
+_TALK = re.compile(r"^[^\w]*[\"'\u2018\u201c\u00ab]|\bI\b|[!?][^\w!?]*+$|\b(?i:me|my|mine|we|us|our|you|your|yours)\b")
 _OPENING_QUOTE = re.compile(r"(?<![^\s(\u2014-])['\u2018](?=\w)")
 _CLOSING_QUOTE = re.compile(r"(?<=[.,!?;\u2014-])['\u2019](?![\w])")
 _LEANING = re.compile(

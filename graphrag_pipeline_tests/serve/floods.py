@@ -34,7 +34,7 @@ Make = Callable[[int], bytes]
 
 def post(path: str, body: object) -> bytes:
     """A POST of JSON, word for word; a body of bytes is sent as it is."""
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    content = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\n"
     head += f"accept: application/json, text/event-stream\r\ncontent-length: {len(content)}\r\n\r\n"
     return head.encode() + content
@@ -67,8 +67,8 @@ def question(n: int) -> bytes:
 
 def history(n: int) -> bytes:
     long = repeated(UNITS[n % len(UNITS)], 4_000)
-    turns = [{"role": ("user", "assistant")[m % 2], "content": long} for m in range(200)]
-    return (chat([*turns, {"role": "user", "content": "Who?"}]), search(history=turns[:60]))[n % 2]
+    turns = [{"role": ("user", "assistant")[m % 2], "content": long} for m in range((200, 60, 25)[n % 3])]
+    return (chat([*turns, {"role": "user", "content": "Who?"}]), search(history=turns))[n % 2]
 
 
 def filters(n: int) -> bytes:
@@ -80,7 +80,7 @@ def filters(n: int) -> bytes:
         "title=" + "a," * 490,
         " " * 900 + "in" + " " * 90,
     )[n % 6]
-    many = [text] * (33 if n % 4 == 0 else 1)
+    many = [text] * (33 if n % 4 == 0 and len(text) < 1_000 else 1)
     return (
         search(filters=many),
         chat([{"role": "user", "content": "Who?"}], filters=many),
@@ -90,7 +90,7 @@ def filters(n: int) -> bytes:
 
 
 def keys(n: int) -> bytes:
-    names = ",".join(f'"k{m}":1' for m in range((15_000, 80_000)[n % 2]))
+    names = ",".join(f'"k{m}":1' for m in range((15_000, 19_000, 80_000)[n // 3 % 3]))
     return post(("/search", "/v1/chat/completions", "/mcp")[n % 3], b'{"k1":1,%s}' % names.encode())
 
 
@@ -98,32 +98,34 @@ def options(n: int) -> bytes:
     return search(
         options=(
             {"include_entity_names": [f"Tim {m}" for m in range(20_000)]},
-            {"a" * 900_000: 1},
-            {"include_entity_names": ["T" * 900_000]},
+            {"a" * (200_000, 900_000)[n // 4 % 2]: 1},
+            {"include_entity_names": ["T" * (200_000, 900_000)[n // 4 % 2]]},
             {f"o{m}": m for m in range(900)},
         )[n % 4]
     )
 
 
 def nested(n: int) -> bytes:
+    size = (19_000, 400_000)[n // 24 % 2]
     deep = (
-        b"[" * 400_000,
-        b'{"a":' * 150_000,
+        b"[" * size,
+        b'{"a":' * (size // 2),
         b'{"question":' + b"[" * 900 + b"]" * 900 + b"}",
-        b"9" * 900_000,
-        b"[" + b"1," * 400_000 + b"1]",
-        b'{"question":"a","history":[' + b"1," * 400_000 + b"1]}",
+        b"9" * (10 * size),
+        b"[" + b"1," * size + b"1]",
+        b'{"question":"a","history":[' + b"1," * size + b"1]}",
     )[n % 6]
     return post(("/search", "/v1/chat/completions", "/mcp", "/follow-ups")[n // 6 % 4], deep)
 
 
 def parts(n: int) -> bytes:
-    content = ([1] * 300_000, [{"type": "text", "text": "a"}] * 25_000, [{}] * 200_000)[n % 3]
-    return chat([{"role": "user", "content": content}])
+    size = (9_000, 100_000)[n // 4 % 2]
+    content = ([1] * size, [{"type": "text", "text": "a"}] * (size // 2), [{}] * size, [1] * 17)[n % 4]
+    return chat([{"role": "user", "content": content}] * (1 if n % 4 < 3 else 990))
 
 
 def names(n: int) -> bytes:
-    name = repeated(UNITS[n % len(UNITS)], 900_000)
+    name = repeated(UNITS[n % len(UNITS)], (80_000, 900_000)[n // 4 % 2])
     return (
         tool("entity", name=name),
         tool("search", question="Who?", method=name),

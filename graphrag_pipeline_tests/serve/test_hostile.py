@@ -103,8 +103,8 @@ def test_text_is_text_wherever_text_is_asked(server: RunningServer) -> None:
     [
         ({"filters": ["title=" + "1" * 10_000 + "x"]}, "filters.0", "1000"),
         ({"filters": ["title=a"] * 33}, "filters", "32"),
-        ({"filters": ["title=" + "a," * 200_000]}, "filters.0", "1000"),
-        ({"options": {"include_entity_names": ["Tim"] * 20_000}}, "include_entity_names", "200"),
+        ({"filters": ["title=" + "a," * 2_000]}, "filters.0", "1000"),
+        ({"options": {"include_entity_names": ["Tim"] * 2_000}}, "include_entity_names", "200"),
         ({"options": {"include_entity_names": ["T" * 20_000]}}, "include_entity_names", "1,000"),
         ({"options": {"a" * 20_000: 1}}, "options", "100"),
         ({"options": {"options": {"include_entity_names": ["Tim"] * 201}}}, "include_entity_names", "200"),

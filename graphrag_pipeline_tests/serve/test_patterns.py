@@ -1,59 +1,76 @@
-"""Patterns that read texts of requests before anything has cut them: their time grows with the text, not its square.
-
-Patterns that read a question are not among them: `read_question` cuts it first, to 8,000 characters without long runs.
-"""
+"""Patterns that read texts of requests and documents take time by the length of a text, not by its square."""
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 import re
 import time
 from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import pytest
 
-import graphrag_pipeline.serve
+import graphrag_pipeline
 from graphrag_pipeline.text.late_patterns import LatePattern
 
-READERS = ("graphrag_pipeline.filters", "graphrag_pipeline.query.question")
-UNITS = (" ", "1", "a", ". ", "\u0301", ",", "[", "[1]", "%", ";", "`", "`a` ", "\n", "gzip ", "in ", "a.", "1.", "-")
-TAILS = ("", "x", "!", "\n", "`")
+READERS = ("citations", "filters", "identity", "query", "reading", "serve", "text", "turns")
+UNITS = (" ", "\t", "1", "a", "A", ". ", "\u0301", "\n", "\\", "a ", "1 ", "a.", "1.", "a, ", "的", "[1]", "`a` ", "<a")
+ENDS = (("", ""), ("", "x"), ("", "`"), ("# a", "\0"))
+"""What is before and behind the repeated text."""
 SHORT, LONG = 10_000, 100_000
 FLOOR_S = 0.5
-"""Seconds that are never too long: noise of a busy machine. A pattern that takes the square needs minutes."""
-_GUARDED = {"_PARTS"}
-"""Patterns of texts of the product's own, which are short."""
+"""Seconds of the processor that are never too long. A pattern that takes the square needs ten to a thousand times as
+many for `LONG`."""
 
 
-def patterns() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
-    """All compiled patterns of the modules that read requests, by name."""
-    served = [
-        name for _, name, _ in pkgutil.walk_packages(graphrag_pipeline.serve.__path__, "graphrag_pipeline.serve.")
-    ]
-    for module in map(import_module, (*READERS, *served)):
-        for name, value in vars(module).items():
-            if isinstance(value, re.Pattern | LatePattern) and name not in _GUARDED:
-                yield f"{module.__name__}.{name}", value
+def pattern_calls() -> Iterator[tuple[str, Any, frozenset[str]]]:
+    """All compiled patterns of the modules that a request reaches: name, pattern, and the methods that are called."""
+    for found in pkgutil.walk_packages(graphrag_pipeline.__path__, "graphrag_pipeline."):
+        if found.name.split(".")[1] in READERS:
+            module = import_module(found.name)
+            for name, value in vars(module).items():
+                called = frozenset(re.findall(rf"\b{name}\.([a-z]+)\(", inspect.getsource(module)))
+                for place, one in enumerate(_each(value)):
+                    yield f"{found.name.removeprefix('graphrag_pipeline.')}.{name}.{place}", one, called
 
 
-def slowest_s(pattern: re.Pattern, n: int) -> float:
-    """Return the longest search and match in a hostile text of n characters."""
-    slowest = 0.0
-    for unit in (*UNITS, *filter(str.strip, re.findall(r"[^\\\W]|[^\w\s\\]", str(pattern.pattern)))):
-        for tail in TAILS:
-            text = (unit * (n // len(unit) + 1))[:n] + tail
-            for one in (pattern.search, pattern.fullmatch):
-                started = time.perf_counter()
-                one(text.encode() if isinstance(pattern.pattern, bytes) else text)
-                slowest = max(slowest, time.perf_counter() - started)
-                if slowest > 20 * FLOOR_S:
-                    return slowest
-    return slowest
+def _each(value: Any) -> Iterator[Any]:
+    if isinstance(value, re.Pattern | LatePattern):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _each(one)
 
 
-@pytest.mark.parametrize(("name", "pattern"), list(patterns()), ids=[name for name, _ in patterns()])
-def test_a_pattern_takes_time_by_the_length_of_a_text(name: str, pattern: re.Pattern) -> None:
-    short = slowest_s(pattern, SHORT)
-    assert short < FLOOR_S
-    assert slowest_s(pattern, LONG) < max(FLOOR_S, 30 * short), name
+def texts_for(pattern: re.Pattern, n: int) -> Iterator[str]:
+    """Texts of n characters that repeat what a pattern looks for, each with an end that it may not expect."""
+    written = str(pattern.pattern)
+    signs, words = re.findall(r"[^\w\s\\]", written), re.findall(r"[^\W\d_]{2,12}", written)
+    for unit in dict.fromkeys((*UNITS, *signs, *words[:3])):
+        for head, tail in ENDS:
+            yield head + (unit * (n // len(unit) + 1))[:n] + tail
+
+
+def seconds(pattern: re.Pattern, called: frozenset[str], text: str) -> float:
+    """Return the time of a pattern for a text in the ways that it is called."""
+    content: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+    started = time.thread_time()
+    for method in called & {"match", "fullmatch"}:
+        getattr(pattern, method)(content)
+    if not called or called - {"match", "fullmatch"}:
+        pattern.findall(content)
+    return time.thread_time() - started
+
+
+CALLS = list(pattern_calls())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pattern", "called"), [call[1:] for call in CALLS], ids=[call[0] for call in CALLS])
+def test_a_pattern_takes_time_by_the_length_of_a_text(pattern: re.Pattern, called: frozenset[str]) -> None:
+    for short, long in zip(texts_for(pattern, SHORT), texts_for(pattern, LONG), strict=True):
+        took = seconds(pattern, called, short)
+        assert took < FLOOR_S, short[:20]
+        assert seconds(pattern, called, long) < max(FLOOR_S, 30 * took), long[:20]

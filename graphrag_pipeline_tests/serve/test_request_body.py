@@ -6,7 +6,9 @@ import json
 import socket
 from pathlib import Path
 
-from graphrag_pipeline.serve.limits import ServerLimits
+import pytest
+
+from graphrag_pipeline.serve.limits import MAX_BODY_MARKS, ServerLimits
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 HEAD = "POST /search HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
@@ -29,6 +31,16 @@ def test_a_client_that_sends_too_much_reads_why(server: RunningServer) -> None:
     for parts in ((chunked, *(chunk,) * 40, b"0\r\n\r\n"), (announced, b" " * 8_000_000)):
         status, error = converse(server, *parts)
         assert (status, error["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("path", ["/search", "/v1/chat/completions", "/mcp"])
+@pytest.mark.parametrize("unit", [b"1,", b"[", b'{"a":', b"{},"])
+def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
+    server: RunningServer, path: str, unit: bytes
+) -> None:
+    content = b'{"question":[' + unit * MAX_BODY_MARKS
+    answer = server.client.post(path, content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and f"{MAX_BODY_MARKS:,} commas" in answer.json()["error"]["message"]
 
 
 def test_a_body_that_does_not_arrive_ends_with_408(served_root: Path) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from graphrag_pipeline.citations import (
+    BLANKS,
     DATA_WORDS,
     NUMBERED,
     OPENERS,
@@ -44,14 +45,14 @@ _MAYBE = late_re(
     rf"(?:|{_BEGUN_DATA}|(?:{'|'.join(DATA_WORDS)})\b{_UNSETTLED}|\d[\d,; \t]{{0,30}}))?\Z",
     re.IGNORECASE,
 )
-_BARE = late_re(rf"[ \t]*[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
+_BARE = late_re(rf"{BLANKS}[{re.escape(OPENERS)}]\s*(\d{{1,3}}(?:[,;][ \t]?\d{{1,3}}){{0,5}})[ \t]?[\]\uff3d\u3011]")
 """A marker that the model wrote itself, such as "[3]"; it would look like one of ours, which is resolved."""
 _JOINERS = ("and", "or", "und", "oder", "sowie", "et", "ou", "y", "e")
-_JOINT = late_re(rf"[ \t]*[,;&]?(?:[ \t]*\b(?:{'|'.join(_JOINERS)}))?[ \t]*", re.IGNORECASE)
+_JOINT = late_re(rf"[ \t]*+[,;&]?(?:[ \t]*+\b(?:{'|'.join(_JOINERS)}))?[ \t]*+", re.IGNORECASE)
 """Text between two citations of one statement."""
 _BEGUN = "|".join(sorted({joiner[:end] for joiner in _JOINERS for end in range(1, len(joiner) + 1)}))
-_MAYBE_JOINT = late_re(rf"[ \t]*[,;&]?[ \t]*(?:{_BEGUN})?[ \t]*", re.IGNORECASE)
-_COMMA = late_re(r"[ \t]*[,;]\Z")
+_MAYBE_JOINT = late_re(rf"[ \t]*+[,;&]?[ \t]*+(?:{_BEGUN})?[ \t]*+", re.IGNORECASE)
+_COMMA = late_re(rf"{BLANKS}[,;]\Z")
 _DECORATION = " \t*#>-+"
 
 

@@ -41,7 +41,7 @@ from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens_each
 
-_NUMBER = late_re(r"\s*(\d{1,3}(?:[.,]\d{1,6})?)\s*(?:%|(?:/|out of)\s*([1-9]\d{0,2}))?\s*")
+_NUMBER = late_re(r"\s*+(\d{1,3}(?:[.,]\d{1,6})?)\s*+(?:%|(?:/|out of)\s*+([1-9]\d{0,2}))?\s*+")
 
 
 _ROUNDING = 1e-9

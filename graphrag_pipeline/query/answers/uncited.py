@@ -30,7 +30,7 @@ from graphrag_pipeline.text.sentences import split_sentences
 _MARKER = late_re(r"\[\d+\]")
 _BEHIND_STOP = late_re(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")
 _DECORATION = late_re(r"^[\s>*+\-\u2022]*(?:\d{1,3}[.)]\s+)?|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
-_NO_STATEMENT = late_re(r"\s*(?:#|\||-{3,})|.*[:\uff1a?\uff1f]\W*\Z", re.DOTALL)
+_NO_STATEMENT = late_re(r"\s*+(?:#|\||-{3,})|(?:.*\w)?+[^\w:\uff1a?\uff1f]*+[:\uff1a?\uff1f]", re.DOTALL)
 _ABOUT_DATA = late_re(
     rf"\b{SOURCES}\b.{{0,60}}\b(?:not|no|nothing|neither|open)\b|\bno (?:information|mention|record|evidence)\b|"
     r"\b(?:not|n't) (?:say|state|mention|specif|provid|answer|known|clear|stated|mentioned|specified|given)",

@@ -52,7 +52,7 @@ UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
 N_FIRST = 8
 """Number of requests, the first of a question, of which at least one must get a rating that can be read."""
-_NUMBER = late_re(r"\s*(\d(?:[.,]\d{1,6})?)\s*(?:/\s*5)?\s*")
+_NUMBER = late_re(r"\s*+(\d(?:[.,]\d{1,6})?)\s*+(?:/\s*+5)?\s*+")
 
 
 class RatingReply(BaseModel):

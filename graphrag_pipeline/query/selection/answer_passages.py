@@ -57,12 +57,12 @@ N_BEST = 3
 MAX_HEADING = 120
 """Most characters of a line that a line of signs below it makes a heading."""
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t#]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]++(\S(?:.*[^ \t#])?+)")
 _UNDERLINE = re.compile(r"([=~^\"'*+#-])\1{2,}$")
 _LEVELS = {"=": 1, "-": 2}
 """Sign under a heading of Markdown -> level; other signs are those of reStructuredText, which has no fixed order."""
 _FENCE = re.compile(r"`{3,}|~{3,}(?=\s*\w*$)")
-_FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:`{3,}|~{3,})[^`\n]*$")
+_FENCE_LINE = re.compile(r"(?m)^[ \t]*+(?:`{3,}+|~{3,}+)[^`\n]*+$")
 _RULE = re.compile(r"(?:[|:+=\s-]+|([=~^\"'*+#-])\1{2,})$")
 _IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()\s]*\))?")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
