@@ -67,7 +67,6 @@ def seconds(pattern: re.Pattern, called: frozenset[str], text: str) -> float:
 CALLS = list(pattern_calls())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "called"), [call[1:] for call in CALLS], ids=[call[0] for call in CALLS])
 def test_a_pattern_takes_time_by_the_length_of_a_text(pattern: re.Pattern, called: frozenset[str]) -> None:
     for short, long in zip(texts_for(pattern, SHORT), texts_for(pattern, LONG), strict=True):
