@@ -285,7 +285,10 @@ class ServedRoots:
             with self._lock:
                 views = list(self._views.values())
             for root in [*self._roots.values(), *views]:
-                root.look()
+                try:
+                    root.look()
+                except Exception:  # of any kind, as of a library that closes files: the thread must follow on
+                    _log.exception("`%s`: an unexpected error while publications are followed", root.path)
 
     def close(self) -> None:
         """Stop following, and close every index after its last lease."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.content_hashes import each_in_threads
 from graphrag_pipeline.filesystem.listed_folders import (
     LIST_FILE,
@@ -85,6 +86,17 @@ def find_changed_file(path: Path, is_fresh: bool = False) -> list[Path]:
     """Return a file named by its hash if it is missing or has other content."""
     is_named = _HASH_NAME.fullmatch(path.stem) is not None
     return [] if (has_hash(path, path.stem, is_fresh) if is_named else path.is_file()) else [path]
+
+
+def check_file(path: Path) -> None:
+    """Raise an error if a file named by its hash is missing or has other content.
+
+    Raises:
+        NoSnapshotError: it is; the message says which of both.
+    """
+    if find_changed_file(path):
+        why = "its content is not the one that its name promises" if path.exists() else "no such file"
+        raise files.read_error(path, ValueError(why))
 
 
 def _find_changed_copy(path: Path, is_fresh: bool) -> list[Path]:

@@ -28,6 +28,7 @@ from graphrag_pipeline.storage.damage import (
     READ_CHECK_BYTES,
     TABLE,
     StoredPart,
+    check_file,
     find_changed_file,
     find_changed_parts,
     find_damaged_parts,
@@ -170,8 +171,7 @@ class Snapshot:
                 return map_table(self.mapped_path(name))
         except (OSError, pa.ArrowException):
             pass
-        if find_changed_file(path):
-            raise files.read_error(path, ValueError("its content is not the one that its name promises"))
+        check_file(path)
         try:
             return read_contract_file(path, name)
         except (OSError, pa.ArrowException) as error:

@@ -17,9 +17,8 @@ import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.memory_limit import limited_memory
-from graphrag_pipeline.storage.damage import find_changed_file
+from graphrag_pipeline.storage.damage import check_file
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
@@ -103,10 +102,8 @@ def _check_files(sources: Mapping[str, list[Path]], message: str) -> None:
     Raises:
         NoSnapshotError: one is missing or damaged.
     """
-    named = (path for name, paths in sources.items() if name in message for path in paths)
-    for path in named:
-        if find_changed_file(path):
-            raise files.read_error(path, ValueError("its content is not the one that its name promises"))
+    for path in (path for name, paths in sources.items() if name in message for path in paths):
+        check_file(path)
 
 
 def _fetch(connection: duckdb.DuckDBPyConnection, statement: str, max_memory_mb: int) -> pa.Table:
@@ -161,10 +158,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
-    """Return the Parquet files of every table.
-
-    Left out: tables of another release, and stage tables with missing files, as in a working copy of a shared store.
-    """
+    """Return the Parquet files of every table but those of another release; some of a stage table may be missing."""
     tables = {name: [snapshot.table_path(name)] for name in snapshot.manifest.tables if name in CONTRACT_TABLES}
     store = snapshot.folder.parent / "tables"
     stages: dict[str, list[Path]] = {}
@@ -175,4 +169,4 @@ def _table_files(snapshot: Snapshot) -> dict[str, list[Path]]:
         stages.setdefault(f"{_STAGE}{table}", []).extend(
             store / table / partition / file["name"] for file in head.get("files", ())
         )
-    return tables | {name: paths for name, paths in stages.items() if paths and all(path.exists() for path in paths)}
+    return tables | {name: paths for name, paths in stages.items() if paths}

@@ -96,7 +96,7 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     estimates = record["answers"][0]["estimates"]
     assert estimates["contained"]["mean"] == estimates["declined_rightly"]["mean"] == 1
     assert estimates["contained"]["method"] == "gaffke" and estimates["covered_claims"]["mean"] is None
-    figures = ["token F1", "ROUGE-L", "contained", "named rightly", "named wrongly"]
+    figures = ["token F1", "ROUGE-L", "contained", "in first", "in three"]
     assert [row["figure"] for row in record["differences"]["C0"]] == figures
     without = call(*ask[:4], "--methods", "local", "--no-answers")
     assert "token F1" not in without.out and "recall@5" in without.out

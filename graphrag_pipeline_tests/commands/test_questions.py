@@ -80,7 +80,7 @@ def test_auto_prints_the_method_it_picked_and_why_on_stderr(root: Path, call: Ca
 @pytest.mark.parametrize("method", ["drift", "lazy"])
 def test_the_other_methods_answer_with_citations(root: Path, call: Call, method: str) -> None:
     out = call("--root", str(root), "query", "Who haunted Scrooge?", "--method", method).out
-    assert "Marley haunted Scrooge. [" in out and "a.txt, characters 0-23" in out
+    assert "Marley **haunted Scrooge**. [" in out and "a.txt, characters 0-23" in out
 
 
 def test_a_conversation_so_far_is_read_from_a_file(root: Path, call: Call, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from graphrag_pipeline.defs.index_runs import index_run
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.verification import Verification
+from graphrag_pipeline.pipeline.verification import Verification, verify_root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.support.damage import zero
 from graphrag_pipeline_tests.support.roots import indexed_root, put
@@ -82,6 +82,16 @@ def test_a_zeroed_stage_table_and_layout_are_made_again(root: Root) -> None:
     assert len(report.repairs) > 10 and ("text_units", "000") in report.ran
     assert ask(root) == expected
     assert run_index(root).repairs == ()
+
+
+def test_checks_run_again_once_the_files_that_they_read_are_made(root: Root) -> None:
+    damaged = [*root.path.glob("snapshots/*.checked")]
+    damaged += root.path.glob("snapshots/vectors/default-entity-description/*/*.lance/data/*")
+    damaged += root.path.glob("snapshots/vectors/default-entity-description/*/rows/*/ids.arrow")
+    for path in damaged:
+        zero(path)
+    assert all(finding.is_repaired for finding in run_index(root).repairs)
+    assert verify_root(root).findings == ()
 
 
 def test_a_table_that_is_damaged_while_the_index_runs_is_made_again(

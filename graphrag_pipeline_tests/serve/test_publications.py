@@ -129,6 +129,23 @@ def test_a_lease_keeps_its_snapshot_while_another_is_published(two_versions: Roo
         served.close()
 
 
+def test_an_unexpected_error_ends_no_following(
+    two_versions: Root, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = two_versions.snapshots.ids()
+    served = ServedRoots({"carol": two_versions.path})
+    served.start()
+    try:
+        with served.lease("carol") as lease:
+            monkeypatch.setattr(lease.index, "close", lambda: 1 / 0)
+        for snapshot in (first, second):
+            two_versions.snapshots.point_at(snapshot)
+            wait_until(lambda: served.root("carol").snapshot == snapshot)  # noqa: B023 - waits at once
+        assert "ZeroDivisionError" in caplog.text
+    finally:
+        served.close()
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="open files are counted in /proc")
 def test_a_retired_snapshot_leaves_no_file_open(two_versions: Root) -> None:
     root = two_versions

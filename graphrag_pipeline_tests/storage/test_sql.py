@@ -76,3 +76,12 @@ def test_a_damaged_file_matters_to_the_statements_that_read_it(table: str, damag
     assert table in run_sql(snapshot, "SHOW TABLES")["name"].to_pylist()
     with pytest.raises(NoSnapshotError, match=rf"{path.name}.*damaged.*verify --repair"):
         run_sql(snapshot, f"SELECT d.id, t.* FROM documents d, {table} t")
+
+
+def test_a_stage_table_whose_file_is_missing_is_named_by_the_statements_that_read_it(indexed: Root) -> None:
+    path = next((indexed.path / "tables/entity_mentions").rglob("*.parquet"))
+    path.unlink()
+    snapshot = indexed.open_snapshot()
+    assert run_sql(snapshot, "SELECT count(*) AS n FROM stage_documents").to_pylist() == [{"n": 3}]
+    with pytest.raises(NoSnapshotError, match=rf"{path.name}.*no such file.*verify --repair"):
+        run_sql(snapshot, "SELECT count(*) FROM stage_entity_mentions")

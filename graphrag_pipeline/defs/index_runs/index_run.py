@@ -38,7 +38,7 @@ from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
-from graphrag_pipeline.pipeline.file_repairs import DamagedFile
+from graphrag_pipeline.pipeline.file_repairs import DamagedFile, check_passed
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
 from graphrag_pipeline.pipeline.prompt_texts import check_prompts
@@ -189,6 +189,9 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
         except PipelineError:
             report_changed_state(root, manifests)
             raise
+    if not all(one.is_repaired for one in repairs):  # lists of checks, which run once the stages made the files again
+        again = {one.path: one for one in check_passed(root, is_repairing=True)}
+        repairs = [again.get(one.path, one) for one in repairs]
     report_missing_events(root)
     report_changed_state(root, manifests)
     prune_runs(root)
