@@ -165,8 +165,14 @@ def fold_question(question: str) -> str:
 
 def repeats_question(question: str, text: str) -> bool:
     """Return whether a sentence is the question itself, perhaps behind a mark such as "Q:"."""
-    asked, said = ("".join(filter(str.isalnum, one.casefold())) for one in (question, text))
+    asked, said = _letters_of(question), "".join(filter(str.isalnum, text.casefold()))
     return bool(asked) and said.endswith(asked) and len(said) - len(asked) <= MAX_MARK_CHARS
+
+
+@functools.lru_cache(maxsize=64)
+def _letters_of(question: str) -> str:
+    """Return the folded letters and digits of a question, which each sentence of a context is compared with."""
+    return "".join(filter(str.isalnum, question.casefold()))
 
 
 def is_function_word(word: str) -> bool:

@@ -12,10 +12,10 @@ units, windows are short enough for vectors to weigh as much as words. They know
 A question that has no word but names ("Who is Ana?") does not tell the windows that name her apart. So the words of the
 entity's description count, too, with `DESCRIPTION_WEIGHT`, and its vector is added to the question's.
 
-    confidence = (coverage + cosine) / 2
+    confidence = (coverage + largest cosine) / 2
 
-of the best windows, where `coverage` is the share of the idf of the question's words that one of them has. A question
-with less than `MIN_CONFIDENCE` is not answered by them. `graphrag_pipeline_tests/bench/judged.py` measures both. Keep
+where `coverage` is the share of the idf of the question's words that one of the best windows has. A question with less
+than `MIN_CONFIDENCE` is not answered by them. `graphrag_pipeline_tests/bench/judged.py` measures both. Keep
 out: the choice of text units, and the layout of an answer.
 """
 
@@ -46,14 +46,15 @@ MAX_CHARACTERS = 600
 TITLE_WEIGHT, TITLE_WORDS = 0.5, 10.0
 """What a word of the title counts among the words of a window, and the whole title in its vector."""
 DESCRIPTION_WEIGHT = 0.25
+"""Of a word of a description beside one of the question: descriptions only decide where the question cannot."""
 K1, B = 1.2, 0.75
 """The usual parameters of BM25."""
 MIN_SHARE = 0.3
 """Least score of a passage, as a share of the best one's."""
 MIN_CONFIDENCE = 0.4
+"""The highest floor that declines no question of the development half of the bench `judged` that the texts answer."""
 N_BEST = 3
-"""Best windows that are looked at for the confidence."""
-
+"""Best windows that are looked at for the coverage."""
 MAX_HEADING = 120
 """Most characters of a line that a line of signs below it makes a heading."""
 
