@@ -104,7 +104,10 @@ def make_root(path: Path, proxy: RecordingProxy, model: str, is_local: bool) -> 
 
 @pytest.fixture(
     scope="module",
-    params=["test server", pytest.param("real", marks=[pytest.mark.real_model, _OPT_IN])],
+    params=[
+        pytest.param("test server", marks=pytest.mark.thorough),
+        pytest.param("real", marks=[pytest.mark.real_model, _OPT_IN]),
+    ],
 )
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """Index the documents once; tests read the root and ask further questions."""

@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
 from graphrag_pipeline.query.answers import extractive
 from graphrag_pipeline.storage.history import list_snapshots
-from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
+from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
 EVERYTHING = tuple(ALL_STAGES)
@@ -168,11 +168,11 @@ def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> Non
     assert root.snapshots.open().n_rows("documents") == 3
 
 
-def test_index_reports_the_evidence_that_does_not_count(root: Root, call: Call) -> None:
+def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:
     (root.path / "input" / "three.md").unlink()
-    done = call("--root", root.path, "index")
-    assert done.status == 0
-    [shown] = [line for line in done.err.splitlines() if line.startswith("golden questions: ")]
+    done = run("--root", root.path, "index")
+    assert done.returncode == 0
+    [shown] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
     assert shown.startswith("golden questions: not counted, because it was deleted from the input: ")
     assert shown.endswith("gold.jsonl, line 2: three.md")
 

@@ -20,6 +20,8 @@ UNITS = (" ", "\t", "1", "a", "A", ". ", "\u0301", "\n", "\\", "a ", "1 ", "a.",
 ENDS = (("", ""), ("", "x"), ("", "`"), ("# a", "\0"))
 """What is before and behind the repeated text."""
 SHORT, LONG = 10_000, 100_000
+HARMLESS_S = 0.001
+"""Seconds for `SHORT` that are harmless even if the time grows with the square of the length: 0.1 s for `LONG`."""
 FLOOR_S = 0.5
 """Seconds of the processor that are never too long. A pattern that takes the square needs ten to a thousand times as
 many for `LONG`."""
@@ -72,4 +74,6 @@ def test_a_pattern_takes_time_by_the_length_of_a_text(pattern: re.Pattern, calle
     for short, long in zip(texts_for(pattern, SHORT), texts_for(pattern, LONG), strict=True):
         took = seconds(pattern, called, short)
         assert took < FLOOR_S, short[:20]
+        if took < HARMLESS_S:
+            continue
         assert seconds(pattern, called, long) < max(FLOOR_S, 30 * took), long[:20]

@@ -17,6 +17,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.dagster_home import DATABASES, prepare_home
 from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 OPEN = "import dagster as dg; i = dg.DagsterInstance.get(); i.get_runs_count(); i.all_asset_keys()"
 
@@ -38,7 +39,7 @@ def execute(path: Path, statement: str) -> None:
 
 
 def test_four_processes_of_dagster_open_a_new_home_at_once(tmp_path: Path) -> None:
-    for number in range(2):
+    for number in range(repetitions(1, 3)):
         home = make_root(tmp_path / str(number)).path / "dagster"
         command = [sys.executable, "-c", OPEN]
         environment = {**os.environ, "DAGSTER_HOME": str(home)}
