@@ -111,20 +111,6 @@ def rank_sentences(
     return [int(chosen[i]) for i in _pick_diverse([sentences[i] for i in chosen], similarity, score, n)]
 
 
-def pick_diverse(texts: Sequence[str], vectors: np.ndarray, score: np.ndarray, n: int) -> list[int]:
-    """Pick at most n texts, best first, by a score of the caller: only step 3 of the module.
-
-    Args:
-        texts: (m,) in any order.
-        vectors: (m, d) one per text, rows of length 1 or zero.
-        score: (m,) positive, of any scale.
-    """
-    order = sorted(range(len(texts)), key=lambda i: texts[i])
-    rows = np.asarray(vectors, dtype=np.float64)[order]
-    similarity = np.clip(rows @ rows.T, 0.0, 1.0)
-    return [order[i] for i in _pick_diverse([texts[i] for i in order], similarity, _scale(score[order]), n)]
-
-
 def _pick_candidates(sentences: Sequence[str], factors: np.ndarray) -> list[int]:
     """Return one index per distinct wording, sorted by text; of equal wordings the one with the highest factor."""
     forms = [form_of(sentence) for sentence in sentences]

@@ -64,11 +64,6 @@ _SPEECH = re.compile(
 )
 _STARTS_AS_SPEECH = re.compile(rf"[\s\u2014-]*[{_QUOTES}]")
 _ENDS_AS_CRY = re.compile(rf"[!?\uff01\uff1f][{_QUOTES}]*$")
-_POINTS_AT = re.compile(
-    r"\b(?:s?he|him|his|hers?|its?|they|them|theirs?|th(?:at|is|ese|ose)|er|sie|ihn|ihm|ihnen|ihre?[mnrs]?|seine?[mnrs]?"
-    r"|ils?|elles?|lui|leurs?|[eé]l|ellas?|ellos|lei|loro)\b|[\u4ed6\u5979\u5b83]",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +125,6 @@ def leans_on_context(text: str) -> bool:
     For English, and pronouns in Chinese.
     """
     return bool(_LEANING.match(text)) or bool(_POINTS_BACK.search(text))
-
-
-def has_pronoun(text: str) -> bool:
-    """Whether a sentence contains a pronoun that may refer to an entity of the sentence before it.
-
-    For English, German, French, Spanish, Italian and Chinese.
-    """
-    return bool(_POINTS_AT.search(text))
 
 
 def is_cry(text: str) -> bool:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.text.extractive import (
     MAX_CANDIDATES,
-    pick_diverse,
     rank_sentences,
     sentences_of,
 )
@@ -72,14 +71,6 @@ def test_a_repeat_in_other_case_or_punctuation_is_not_picked():
 def test_headings_are_picked_only_without_sentences():
     assert rank(["STAVE ONE", "Marley was dead as a door-nail."], 5) == ["Marley was dead as a door-nail."]
     assert rank(["STAVE ONE", "miser"], 5) != []
-
-
-def test_a_given_score_decides_and_repeats_are_left_out():
-    texts = [*CAROL, CAROL[4].upper()]
-    vectors = HashingEmbeddings().embed(texts)
-    picked = pick_diverse(texts, vectors, np.array([1, 1, 1, 2, 5, 5.0]), 2)
-    assert [texts[i].casefold() for i in picked] == [CAROL[4].casefold(), CAROL[3].casefold()]
-    assert pick_diverse([], np.zeros((0, 8)), np.zeros(0), 2) == []
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["...", "!!!"]])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from graphrag_pipeline.text.sentence_forms import (
     count_words,
     find_words,
-    has_pronoun,
     is_cry,
     is_sentence,
     leans_on_context,
@@ -158,20 +157,6 @@ def test_direct_speech_that_ends_as_an_exclamation_is_an_exclamation(text):
 )
 def test_a_sentence_with_text_around_its_quotations_is_not_an_exclamation(text):
     assert not is_cry(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The register of his burial was signed.", True),
-        ("Friedrich Merz folgte ihm im Mai 2025.", True),
-        ("\u4ed6\u524d\u5f80\u9b54\u517d\u5c71\u8109\u3002", True),
-        ("Der Zug war sp\u00e4t.", False),
-        ("The street was empty.", False),
-    ],
-)
-def test_a_pronoun_that_may_refer_to_a_name_is_found(text, expected):
-    assert has_pronoun(text) == expected
 
 
 @given(st.text(st.characters(max_codepoint=127)))

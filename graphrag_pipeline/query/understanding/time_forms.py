@@ -53,10 +53,6 @@ _MONTHS = {
     11: "november nov novembre noviembre",
     12: "december dec dezember décembre diciembre",
 }
-ENGLISH_MONTHS = tuple(words.split()[0] for words in _MONTHS.values())
-"""January to December, in lower case."""
-MONTH_NAMES = "|".join(map(str.capitalize, ENGLISH_MONTHS))
-"""The same as alternatives of a pattern, as they are written."""
 
 
 def _words_to(table: Mapping[T, str]) -> dict[str, T]:
