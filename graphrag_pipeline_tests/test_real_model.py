@@ -1,8 +1,9 @@
 """Behaviour with whatever model is at hand: the index ends, failures are rows, nothing is paid twice.
 
-The test server stands in, in `make test-all`. `make test-real-model REAL_MODEL_URL=... REAL_MODEL=...` asks a real endpoint, too;
-its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. REAL_MODEL_PARAMETERS holds further parameters as
-JSON, such as {"max_tokens": 300} for a model that is slow, and REAL_MODEL_DOCUMENTS the number of documents, 1 to 3.
+The test server stands in, in `make test-all`. `make test-real-model REAL_MODEL_URL=... REAL_MODEL=...` asks a real
+endpoint, too; its key, if any, is in the variable that REAL_MODEL_KEY_ENV names. REAL_MODEL_PARAMETERS holds further
+parameters as JSON, such as {"max_tokens": 300} for a model that is slow, and REAL_MODEL_DOCUMENTS the number of
+documents, 1 to 3.
 Nothing here judges how well a model writes. A stage of which it gave no usable reply is an expected failure (xfailed)
 with the reasons; the test server must give all of them.
 """
