@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -130,20 +130,22 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     """
     asked = _Asked.read(index, question)
     sections = [section for unit in units for section in _sections(unit, question)]
-    windows = [(section, first, last) for section in sections for first, last in section.windows()]
-    if not windows or not asked.words:
+    if not sections or not asked.words:
         return RankedPassages()
-    frequencies, lengths = _count(windows, asked)
+    frequencies, lengths = _count(sections, asked)
     gains, held = score_words(frequencies, lengths)
     n_asked = len(asked.words)
     by_words = gains[:n_asked].sum(axis=0) + DESCRIPTION_WEIGHT * gains[n_asked:].sum(axis=0)
     frequencies, held = frequencies[:n_asked], held[:n_asked]
-    near = _measure_nearness(index, f"{question} {asked.description}", sections, windows)
+    near = _measure_nearness(index, f"{question} {asked.description}", sections)
     scores = fuse(by_words, near, 1.0)
     order = np.argsort(-scores, kind="stable").tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
-    best = [(windows[place][0].passage(*windows[place][1:]), float(scores[place])) for place in order]
+    windows = [(section, window) for section in sections for window in section.windows]
+    best = (
+        windows[place][0].passage(*windows[place][1]) for place in order if scores[place] >= MIN_SHARE * scores.max()
+    )
     return RankedPassages(
         tuple(_pick(best, n)),
         _measure_confidence(held, near, order[:N_BEST]),
@@ -154,7 +156,7 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
 def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
     """Yield the windows of a text unit, in reading order."""
     for section in _sections(unit, ""):
-        for first, last in section.windows():
+        for first, last in section.windows:
             yield section.passage(first, last)
 
 
@@ -180,16 +182,19 @@ class _Section:
     def sizes(self) -> list[float]:
         return [count_words(text) for text in self.shown]
 
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield the first and last sentence of each window; all but the last window have `MIN_WORDS` words."""
+    @cached_property
+    def windows(self) -> list[tuple[int, int]]:
+        """The first and last sentence of each window; the last window ends the section."""
+        found = []
         for first in range(len(self.sentences)):
             last, n_words = first, self.sizes[first]
             while last + 1 < len(self.sizes) and n_words < MIN_WORDS and n_words + self.sizes[last + 1] <= MAX_WORDS:
                 last += 1
                 n_words += self.sizes[last]
-            yield first, last
+            found.append((first, last))
             if last + 1 == len(self.sizes):
-                return
+                break
+        return found
 
     def passage(self, first: int, last: int) -> AnswerPassage:
         start, end = self.sentences[first].start, self.sentences[last].end
@@ -197,10 +202,6 @@ class _Section:
             words = list(_WORD.finditer(self.unit.text, start, end))
             end = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else start + MAX_CHARACTERS
         return AnswerPassage(self.unit, start, min(end, self.sentences[last].end), self.headings, self.header)
-
-
-_Window = tuple[_Section, int, int]
-"""A section, and the first and last of its sentences."""
 
 
 @dataclass
@@ -351,40 +352,34 @@ class _Asked:
         return counts
 
 
-def _count(windows: Sequence[_Window], asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
+def _count(sections: Sequence[_Section], asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
     """Return how often windows have each of all words, float (words, windows), and their numbers of words."""
-    sums: dict[int, np.ndarray] = {}
-    titles: dict[int, np.ndarray] = {}
-    frequencies, lengths = np.zeros((len(asked.all_words), len(windows))), np.zeros(len(windows))
-    for i, (section, first, last) in enumerate(windows):
-        if id(section) not in sums:  # sums of the sentences before each one, so that a window is a difference
-            rows = np.array([asked.count(text) for text in section.shown])
-            sums[id(section)] = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])
-            titles[id(section)] = TITLE_WEIGHT * (asked.count(section.title) > 0)
-        before = sums[id(section)]
-        frequencies[:, i] = before[last + 1] - before[first] + titles[id(section)]
-        lengths[i] = sum(section.sizes[first : last + 1])
-    return frequencies, lengths
+    columns, lengths = [], []
+    for section in sections:
+        rows = np.array([asked.count(text) for text in section.shown])
+        before = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])  # so that a window is a difference
+        of_title = TITLE_WEIGHT * (asked.count(section.title) > 0)
+        columns += [before[last + 1] - before[first] + of_title for first, last in section.windows]
+        lengths += [sum(section.sizes[first : last + 1]) for first, last in section.windows]
+    return np.array(columns).T, np.array(lengths, dtype=np.float64)
 
 
-def _measure_nearness(
-    index: IndexReader, question: str, sections: Sequence[_Section], windows: Sequence[_Window]
-) -> np.ndarray:
+def _measure_nearness(index: IndexReader, question: str, sections: Sequence[_Section]) -> np.ndarray:
     """Return the cosine of each window to the question; a window's vector is the sum of those of its sentences."""
     if not is_latin(question):
-        return np.zeros(len(windows))
-    titles = [section.title for section in sections]
-    vectors = index.embed_passages([question, *titles, *(text for section in sections for text in section.shown)])
-    asked, above, rest = vectors[0], vectors[1 : 1 + len(sections)], vectors[1 + len(sections) :]
-    starts = np.cumsum([0, *(len(section.sentences) for section in sections)])
-    place_of = {id(section): place for place, section in enumerate(sections)}
-    rows = []
-    for section, first, last in windows:
-        place = place_of[id(section)]
-        own = rest[starts[place] + first : starts[place] + last + 1]
-        rows.append(np.array(section.sizes[first : last + 1]) @ own + TITLE_WORDS * above[place])
-    sums = np.array(rows)
-    return sums @ asked / np.maximum(np.linalg.norm(sums, axis=1), 1e-9)
+        return np.zeros(sum(len(section.windows) for section in sections))
+    texts = [text for section in sections for text in (section.title, *section.shown)]
+    asked, *vectors = index.embed_passages([question, *texts])
+    sums, start = [], 0
+    for section in sections:
+        above, own = vectors[start], np.array(vectors[start + 1 : start + 1 + len(section.shown)])
+        start += 1 + len(section.shown)
+        sums += [
+            np.array(section.sizes[first : last + 1]) @ own[first : last + 1] + TITLE_WORDS * above
+            for first, last in section.windows
+        ]
+    rows = np.array(sums)
+    return rows @ asked / np.maximum(np.linalg.norm(rows, axis=1), 1e-9)
 
 
 def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -412,12 +407,12 @@ def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int])
     return (coverage + float(near.max())) / 2 if near.any() else coverage
 
 
-def _pick(best: Sequence[tuple[AnswerPassage, float]], n: int) -> Iterator[AnswerPassage]:
-    """Yield the best passages in order, without those that overlap or nearly repeat a better one."""
+def _pick(best: Iterable[AnswerPassage], n: int) -> Iterator[AnswerPassage]:
+    """Yield the first n passages that do not overlap or nearly repeat an earlier one."""
     picked: list[AnswerPassage] = []
     words: list[frozenset[str]] = []
-    for passage, score in best:
-        if len(picked) == n or score < MIN_SHARE * best[0][1]:
+    for passage in best:
+        if len(picked) == n:
             return
         if any(_overlap(passage, other) for other in picked):
             continue
