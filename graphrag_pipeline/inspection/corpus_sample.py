@@ -109,7 +109,7 @@ def _choose(documents: pa.Table, n_characters: int) -> pa.Table:
 
 def _read(documents: pa.Table, settings: Settings) -> _Tables:
     """Return the text units of documents and their mentions, by table name; each document is read alone."""
-    from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+    from graphrag_pipeline.engines.embedded.extraction import extract_graph
     from graphrag_pipeline.indexing.text_units import split_documents
 
     units = split_documents(documents, settings.text_units)

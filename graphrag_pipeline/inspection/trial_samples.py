@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, render_full_content
+from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects
 from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions

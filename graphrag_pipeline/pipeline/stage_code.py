@@ -1,6 +1,7 @@
 """The code version of a stage: everything but its inputs that changes its result.
 
-Versions are computed from settings and files on disk, never from loaded Dagster definitions. Keep out: disk.
+Versions are computed from settings and files on disk, never from loaded Dagster definitions. Keep out: files of the
+root.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
@@ -49,6 +52,9 @@ def code_of(
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
     elif stage.rules:
         code["rules"] = stage.rules
+        code |= {f"package {package}": _installed_version(package) for package in stage.rule_packages}
+        if stage.engine == "extraction" and (name := settings.extraction.spacy_model):
+            code["spaCy pipeline"] = _version_of_pipeline(name)
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
@@ -79,6 +85,16 @@ def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
     if not uses_chat_model(stage, settings):
         return ()
     return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
+
+
+def _version_of_pipeline(name: str) -> str:
+    """Return what changes with a spaCy pipeline: its version or, of a folder, its metadata and sizes of files."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return _installed_version(name)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    described = [path.read_text(encoding="utf-8") for path in files if path.name in ("meta.json", "config.cfg")]
+    return stable_hash(*described, *(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files))
 
 
 @cache

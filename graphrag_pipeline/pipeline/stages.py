@@ -26,6 +26,7 @@ class Stage:
         uses: settings that change its result, "section" or "section.key".
         files: files of the root that the user edits and the stage reads; each may be missing.
         packages: optional packages that change its result if installed, by distribution name.
+        rule_packages: packages that change its result with the embedded engine.
         algorithm: version of its code.
         rules: version of the rules of the embedded engine; 0 for a stage whose rules change with `algorithm`.
         replies: version of what is kept of a model's replies; a change reads the stored replies again.
@@ -44,6 +45,7 @@ class Stage:
     uses: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    rule_packages: tuple[str, ...] = ()
     engine: str = ""
     prompts: tuple[str, ...] = ()
     algorithm: int = 1
@@ -104,8 +106,9 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
+            rule_packages=("spacy",),
             algorithm=5,
-            rules=30,
+            rules=31,
             replies=1,
             is_partitioned=True,
         ),
@@ -119,7 +122,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=12,
+            algorithm=13,
         ),
         Stage(
             "summarized_descriptions",

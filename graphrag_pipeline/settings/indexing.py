@@ -84,6 +84,12 @@ class ExtractionSettings(Section):
         description="With the embedded engine: a sentence with more entities (a list) relates only adjacent ones.",
         json_schema_extra={"engine": "embedded"},
     )
+    spacy_model: str = Field(
+        "",
+        description="With the embedded engine: an installed spaCy pipeline or the path of one, for other languages or "
+        'better names; "" is the small English one that is bundled.',
+        json_schema_extra={"engine": "embedded"},
+    )
     model: dict[str, Any] = model_overrides()
     entity_types: tuple[str, ...] = for_model(
         ("ORGANIZATION", "PERSON", "GEO", "EVENT"),

@@ -1,6 +1,6 @@
 """Letters of an abbreviation that start words of its long form, as Schwartz and Hearst (2003) count them.
 
-Keep out: where a text pairs the two (`indexing/extraction/names/forms/acronyms.py`).
+Keep out: where a text pairs the two (`engines/embedded/names/acronyms.py`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _MIN_HITS = 3
 _MIN_SHARE = 0.08  # of the words
 _MIN_SCRIPT_SHARE = 0.3  # of the characters
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]{2,}")  # letters are words of several languages, and initials
 _HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile(r"[\u3041-\u30fa]")
 

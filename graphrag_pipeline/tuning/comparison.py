@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import PairedDifference, compare_amounts, compare_pairs
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
 from graphrag_pipeline.indexing.model_stages import extraction_works
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate, estimate_extraction, with_price
 from graphrag_pipeline.inspection.stage_trial import TrialModel
@@ -24,6 +23,7 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
+from graphrag_pipeline.text.entity_types import CONCEPT
 from graphrag_pipeline.tuning.adoption import root_with
 from graphrag_pipeline.tuning.corpus import Corpus
 from graphrag_pipeline.tuning.extraction_figures import (

@@ -12,9 +12,9 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of
-from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.pipeline.detected_input import detect_input

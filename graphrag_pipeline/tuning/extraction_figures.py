@@ -24,7 +24,7 @@ from graphrag_pipeline.evaluation.confidence import Estimate, estimate_amount, e
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
+from graphrag_pipeline.text.entity_types import CONCEPT
 from graphrag_pipeline.tuning.examples import occurs
 
 Row = Mapping[str, Any]

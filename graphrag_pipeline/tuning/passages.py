@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT
+from graphrag_pipeline.text.entity_types import CONCEPT
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each

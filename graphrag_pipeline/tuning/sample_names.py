@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.names.cues import (
+from graphrag_pipeline.text.entity_types import CONCEPT, PERSON
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.name_words import (
     EVENT_TAILS,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
     PLACE_HEADS,
     PLACE_TAILS,
 )
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, PERSON
-from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.sentence_forms import find_words
 from graphrag_pipeline.tuning.type_words import TypeWords, count_uses
 

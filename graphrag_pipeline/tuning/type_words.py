@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from graphrag_pipeline.indexing.extraction.names.cues import ADJECTIVE_SUFFIXES, OPENER_SUFFIXES, STOPWORDS, words
 from graphrag_pipeline.text.languages import SMALL_WORDS, detect_language
+from graphrag_pipeline.text.name_words import words
 
 MIN_USES = 3
 """Uses behind an article from which on they decide."""
@@ -24,7 +24,28 @@ MANY_USES = 15
 _TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?|[^\w\s]")
 _DETERMINERS = words("the a an his her their my our your its this that these those every each some any no another")
 _PREPOSITIONS = words("of in at on by with from for into about without between among")
-_FUNCTION_WORDS = STOPWORDS - words("sir sirs madam chapter stave page")
+FUNCTION_WORDS = words("""
+a an the this that these those i me my mine myself we us our ours you your yours he him his she her hers it its they
+them their theirs who whom whose which what where when why how there here then than thus so such as at by for from in
+into of off on onto out over to under up upon with within without about above across after again against ago all almost
+alone along already also although always among amongst and another any anybody anyone anything anyway anywhere are
+around away back be became because become been before behind being below beneath beside besides between beyond both but
+can cannot could despite did do does done down during each either else enough even ever every everybody everyone
+everything everywhere except few finally firstly for formerly further furthermore had has have hence therein thereto
+thereof hereunder hereto hereof herein hereby however if indeed instead is just lastly let like likely many maybe
+meanwhile merely might more moreover most mostly much must namely near nearly neither never nevertheless no nobody none
+nonetheless nor not nothing notwithstanding etc now nowhere often once one only or other others otherwise ought own per
+perhaps please possibly probably quite rather really said same secondly see seldom several shall should similarly since
+some somebody somehow someone something sometimes somewhere soon still surely thank thanks therefore thereafter thereby
+though through throughout till together too toward towards truly twice unless until unlike usually various very via was
+well were whatever whenever whereat whereupon whereof wherein wherever whether while whilst will would yes yet yesterday
+today tomorrow tonight tis twas twill ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi
+hilli hm hmm ho
+hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow ma'am 
+http https www
+""")
+_ADVERB_ENDINGS = ("LY", "ING", "ED")
+_ADJECTIVE_ENDINGS = ("FUL", "OUS", "LESS")
 _DESCRIBING = words("""
 new old young great poor big small large early late recent former little long last first second third next dear good bad
 happy merry quick sorry high low hard easy strong weak dark bright cold hot warm dry wet deep wide short full empty rich
@@ -67,7 +88,7 @@ class TypeWords:
         head = entity_type.split()[-1]
         if head in kinds:
             return False
-        if head in _FUNCTION_WORDS or head in _DESCRIBING or head in self.foreign:
+        if head in FUNCTION_WORDS or head in _DESCRIBING or head in self.foreign:
             return True
         counts = (self.nouns, self.modifiers, self.objects, self.all_uses)
         n_nouns, n_modifiers, n_objects, n_all = (sum(count[form] for form in _forms_of(head)) for count in counts)
@@ -77,8 +98,8 @@ class TypeWords:
             return n_nouns < MIN_NOUN_SHARE * (n_nouns + n_modifiers)
         if n_nouns + n_objects:
             return False
-        is_used_otherwise = n_all >= MANY_USES or (n_all >= MIN_USES and head.endswith(OPENER_SUFFIXES))
-        return is_used_otherwise or head.endswith(ADJECTIVE_SUFFIXES)
+        is_used_otherwise = n_all >= MANY_USES or (n_all >= MIN_USES and head.endswith(_ADVERB_ENDINGS))
+        return is_used_otherwise or head.endswith(_ADJECTIVE_ENDINGS)
 
 
 def count_uses(texts: Iterable[str]) -> TypeWords:
@@ -99,7 +120,7 @@ def _count(tokens: list[str], uses: TypeWords) -> None:
             continue
         key, next_key, before_key = word.upper(), behind.upper(), before.upper()
         uses.all_uses[key] += 1
-        ends = not behind[0].isalpha() or next_key in STOPWORDS
+        ends = not behind[0].isalpha() or next_key in FUNCTION_WORDS
         if before_key in _DETERMINERS and behind != ",":  # "a cold, dark night", "the ship, a brig"
             if ends:
                 uses.nouns[key] += 1

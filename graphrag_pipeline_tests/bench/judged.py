@@ -26,10 +26,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag_pipeline.indexing.extraction.names.cues import STOPWORDS
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX
 from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.text.name_words import words
 from graphrag_pipeline.text.tokens import count_tokens_each
+from graphrag_pipeline.tuning.type_words import FUNCTION_WORDS
 from graphrag_pipeline_tests.bench.measuring import Figure
 from graphrag_pipeline_tests.bench.retrieval import index_root
 from graphrag_pipeline_tests.support.paths import TEST_DATA
@@ -47,6 +48,7 @@ FLOORS = {"all: local, first passage": 0.65, "all: local, first three": 0.775}
 """Least shares of the development half: three questions fewer than when passages came in."""
 CONTEXT_TOKENS = 2_400
 N_FIRST = 3
+_STOPWORDS = FUNCTION_WORDS | words("sir sirs madam chapter stave page")
 _SHOWN = re.compile(r"^- (.+?) \[\d+\]$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _ESCAPE = re.compile(r"\\([^a-zA-Z0-9\s])")
@@ -123,7 +125,7 @@ def shown_passages(answer: str) -> tuple[str, ...]:
 
 def content_words(text: str) -> set[str]:
     """Return the words in lower case that are not function words."""
-    return set(_words(text)) - STOPWORDS
+    return set(_words(text)) - _STOPWORDS
 
 
 def _words(text: str) -> list[str]:

@@ -13,9 +13,9 @@ from statistics import mean
 
 import pyarrow as pa
 
+from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.indexing.communities.stable import PublishedGraph
-from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
 from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records

@@ -27,7 +27,7 @@ def extracted_graph(run: StageRun) -> None:
 
 
 def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.indexing.extraction.unchanged_documents import extract_changed_documents
+    from graphrag_pipeline.engines.embedded.unchanged_documents import extract_changed_documents
 
     run.write(**extract_changed_documents(run.read("documents"), units, run.settings.extraction, run.earlier()))
 

@@ -147,7 +147,7 @@ def _extract_by_rule(
     snapshot: Snapshot, rows: Sequence[int], settings: ExtractionSettings
 ) -> dict[str, dict[str, Names]]:
     """Return text unit id -> title -> names, by the embedded engine, for text units whose documents fit."""
-    from graphrag_pipeline.indexing.extraction.extracted_graph import extract_graph
+    from graphrag_pipeline.engines.embedded.extraction import extract_graph
 
     units = snapshot.table("text_units").take(pa.array(rows, pa.int64())).select(["id", "document_id", "start", "end"])
     units = units.filter(units["start"].is_valid())

@@ -24,7 +24,9 @@ from collections import defaultdict
 from collections.abc import Collection
 from functools import cache, cached_property
 
-from graphrag_pipeline.indexing.extraction.names.cues import (
+from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.name_words import (
     EVENT_TAILS,
     HONORIFICS,
     LEGAL_SUFFIXES,
@@ -33,8 +35,6 @@ from graphrag_pipeline.indexing.extraction.names.cues import (
     PLACE_HEADS,
     PLACE_TAILS,
 )
-from graphrag_pipeline.text.languages import SMALL_WORDS
-from graphrag_pipeline.text.late_patterns import late_re
 
 _TITLES = HONORIFICS | LEGAL_SUFFIXES
 _OPTIONAL = (

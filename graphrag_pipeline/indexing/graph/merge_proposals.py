@@ -13,18 +13,6 @@ from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 
-from graphrag_pipeline.indexing.extraction.names.capitalization import token_rank
-from graphrag_pipeline.indexing.extraction.names.cues import (
-    FEMALE_GIVEN_NAMES,
-    FEMALE_HONORIFICS,
-    GIVEN_NAMES,
-    LEGAL_SUFFIXES,
-    MALE_HONORIFICS,
-)
-from graphrag_pipeline.indexing.extraction.names.forms.person_forms import split_honorifics
-from graphrag_pipeline.indexing.extraction.names.gazetteer import load_places
-from graphrag_pipeline.indexing.extraction.names.terms.word_forms import singular_term
-from graphrag_pipeline.indexing.extraction.names.types.word_types import CONCEPT, ORGANIZATION, PERSON, UNKNOWN
 from graphrag_pipeline.indexing.graph.resolution import (
     RULES,
     Merge,
@@ -34,8 +22,18 @@ from graphrag_pipeline.indexing.graph.resolution import (
     numbers_of,
     types_agree,
 )
-from graphrag_pipeline.indexing.graph.spellings import to_american
+from graphrag_pipeline.text.entity_types import CONCEPT, GEO, ORGANIZATION, PERSON, UNKNOWN
+from graphrag_pipeline.text.given_names import FEMALE_GIVEN_NAMES, GIVEN_NAMES
 from graphrag_pipeline.text.late_patterns import late_regex
+from graphrag_pipeline.text.name_words import (
+    FEMALE_HONORIFICS,
+    LEGAL_SUFFIXES,
+    MALE_HONORIFICS,
+    is_acronym_of,
+    split_honorifics,
+)
+from graphrag_pipeline.text.spellings import singular_of, to_american
+from graphrag_pipeline.text.word_ranks import token_rank
 
 MIN_FUZZY_LENGTH = 10  # characters of the whole title
 MIN_FUZZY_WORD = 6  # characters of the words that differ
@@ -44,7 +42,6 @@ _FUZZY_KEY = 5  # one typing error in ten letters does not change both the first
 _DEGREES = frozenset({"DR", "DOCTOR", "PROF", "PROFESSOR"})
 _MIN_SURNAME_RANK = 100_000  # of a token; a commoner surname has several people
 _MAX_ACRONYM = 10  # characters
-_LETTERS_FOR_ONE = 4  # of a long form of one word, for each letter of its acronym
 _QUALIFIED = late_regex(r"(.+) \([^()]+\)")
 _ARABIC = late_regex(r"(?:AL|EL)[- ](\p{L}[\p{L}'’ʿʾ-]{3,})")
 _ARABIC_VOWELS = (("AE", "AI"), ("EI", "AI"), ("OU", "U"), ("OO", "U"), ("EE", "I"))
@@ -148,7 +145,7 @@ def _propose_qualified(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
         if record.is_about and (match := _QUALIFIED.fullmatch(title)):
             qualified[match.group(1)].append(title)
     for bare, titles in qualified.items():
-        if len(titles) == 1 and bare in records and not records[bare].is_about and bare not in load_places():
+        if len(titles) == 1 and bare in records and not records[bare].is_about and records[bare].type != GEO:
             yield Merge(bare, titles[0], "alias", "the only document of this name", 0.85)
 
 
@@ -222,7 +219,7 @@ def _propose_terms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
     lower = {title.lower() for title, record in records.items() if record.type == CONCEPT}
     for title, record in records.items():
         if record.type == CONCEPT:
-            singular = (singular_term(title.lower(), lower) or title).upper()
+            singular = (singular_of(title.lower(), lower) or title).upper()
             groups[" ".join(map(to_american, singular.split())).replace(" ", "").replace("-", "")].append(title)
     for titles in groups.values():
         into = min(titles, key=lambda title: (-records[title].n_mentions, title))
@@ -232,23 +229,16 @@ def _propose_terms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
 
 
 def _propose_defined(records: Mapping[str, TitleRecord], ties: Mapping[str, Collection[str]]) -> Iterator[Merge]:
-    """Propose "MRI" -> "MAGNETIC RESONANCE IMAGING" if documents define it so, and none in another way."""
+    """Propose "MRI" -> "MAGNETIC RESONANCE IMAGING" if documents define it so, and none in another way.
+
+    The acronym must have the initials of the long form. Any other alias, such as an agency's acronym behind one of its
+    products, holds in the document that has it and renames nothing elsewhere.
+    """
     for short, longs in ties.items():
-        known = sorted(long for long in longs if long in records and long != short and _is_long_form(long, short))
+        known = sorted(long for long in longs if long in records and long != short)
         is_short = short in records and " " not in short and len(short) <= _MAX_ACRONYM
-        if is_short and len(known) == 1 and records[known[0]].type in _WITH_ACRONYMS and _spells(short, known[0]):
+        if is_short and len(known) == 1 and records[known[0]].type in _WITH_ACRONYMS and is_acronym_of(short, known[0]):
             yield Merge(short, known[0], "acronym", f"{known[0]} by its definition in another document", 0.9)
-
-
-def _is_long_form(long: str, short: str) -> bool:
-    """Whether a title has several words, or is one word with four letters for each of the short one: ECG."""
-    return " " in long or len(long) >= _LETTERS_FOR_ONE * len(short)
-
-
-def _spells(short: str, long: str) -> bool:
-    """Whether the letters of an acronym occur in this order in the long form, the first one at its start."""
-    letters = iter(long)
-    return long[0] == short[0] and all(letter in letters for letter in short if letter.isalpha())
 
 
 def _propose_acronyms(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import regex
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.names.dates import is_date
-from graphrag_pipeline.indexing.extraction.names.forms.aliases import is_acronym_of
-from graphrag_pipeline.indexing.extraction.names.types.word_types import UNKNOWN
+from graphrag_pipeline.text.dates import is_date
+from graphrag_pipeline.text.entity_types import UNKNOWN
+from graphrag_pipeline.text.name_words import is_acronym_of
 from graphrag_pipeline.text.scripts import has_han, simplify
 
 RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")

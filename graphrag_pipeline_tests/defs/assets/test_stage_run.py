@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.defs.assets.stage_run import StageRun
-from graphrag_pipeline.indexing.extraction import unchanged_documents
+from graphrag_pipeline.engines.embedded import unchanged_documents
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put

@@ -23,7 +23,7 @@ for _name in (
     "graphrag_pipeline.defs.runs.sqlite_storage",
     "graphrag_pipeline.evaluation.regression_gate",
     "graphrag_pipeline.indexing.communities.detection",
-    "graphrag_pipeline.indexing.extraction.extracted_graph",
+    "graphrag_pipeline.engines.embedded.extraction",
     "graphrag_pipeline.indexing.communities.stable",
     "graphrag_pipeline.publishing.candidates",
 ):

@@ -1,0 +1,1 @@
+"""The embedded engine: works without a model server, a key or a download."""

@@ -1,0 +1,1 @@
+"""Names of one document: found by spaCy and by patterns, with their types and canonical forms."""

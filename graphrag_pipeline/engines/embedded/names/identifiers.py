@@ -1,0 +1,94 @@
+"""Identifiers: names of systems, tables, tickets and files as engineers write them.
+
+Found are codes (`TICKET-118`), snake_case, dotted and kebab-case names (`dim_customer`, `events.v3`, `billing-api`),
+words in backticks, and words with a capital inside (`LanceDB`). English has words with hyphens, too: in a document with
+other identifiers, one is an identifier in a cell of its own, or bare where English has a noun ("restart billing-api.",
+not "a follow-up call").
+
+Keep out: names of people and places (`finder.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.late_patterns import late_regex
+
+CAMEL = "camel"
+"""A word with a capital inside: a product, a company ("LanceDB") or a person ("McDonald")."""
+
+_CODE = r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]+)*-\d+[a-z]?"
+_SNAKE = r"[\p{L}\p{N}]+(?:\.[\p{L}\p{N}]+)*(?:_[\p{L}\p{N}]+)+(?:[.][\p{L}\p{N}_]+)*"
+_DOTTED = r"[a-z][\w-]+(?:\.[a-z][\w-]+)+"
+_CAMEL = r"\p{L}*\p{Ll}\p{Lu}\p{L}*\p{N}*"
+_IDENTIFIER = late_regex(
+    rf"(?<![\p{{L}}\p{{N}}_./@:$-])(?:(?P<code>{_CODE})|(?P<snake>{_SNAKE})|(?P<dotted>{_DOTTED})|(?P<camel>{_CAMEL}))"
+    r"(?![\p{L}\p{N}_@(]|[-./:]\w)"
+)
+_QUOTED = late_regex(r"(?<!`)`(?![-`])(\p{L}[\p{L}\p{N}_./:-]*[\p{L}\p{N}])`(?!`)")
+_KEBAB = late_regex(r"(?<![\w./@:$-])[a-z][a-z0-9]+(?:-[a-z0-9]+)+(?![\w@(]|[-./:]\w)")
+_CELL_START = late_regex(r"(?:^|\n|[|]) ?$")
+_CELL_END = late_regex(r" ?(?:$|\n|[|])")
+_BEFORE = late_regex(r"([\w'’]+)[ ]$")
+_AFTER = late_regex(r"[ ]([\w'’]+)")
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.m", "p.m", "z.b", "d.h", "u.a"})
+_NO_BARE_NOUN = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "no",
+        "any",
+        "each",
+        "every",
+        "some",
+        "such",
+        "more",
+        "my",
+        "our",
+        "your",
+        "his",
+        "her",
+        "its",
+        "their",
+    ]
+)
+_SMALL = SMALL_WORDS["en"] - {"of"}
+
+
+def find_identifiers(text: str, prose: str) -> dict[str, str]:
+    """Return identifier -> "" for one with a form of its own, or CAMEL for a name that may have another type.
+
+    Args:
+        text: the document.
+        prose: the text without code, of the same length or folded.
+    """
+    found = {match.group(): match.lastgroup or "" for match in _IDENTIFIER.finditer(prose)}
+    found = {form: kind for form, kind in found.items() if form.lower() not in _ABBREVIATIONS and _has_letters(form)}
+    quoted = Counter(match.group(1) for match in _QUOTED.finditer(text))
+    for form, count in quoted.items():
+        if count > 1 or any(not letter.isalpha() for letter in form):
+            found.setdefault(form, "quoted")
+    for match in _KEBAB.finditer(prose if found else ""):
+        if match.group() not in found and _is_bare_noun(prose, match.start(), match.end()):
+            found[match.group()] = "kebab"
+    return found
+
+
+def _has_letters(form: str) -> bool:
+    return sum(letter.isalpha() for letter in form) > 1
+
+
+def _is_bare_noun(text: str, start: int, end: int) -> bool:
+    """Whether a word stands where only a name or an uncountable noun can: no article before, no noun behind."""
+    if _CELL_START.search(text, max(start - 4, 0), start) and _CELL_END.match(text, end):
+        return True
+    before, after = _BEFORE.search(text, max(start - 20, 0), start), _AFTER.match(text, end)
+    if before is None or before.group(1).lower() in _NO_BARE_NOUN:
+        return False
+    return (after is None and text[end : end + 1] in ".,;)") or (after is not None and after.group(1) in _SMALL)

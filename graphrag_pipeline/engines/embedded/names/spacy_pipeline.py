@@ -1,0 +1,132 @@
+"""spaCy: named entities and part-of-speech tags of a text.
+
+The default is the small English pipeline that is bundled (`bundled/en_core_web_sm`); `extraction.spacy_model` names any
+installed pipeline or the path of one. Only its parts for entities and tags are loaded. Labels of OntoNotes and of
+WikiNER become the entity types of this package; amounts, numbers, languages and peoples are no entities.
+
+Keep out: what becomes of the entities (`finder.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+TYPES = {
+    **dict.fromkeys(("PERSON", "PER", "PRS"), PERSON),
+    **dict.fromkeys(("ORG", "ORGANIZATION"), ORGANIZATION),
+    **dict.fromkeys(("GPE", "LOC", "FAC"), GEO),
+    **dict.fromkeys(("EVENT", "EVT"), EVENT),
+    **dict.fromkeys(("PRODUCT", "LAW", "WORK_OF_ART", "WRK", "MISC"), CONCEPT),
+}
+"""Label of a spaCy pipeline -> entity type; other labels are not names."""
+BUNDLED = "en_core_web_sm"
+_NEEDED = ("tok2vec", "transformer", "tagger", "morphologizer", "ner")
+_MOST_KNOWN = 1_000_000
+"""Words that a pipeline keeps in memory, about 0.2 kB each, before it is loaded again."""
+_BATCH = 20_000
+"""Characters of the text that the pipeline reads at once, about: its memory grows with them."""
+
+
+_lock = threading.Lock()
+"""A pipeline switches parts on and off and learns words, so one thread uses it at a time."""
+
+
+@cache
+def load_pipeline(name: str = "") -> Language:
+    """Return a spaCy pipeline with only what finds entities and tags words.
+
+    Args:
+        name: of an installed pipeline, or its path; "" is the bundled one.
+
+    Raises:
+        PipelineError: there is no such pipeline, or it finds no entities.
+    """
+    import spacy
+
+    source = name if name else str(files("graphrag_pipeline") / "bundled" / BUNDLED)
+    try:
+        found = spacy.load(source)
+    except (OSError, ImportError, ValueError) as error:
+        raise PipelineError(
+            f"extraction.spacy_model: {name!r} is no spaCy pipeline that can be loaded ({error}). "
+            "Install it (python -m spacy download NAME), give the path of its folder, or leave the option out."
+        ) from error
+    for component in found.component_names:
+        if component not in _NEEDED:
+            found.remove_pipe(component)
+    if "ner" not in found.pipe_names:
+        raise PipelineError(f"extraction.spacy_model: the pipeline {name!r} has no named entities (no part `ner`).")
+    return found
+
+
+def language_of(name: str = "") -> str:
+    """Return the code of the language that a pipeline reads; "xx" is every one."""
+    return str(load_pipeline(name).lang)
+
+
+def find_entities(text: str, name: str = "") -> list[tuple[int, int, str]]:
+    """Return (start, end, entity type) of the entities in a text, in order; none spans a line break.
+
+    The type is "" for what is no name: dates, amounts, peoples.
+
+    Args:
+        text: sentences, separated by line breaks.
+        name: as of `load_pipeline`.
+    """
+    pipeline = load_pipeline(name)
+    tagger = [part for part in ("tagger", "morphologizer") if part in pipeline.pipe_names]
+    found = []
+    with _lock, pipeline.select_pipes(disable=_only_for(tagger, pipeline)):
+        for start, part in _batches(text):
+            for entity in pipeline(part.replace("|", ";")).ents:  # cells of a table
+                if "\n" not in entity.text:
+                    place = (start + entity.start_char, start + entity.end_char)
+                    found.append((*place, TYPES.get(entity.label_, "")))
+    if len(pipeline.vocab) > _MOST_KNOWN:
+        load_pipeline.cache_clear()
+    return found
+
+
+def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
+    """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
+    pipeline = load_pipeline()
+    with _lock, pipeline.select_pipes(disable="ner"):
+        tagged = list(pipeline.pipe(sentences))
+    for sentence in tagged:
+        yield [(token.idx, token.idx + len(token), token.tag_) for token in sentence]
+
+
+def _only_for(tagger: Iterable[str], pipeline: Language) -> list[str]:
+    """Return the parts that only tags need: the tagger, and the vectors of words if the names have their own."""
+    names: Any = pipeline.get_pipe("ner")
+    shared = names.model.get_ref("tok2vec") if "tok2vec" in pipeline.pipe_names else None
+    has_own = shared is not None and not any("listener" in layer.name for layer in shared.walk())
+    return [*tagger, *(("tok2vec",) if has_own else ())]
+
+
+def _batches(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (start, part) of a text, cut at line breaks."""
+    start = 0
+    while start < len(text):
+        end = len(text) if len(text) - start <= _BATCH else text.find("\n", start + _BATCH) + 1 or len(text)
+        yield start, text[start:end]
+        start = end
+
+
+def _keep_one_thread() -> None:
+    """Let the matrix product of spaCy use one thread: the buckets of an index run side by side."""
+    os.environ.setdefault("BLIS_NUM_THREADS", "1")
+
+
+_keep_one_thread()

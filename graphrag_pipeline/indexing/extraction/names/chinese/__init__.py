@@ -1,1 +1,0 @@
-"""Rules for Chinese texts that need no dictionary of names."""

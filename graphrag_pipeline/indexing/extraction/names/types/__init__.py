@@ -1,1 +1,0 @@
-"""Types of names: by their own words, and by the words around them."""

@@ -1,0 +1,125 @@
+"""Words in names that say what is named: forms of address, legal forms, the kinds of bodies and places.
+
+All are in upper case, without a full stop. Keep out: names themselves.
+"""
+
+from __future__ import annotations
+
+import regex
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text in upper case."""
+    return frozenset(text.upper().split())
+
+
+FEMALE_HONORIFICS = words(
+    "mrs ms miss lady madam madame mme mlle mademoiselle dame queen princess duchess countess aunt sra srta"
+)
+"""Before the name of a woman."""
+MALE_HONORIFICS = words("mr sir monsieur signor señor sr herr herrn lord king prince father brother uncle m d")
+"""Before the name of a man."""
+HONORIFICS = FEMALE_HONORIFICS | words("""
+mr sr messrs dr prof professor doctor sir lord master monsieur signor signora signore senor señor señora don doña herr
+frau fräulein king prince emperor empress tsar czar duke archduke archduchess infante infanta landgrave margrave count
+baron baroness earl marquis viscount pope bishop
+archbishop cardinal rev revd reverend cllr cllrs drs profs professors pc pcso cmdr cdr adm supt insp
+father brother sister uncle cousin captain capt colonel col general gen major
+lieutenant lt sergeant sgt corporal admiral commander president chancellor premier senator sen governor gov
+prefect congressman congresswoman representative rep mayor judge justice justices honorable honourable
+ambassador sheikh sheik sultan ayatollah imam
+rabbi mullah
+hon detective inspector minister chairman chairwoman ceo herrn kanzler kanzlerin bundeskanzler bundeskanzlerin
+councillor councillors councilman councilwoman alderman chief director engineer clerk treasurer coach striker goalkeeper
+präsident präsidenten präsidentin ministerin ministerpräsident außenminister außenministerin président présidente
+presidente
+""")
+"""Before the name of a person."""
+REGAL = words("""
+king queen prince princess emperor empress tsar czar duke duchess archduke archduchess infante infanta pope saint st
+""")
+"""Forms of address that are part of the name: "Pope Francis", "Prince Albert"."""
+RANKS = words("prime vice deputy chief former acting interim town police finance fire city county district borough")
+"""Before a form of address, part of it: "Prime Minister"."""
+LEGAL_SUFFIXES = words(
+    "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"
+)
+"""Behind the name of a company."""
+EVENT_TAILS = words("""
+war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
+festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
+accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
+gala fete fête jubilee meeting fair shield trophy lecture
+""")
+"""Last words of the names of events."""
+ORGANIZATION_TAILS = words("""
+inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa srl
+sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority bureau
+board cabinet centre center commission committee congress corps council court department federation force forces
+foundation fund government guild league ministry museum observatory office orchestra organisation organization
+parliament party
+police press senate service services society syndicate times tribunal tribune trust union club fc airlines airways
+motors legion band choir highways records pictures studios entertainment industries partners capital ventures
+technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
+plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
+telecom logistics securities mutual library reserve synod nation movement
+symphony philharmonic brothers bros sons alliance coalition
+consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
+haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
+taskforce navy army conservancy coastguard constabulary gazette observer herald chronicle examiner telegraph mercury
+advertiser afc rfc united rovers wanderers athletic albion hotspur
+""")
+"""Last words of the names of organizations."""
+ORGANIZATION_HEADS = words("""
+agency authority university bank ministry department bureau institute institution college academy association
+federation house board court church council committee society league union confederation organisation organization
+school order knights chamber diocese regulator
+archdiocese grupo gruppo groupe cooperativa société sociedad stichting verein fundación fundação fondation fondazione
+kanzlei banca asociación friends universität université universidad università banco banque bundesbank zentralbank
+""")
+"""First words of the names of organizations: "Bank of France"."""
+PLACE_TAILS = words("""
+street road lane avenue square boulevard drive town city village county province state states district borough island
+islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
+park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
+beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
+building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
+cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
+plains ridge canyon gorge highway heights allotments close crescent mews monument pass
+""")
+"""Last words of the names of places."""
+PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
+"""First words of the names of places: "Mount Rainier"."""
+SMALL_JOINTS = words("of the and for on in & de des du la")
+"""Small words inside a name, without a letter in its acronym."""
+
+
+def key_of(word: str) -> str:
+    """Return a word as these lists have it: in capitals, without a full stop."""
+    return word.upper().rstrip(".")
+
+
+def split_honorifics(form: str) -> tuple[list[str], list[str]]:
+    """Return the forms of address at the start of a person's name, and its other words; there always is one."""
+    parts = form.split()
+    n_first = 0
+    while n_first < len(parts) - 1:
+        key, following = key_of(parts[n_first]), key_of(parts[n_first + 1])
+        if not ((key in HONORIFICS and key not in REGAL) or (key in RANKS and following in HONORIFICS)):
+            break
+        n_first += 1
+    return parts[:n_first], parts[n_first:]
+
+
+def is_acronym_of(short: str, long: str) -> bool:
+    """Whether the capitals of `short` are the initials of the words of `long`.
+
+    Words in small letters and a legal form at the end are optional: "IBM" is "International Business Machines
+    Corporation".
+    """
+    letters = "".join(letter for letter in short if letter.isupper())
+    parts = regex.findall(r"[\p{L}\p{M}]+", long)
+    spellings = [parts, parts[:-1]] if parts and parts[-1].upper() in LEGAL_SUFFIXES else [parts]
+    initials = {"".join(part[0] for part in spelling).upper() for spelling in spellings}
+    capitals = {"".join(part[0] for part in spelling if part[0].isupper()) for spelling in spellings}
+    return len(letters) > 1 and letters in initials | capitals
