@@ -110,7 +110,7 @@ class ApiCall:
         """Answer with what `read` returns about the index as the filters of the request leave it, under a name."""
         return await self.read(query, lambda lease: lease.answer(**{name: read(lease.index.where(query.filter))}))
 
-    async def list(
+    async def show_list(
         self, query: FilteredQuery, name: str, read: Callable[[GraphIndex], tuple[Iterable[Any], int]]
     ) -> Response:
         """Answer like `show` with a part of a list, and the length of the whole."""

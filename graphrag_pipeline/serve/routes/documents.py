@@ -121,7 +121,7 @@ routes = make_router("documents")
 @routes.get("/documents", response_model=DocumentList)
 async def documents(query: Annotated[DocumentsQuery, Query()], call: Call) -> Response:
     """List documents."""
-    return await call.list(
+    return await call.show_list(
         query, "documents", lambda index: list_documents(index, query.search, query.sort, query.limit, query.offset)
     )
 
@@ -153,7 +153,7 @@ async def text(key: DocumentKey, query: Annotated[SpanQuery, Query()], call: Cal
 @routes.get("/documents/{key}/mentions", response_model=MentionList)
 async def mentions(key: DocumentKey, query: Annotated[MentionsQuery, Query()], call: Call) -> Response:
     """List the mentions of entities in a document."""
-    return await call.list(
+    return await call.show_list(
         query, "mentions", lambda index: read_mentions(index, key, query.start, query.end, query.limit)
     )
 

@@ -143,7 +143,7 @@ routes = make_router("graph")
 async def entities(query: Annotated[EntitiesQuery, Query()], call: Call) -> Response:
     """List entities."""
     search = query.search or query.name
-    return await call.list(
+    return await call.show_list(
         query,
         "entities",
         lambda index: list_entities(index, search, query.type, query.community, query.sort, query.limit, query.offset),
@@ -167,7 +167,7 @@ async def neighbours(key: NamedKey, query: Annotated[NeighboursQuery, Query()], 
 @routes.get("/relationships", response_model=RelationshipList)
 async def relationships(query: Annotated[RelationshipsQuery, Query()], call: Call) -> Response:
     """List relationships."""
-    return await call.list(
+    return await call.show_list(
         query,
         "relationships",
         lambda index: list_relationships(index, query.search, query.entity, query.sort, query.limit, query.offset),
@@ -183,7 +183,7 @@ async def relationship(key: NumberKey, query: Annotated[RecordQuery, Query()], c
 @routes.get("/communities", response_model=CommunityList)
 async def communities(query: Annotated[CommunitiesQuery, Query()], call: Call) -> Response:
     """List communities."""
-    return await call.list(
+    return await call.show_list(
         query,
         "communities",
         lambda index: list_communities(index, query.level, query.parent, query.sort, query.limit, query.offset),
@@ -199,7 +199,7 @@ async def community(key: TitledKey, query: Annotated[RecordQuery, Query()], call
 @routes.get("/reports", response_model=ReportList)
 async def reports(query: Annotated[ReportsQuery, Query()], call: Call) -> Response:
     """List community reports."""
-    return await call.list(
+    return await call.show_list(
         query,
         "reports",
         lambda index: list_reports(index, query.search, query.level, query.sort, query.limit, query.offset),
