@@ -74,8 +74,9 @@ ROOMS = (
     "access",
     *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.connections"),
     *("serve.request_body", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *("serve.api_route", "serve.endpoint", "serve.routes", "serve.openai_api", "serve.mcp"),
-    *("serve.explorer", "serve.openapi", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
+    *("serve.answers", "serve.queries", "serve.api_route", "serve.endpoint"),
+    *("serve.routes", "serve.openai_api", "serve.mcp"),
+    *("serve.explorer", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
     "serve.app",
     # the edges that people start
     *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),

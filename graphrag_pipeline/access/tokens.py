@@ -30,14 +30,14 @@ _MAX_AGE_S = 3600.0
 _LAST_AGE_S = 24 * 3600.0
 """Seconds for which known keys count if they cannot be read again, so that an issuer that is down locks no one out."""
 _TIMEOUT_S = 10.0
-_MAX_BYTES = 1_000_000
 
 
 class SigningKeys:
     """The public keys of an issuer, from a file or URL; read again for an unknown key, and each hour.
 
     They are read at most once a minute, whether that fails or not. While they cannot be read, known keys count for a
-    day. A token with a known key never waits while the keys are read for another one.
+    day. A token with a known key never waits while the keys are read for another one. The cache of `PyJWKClient` does
+    none of the three, so it only fetches here.
 
     Args:
         place: path or URL of a JWKS.
@@ -47,7 +47,8 @@ class SigningKeys:
 
     def __init__(self, place: str, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._place = place
-        self._path = None if "://" in place else folder / place
+        self._path = folder / place
+        self._client = jwt.PyJWKClient(place, cache_jwk_set=False, timeout=_TIMEOUT_S) if "://" in place else None
         self._clock = clock
         self._lock = threading.Lock()
         self._keys: dict[str, jwt.PyJWK] = {}
@@ -93,29 +94,13 @@ class SigningKeys:
 
     def _read(self) -> dict[str, jwt.PyJWK]:
         try:
-            content = json.loads(self._path.read_bytes() if self._path else _fetch(self._place))
-            keys = jwt.PyJWKSet.from_dict(content).keys
+            if self._client:
+                keys = self._client.get_jwk_set().keys
+            else:
+                keys = jwt.PyJWKSet.from_dict(json.loads(self._path.read_bytes())).keys
         except (OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
             raise PipelineError(f"the keys of tokens (jwt.keys) at {self._place} cannot be read: {error}") from None
         return {key.key_id or "": key for key in keys if key.public_key_use in (None, "sig")}
-
-
-def _fetch(url: str) -> bytes:
-    import httpx
-
-    try:
-        with httpx.stream("GET", url, timeout=_TIMEOUT_S) as answer:
-            answer.raise_for_status()
-            content, ends = b"", time.monotonic() + _TIMEOUT_S
-            for piece in answer.iter_bytes():
-                content += piece
-                if len(content) > _MAX_BYTES:
-                    raise OSError(f"more than {_MAX_BYTES:,} bytes")
-                if time.monotonic() > ends:
-                    raise OSError(f"no end within {_TIMEOUT_S:g} s")
-    except httpx.HTTPError as error:
-        raise OSError(str(error)) from None
-    return content
 
 
 def read_claims(token: str, rules: TokenRules, keys: SigningKeys) -> dict[str, Any]:

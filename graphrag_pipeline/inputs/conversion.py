@@ -1,8 +1,8 @@
 """Conversion of html, pdf, docx, pptx and xlsx files to Markdown by markitdown, within limits.
 
-The size after unzipping and the number of pages are checked before anything is parsed. Limits of time and memory
-are those of the process that reads the file (`reading_process.py`). Problems are stored in the corpus manifest, so do
-not reword them. Keep out: text and structured files (`formats.py`).
+The size of an archive after unzipping and the number of pages are checked before anything is parsed. Limits of time
+and memory are those of the process that reads the file (`reading_process.py`); no others bound a pdf. Problems are
+stored in the corpus manifest, so do not reword them. Keep out: text and structured files (`formats.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import importlib
 import io
 import re
 import zipfile
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -21,10 +22,8 @@ from graphrag_pipeline.inputs.formats import (
     DamagedInput,
     check_ratio,
     decode_text,
-    max_unzipped_bytes,
     normalize_text,
 )
-from graphrag_pipeline.inputs.pdf_limits import DecodedBytes, decode_texts, limited_decoding
 from graphrag_pipeline.inputs.sheet_limits import limited_sheets
 from graphrag_pipeline.settings.input import InputSettings
 
@@ -64,7 +63,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
-        with _limited(data, format, settings):
+        with limited_sheets(settings.max_unzipped_ratio) if format == "xlsx" else nullcontext():
             result = converter.convert(io.BytesIO(data), info)
     except (MemoryError, DamagedInput):
         raise
@@ -97,9 +96,7 @@ def _check_size(data: bytes, format: str, settings: InputSettings) -> None:
     if format == "html":
         return
     if format == "pdf":
-        with _limited_pdf(data, settings) as decoded:
-            n_pages = decode_texts(data, settings.max_pages, decoded)
-        _check_pages(n_pages, "pages", settings)
+        _check_pages(_count_pages(data, settings.max_pages), "pages", settings)
         return
     try:
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
@@ -128,26 +125,18 @@ def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
         )
 
 
-def _limited(data: bytes, format: str, settings: InputSettings) -> AbstractContextManager[object]:
-    """Return the context in which a file is read."""
-    if format == "pdf":
-        return _limited_pdf(data, settings)
-    return limited_sheets(settings.max_unzipped_ratio) if format == "xlsx" else nullcontext()
+def _count_pages(data: bytes, most: int) -> int:
+    """Return the number of pages of a pdf, at most one more than `most`.
 
-
-def _limited_pdf(data: bytes, settings: InputSettings) -> AbstractContextManager[DecodedBytes]:
-    """Return the context in which pdfminer decodes no more of a pdf than the settings permit."""
-    by_size, by_ratio = settings.max_unzipped_mb * _MEGABYTE, max_unzipped_bytes(len(data), settings.max_unzipped_ratio)
-    limit, value = (
-        ("max_unzipped_mb", settings.max_unzipped_mb)
-        if by_size <= by_ratio
-        else ("max_unzipped_ratio", settings.max_unzipped_ratio)
-    )
-    problem = (
-        f"unzips to more than {min(by_size, by_ratio) / _MEGABYTE:,.0f} MB, over input.{limit} = {value:,}; raise it "
-        "if you trust the file, or exclude the file"
-    )
-    return limited_decoding(min(by_size, by_ratio), problem)
+    A damaged or locked file has 0: the converter raises its error again, and it is described there.
+    """
+    pages = importlib.import_module("pdfminer.pdfpage").PDFPage
+    try:
+        return sum(1 for _ in islice(pages.get_pages(io.BytesIO(data)), most + 1))
+    except MemoryError:
+        raise
+    except Exception:  # of any kind
+        return 0
 
 
 def _conversion_problem(error: Exception, format: str) -> str:

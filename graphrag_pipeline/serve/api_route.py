@@ -1,174 +1,175 @@
-"""The declaration of a route: path, models of its request and answer, and the function behind it.
+"""FastAPI's routes as this server needs them: stricter reading of queries and bodies, and one form of errors.
 
-The functions run in threads and know nothing of HTTP. `endpoint.py` serves a route, `openapi.py` describes it. Keep
-out: the routes themselves.
+A route is a function of a router of `make_router`. Its parameters are a query model of `queries.py`, a body, keys of
+the path, and `Call` (`endpoint.py`), which does its work in a thread. FastAPI validates and describes them. Keep out:
+what any request has in common (`gate.py`), and the routes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Annotated, Any, get_args
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, get_origin
+from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from fastapi import APIRouter, Depends
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, BeforeValidator, StringConstraints
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
-from graphrag_pipeline.models.event_loop import CallScope
-from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.serve.errors import ErrorAnswer
-from graphrag_pipeline.serve.limits import MAX_TEXT_CHARS, Filters, ServerLimits
-from graphrag_pipeline.serve.metrics import Metrics
-from graphrag_pipeline.serve.readers import Reader
-from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots
+from graphrag_pipeline.serve.answers import answer_error
+from graphrag_pipeline.serve.encoded_slashes import restore_slashes
+from graphrag_pipeline.serve.errors import ApiError, ErrorAnswer, InvalidRequestError
+from graphrag_pipeline.serve.limits import MAX_KEYS
 
-MAX_LISTED = 1_000
-"""Most records of one answer."""
-MAX_OFFSET = 2**53
-SearchText = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
-Small = Annotated[int, Field(ge=0, le=MAX_OFFSET)]
+EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "schema": {
+            "type": "object",
+            "description": "An event of the stream; its data is JSON, or `[DONE]` at the end of OpenAI's streams.",
+            "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+        }
+    }
+}
+"""The content of a streamed answer in the OpenAPI document."""
+_ERRORS: dict[int | str, str] = {
+    400: "The request does not validate, or a filter, option or strategy does not hold.",
+    401: "No valid key or token.",
+    404: "There is no such root, snapshot or record for this client.",
+    405: "The path has no such method.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    414: "The address is too long.",
+    415: "The body is not JSON.",
+    421: "The header Host names another server.",
+    429: "Too many requests at once; try again after the seconds of `Retry-After`.",
+    431: "The headers are too large.",
+    500: "A defect of the server.",
+    502: "A model gave no answer.",
+    503: "No index can be read now.",
+    504: "The time limit is over.",
+    "default": "Any other error.",  # without it, FastAPI describes errors of its own form
+}
+_MAX_IN_LOOP = 16_384
+"""Bytes of a body that is read without a thread, in less than a millisecond."""
+_LARGE_BODIES = ThreadPoolExecutor(1, thread_name_prefix="large-bodies")
+"""One thread, since reading a body holds Python's lock: several would keep it from the event loop."""
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+Key = Annotated[str, BeforeValidator(restore_slashes), StringConstraints(min_length=1)]
+"""A part of a path that names a record."""
 
 
-class ServerQuery(BaseModel):
-    """A request about the server, without parameters."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class RootQuery(ServerQuery):
-    """A request about one root."""
-
-    root: str = Field("", max_length=200, description="Name of the root; needed only if several are served.")
-    snapshot: str = Field(
-        "", max_length=64, description="Id of an earlier snapshot, or its beginning; default: the published one."
+def make_router(tag: str, error: type[BaseModel] = ErrorAnswer) -> APIRouter:
+    """Return a router for routes of one group of the OpenAPI document, with the model of their errors."""
+    return APIRouter(
+        tags=[tag],
+        route_class=ServerRoute,
+        dependencies=[Depends(HTTPBearer(scheme_name="key", auto_error=False))],  # for the document; the gate checks it
+        responses={status: {"model": error, "description": what} for status, what in _ERRORS.items()},
+        generate_unique_id_function=_name_operation,
     )
 
 
-class FilteredQuery(RootQuery):
-    """A request for records."""
-
-    filter: Filters = Field(
-        default_factory=list,
-        description="Read only records of documents that pass all filters, such as `year>=2024`; repeatable.",
-    )
+def _name_operation(route: APIRoute) -> str:
+    words = route.path.replace("{", "").replace("}", "").replace("-", "_").strip("/").split("/")
+    return "_".join([*map(str.lower, route.methods or ()), *words])
 
 
-class PagedQuery(FilteredQuery):
-    """A request for a part of a list."""
+class ServerRoute(APIRoute):
+    """A route that reads a request strictly, and answers every error in the one form."""
 
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most records.")
-    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="Records to skip.")
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler between the reading of the request and the answers to errors."""
+        handle = super().get_route_handler()
+        models = [one.field_info.annotation for one in self.dependant.query_params]
+        repeatable = {name for model in models for name in _list_fields(model)}
 
+        async def answer(request: Request) -> Response:
+            request.scope.setdefault("state", {})["route"] = self.path
+            try:
+                _check_query(request.scope["query_string"], repeatable)
+                return await handle(await _with_body(request) if self.body_field else request)
+            except ClientDisconnect:
+                return Response(status_code=499)  # for the log; no client gets it
+            except Exception as error:  # the edge of the server: every error has an answer
+                return answer_error(error, request.scope["path"])
 
-class Answered(BaseModel):
-    """An answer from one snapshot."""
-
-    root: str = Field(description="Name of the root.")
-    snapshot: str = Field(description="Id of the snapshot that the answer comes from.")
-
-
-Emit = Callable[[str, Any], None]
-"""Takes an event of a stream: its name, "" for one without a name, and its data."""
-
-
-@dataclass(frozen=True)
-class ServedApp:
-    """The parts of a server that functions behind routes use."""
-
-    served: ServedRoots
-    limits: ServerLimits
-    metrics: Metrics
+        return answer
 
 
-@dataclass(frozen=True)
-class ApiCall:
-    """One request, read and validated.
-
-    Attributes:
-        query: of the route's query model.
-        body: of the route's body model; None without one.
-        path: parameters of the path.
-        scope: cancels the calls to models if the client goes away.
-        emit: takes the events of a stream; None if the answer is not streamed.
-        base_url: of the server, as the client named it.
-    """
-
-    app: ServedApp
-    reader: Reader
-    query: Any
-    body: Any = None
-    path: Mapping[str, str] = field(default_factory=dict)
-    scope: CallScope = field(default_factory=CallScope)
-    emit: Emit | None = None
-    base_url: str = ""
+def _list_fields(model: Any) -> list[str]:
+    return [name for name, one in model.model_fields.items() if get_origin(one.annotation) is list]
 
 
-def filtered(call: ApiCall, lease: IndexLease) -> GraphIndex:
-    """Return the leased index as the filters of the request leave it.
+def _check_query(raw: bytes, repeatable: Collection[str]) -> None:
+    """Check what FastAPI would read leniently.
 
     Raises:
-        PipelineError: a filter does not hold.
+        InvalidRequestError: a bad escape, no UTF-8, or a parameter that is given twice and is no list.
     """
-    return lease.index.where(call.query.filter)
+    try:
+        if _BAD_ESCAPE.search(raw):
+            raise ValueError("a percent sign without two hexadecimal digits")
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=bool(raw), errors="strict")
+    except ValueError:
+        raise InvalidRequestError("The query string is not valid percent-encoded UTF-8.") from None
+    for name, n in Counter(name for name, _ in pairs).items():
+        if n > 1 and name not in repeatable:
+            raise InvalidRequestError(f"`{name[:80]}` is given twice.")
 
 
-Handler = Callable[[ApiCall, IndexLease], Any]
-ServerHandler = Callable[[ApiCall], Any]
+class _JsonRequest(Request):
+    """A request whose JSON is read already."""
+
+    def __init__(self, request: Request, content: bytes, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._body, self._json = content, value
 
 
-@dataclass(frozen=True)
-class ApiRoute:
-    """A route that answers in JSON.
+async def _with_body(request: Request) -> Request:
+    """Return the request with its body, read.
 
-    Attributes:
-        path: with parameters in braces.
-        handle: returns a value of `answer`; gets the lease of the root if `reads_root`.
-        answer: type of the answer.
-        summary: one sentence for the OpenAPI document.
-        tag: group in that document.
-        query: model of the query string.
-        body: model of the body of a POST; None for GET.
-        path_params: description of each parameter of the path.
-        reads_root: whether the request leases the index of a root.
-        is_instant: whether it answers in the event loop, since it only looks at values; it needs no free thread.
-        is_search: whether it may call models, so that a client who goes away cancels them.
-        streams: "never"; "wanted", if the header Accept asks for it; "body", if `stream` of the body does; "always".
-        media_type: of the answer, where it is not JSON.
-        error: model of an error; the one form, or OpenAI's.
+    Raises:
+        ApiError: the body is not JSON, or too much of it.
     """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ApiError(415, "not_json", f"The body is `{kind[:80]}`.", "Send JSON, as `application/json`.")
+    content = await request.body()
+    if len(content) <= _MAX_IN_LOOP:
+        return _JsonRequest(request, content, _parse(content))
+    value = await asyncio.get_running_loop().run_in_executor(_LARGE_BODIES, _parse, content)
+    return _JsonRequest(request, content, value)
 
-    method: str
-    path: str
-    handle: Handler | ServerHandler
-    answer: Any
-    summary: str
-    tag: str
-    query: type[ServerQuery] = RootQuery
-    body: type[BaseModel] | None = None
-    path_params: Mapping[str, str] = field(default_factory=dict)
-    reads_root: bool = True
-    is_instant: bool = False
-    is_search: bool = False
-    streams: str = "never"
-    media_type: str = "application/json"
-    error: type[BaseModel] = ErrorAnswer
 
-    @cached_property
-    def adapter(self) -> TypeAdapter:
-        """The reader and writer of the answer."""
-        return TypeAdapter(self.answer)
+def _parse(content: bytes) -> Any:
+    try:
+        json.loads(content, object_pairs_hook=_check_keys)
+        return from_json(content)  # strict where `json` is not, as about half of a surrogate pair
+    except RecursionError:
+        raise InvalidRequestError("The body is nested too deeply.") from None
+    except ValueError as error:
+        raise InvalidRequestError(f"The body is not JSON: {error}"[:300]) from None
 
-    @cached_property
-    def number_params(self) -> frozenset[str]:
-        """Names of query parameters that are whole numbers."""
-        return frozenset(
-            one.alias or name
-            for name, one in self.query.model_fields.items()
-            if int in (one.annotation, *get_args(one.annotation))
-        )
 
-    @cached_property
-    def list_params(self) -> frozenset[str]:
-        """Names of query parameters that may occur several times."""
-        return frozenset(
-            name for name, one in self.query.model_fields.items() if getattr(one.annotation, "__origin__", None) is list
-        )
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of the body.
+
+    Raises:
+        InvalidRequestError: it has too many keys, or a key twice, of which another reader of the body may take the
+            other value.
+    """
+    if len(pairs) > MAX_KEYS:
+        raise InvalidRequestError(f"An object of the body has more than {MAX_KEYS:,} keys.", "Send fewer.")
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise InvalidRequestError(f"`{repeated[:80]}` is in one object of the body twice.", "Send each key once.")
+    return found

@@ -1,4 +1,4 @@
-"""The server as one Starlette application: the API, MCP, and a place for the explorer.
+"""The server as one FastAPI application: the API, MCP, and a place for the explorer.
 
 Keep out: the routes, and listening (`commands/serving.py`).
 """
@@ -9,47 +9,38 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
 
-from starlette.applications import Starlette
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from graphrag_pipeline.serve.api_route import ApiRoute, ServedApp
+from graphrag_pipeline.serve.answers import answer_error, answer_json, write_json
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.compression import Compression
 from graphrag_pipeline.serve.encoded_slashes import EncodedSlashes
-from graphrag_pipeline.serve.endpoint import API_HEADERS, RouteEndpoint, Workers, answer_error
+from graphrag_pipeline.serve.endpoint import ServedApp, Workers
 from graphrag_pipeline.serve.errors import ApiError
 from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
 from graphrag_pipeline.serve.gate import PUBLIC, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp.agent_server import AgentServer
 from graphrag_pipeline.serve.metrics import Metrics
-from graphrag_pipeline.serve.openai_api.routes import ROUTES as OPENAI_ROUTES
-from graphrag_pipeline.serve.openapi import describe_routes
+from graphrag_pipeline.serve.openai_api import routes as openai_api
 from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
-from graphrag_pipeline.serve.routes.documents import ROUTES as DOCUMENT_ROUTES
-from graphrag_pipeline.serve.routes.follow_ups import ROUTES as FOLLOW_UPS_ROUTES
-from graphrag_pipeline.serve.routes.graph import ROUTES as GRAPH_ROUTES
-from graphrag_pipeline.serve.routes.history import ROUTES as HISTORY_ROUTES
-from graphrag_pipeline.serve.routes.picture import ROUTES as PICTURE_ROUTES
-from graphrag_pipeline.serve.routes.search import ROUTES as SEARCH_ROUTES
-from graphrag_pipeline.serve.routes.server import ROUTES as SERVER_ROUTES
+from graphrag_pipeline.serve.routes import documents, follow_ups, graph, history, picture, search, server
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.turns import Turns
 
-API_ROUTES: tuple[ApiRoute, ...] = (
-    *SERVER_ROUTES,
-    *SEARCH_ROUTES,
-    *FOLLOW_UPS_ROUTES,
-    *GRAPH_ROUTES,
-    *DOCUMENT_ROUTES,
-    *HISTORY_ROUTES,
-    *PICTURE_ROUTES,
-    *OPENAI_ROUTES,
+API_ROUTES: tuple[APIRoute, ...] = tuple(
+    route
+    for group in (server, search, follow_ups, graph, documents, history, picture, openai_api)
+    for route in group.routes.routes
+    if isinstance(route, APIRoute)
 )
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -68,7 +59,7 @@ def build_app(
     lifespans: Sequence[Lifespan] = (),
     audit: Audit | None = None,
     compresses: bool = True,
-) -> Starlette:
+) -> FastAPI:
     """Return the application.
 
     Args:
@@ -86,7 +77,7 @@ def build_app(
     agents = AgentServer(app, workers)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(served.start)
         async with AsyncExitStack() as stack:
             for one in (agents.lifespan, *lifespans):
@@ -95,10 +86,15 @@ def build_app(
         workers.pool.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(served.close)
 
-    made = Starlette(
+    made = FastAPI(
+        title="graphrag_pipeline",
+        version=version("graphrag-pipeline"),
+        description="Searches and records of published GraphRAG indexes, read only.",
+        openapi_url=None,  # its route has no headers of the API; the pages for it load scripts from other servers
+        redirect_slashes=False,
         routes=[
-            *(Route(one.path, RouteEndpoint(one, app, workers), methods=[one.method]) for one in API_ROUTES),
-            _fixed_route("/openapi.json", "application/json", _write_openapi()),
+            *API_ROUTES,
+            Route("/openapi.json", _describe, methods=["GET"]),
             *agents.routes(),
             *explorer_routes(),
             *mounts(app, workers),
@@ -114,7 +110,7 @@ def build_app(
         exception_handlers={HTTPException: _answer_http_error},
         lifespan=lifespan,
     )  # fmt: skip
-    made.router.redirect_slashes = False
+    made.state.served_app, made.state.workers = app, workers
     return made
 
 
@@ -126,21 +122,11 @@ def _make_parts(served: ServedRoots, limits: ServerLimits) -> tuple[ServedApp, W
     return app, workers
 
 
-def _write_openapi() -> bytes:
-    from pydantic_core import to_json
-
-    return to_json(describe_routes(API_ROUTES), indent=1)
+async def _describe(request: Request) -> Response:
+    return answer_json(write_json(request.app.openapi()))
 
 
-def _fixed_route(path: str, media_type: str, content: bytes) -> Route:
-    async def answer(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers=API_HEADERS)
-
-    return Route(path, answer, methods=["GET"])
-
-
-def _answer_http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+async def _answer_http_error(_: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         found = ApiError(405, "wrong_method", "This path has no such method.", f"Use {allowed}.")

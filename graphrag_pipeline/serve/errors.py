@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from graphrag_pipeline.access.principals import NotAuthenticatedError
@@ -138,7 +139,9 @@ def error_of(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ValidationError):
-        return InvalidRequestError(describe_invalid(error))
+        return InvalidRequestError(describe_invalid(error.errors(include_url=False)))
+    if isinstance(error, RequestValidationError):  # its places begin with the part of the request
+        return InvalidRequestError(describe_invalid({**one, "loc": one["loc"][1:]} for one in error.errors()))
     if isinstance(error, NotAuthenticatedError):
         return ApiError(401, "not_authenticated", f"Not authenticated: {error}.", "Send `Authorization: Bearer KEY`.")
     if isinstance(error, ViewNotReadyError):
@@ -160,11 +163,11 @@ def for_reader(error: Exception) -> str:
     return " ".join(kept).rstrip(" ;:,.") or "the server cannot answer this now"
 
 
-def describe_invalid(error: ValidationError, place: Sequence[str] = ()) -> str:
+def describe_invalid(problems: Iterable[Mapping[str, Any]]) -> str:
     """Return the problems of values that do not validate, each with its place."""
-    return "; ".join(_describe(problem, place) for problem in error.errors(include_url=False))[:2000]
+    return "; ".join(map(_describe, problems))[:2000]
 
 
-def _describe(problem: Any, place: Sequence[str]) -> str:
-    where = ".".join([*place, *map(str, problem["loc"])]) or "the request"
+def _describe(problem: Mapping[str, Any]) -> str:
+    where = ".".join(map(str, problem["loc"])) or "the request"
     return f"`{where[:_MAX_SHOWN]}`: {problem['msg'][:_MAX_SHOWN]}"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.serve.answers import answer_error
 from graphrag_pipeline.serve.audit import Audit
-from graphrag_pipeline.serve.endpoint import answer_error
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
 from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_TARGET_BYTES, ServerLimits
 from graphrag_pipeline.serve.metrics import Metrics
@@ -92,7 +92,9 @@ class Gate:
         state = scope.setdefault("state", {})
         if not self._is_public(scope["path"]):
             state["reader"] = await self._find_reader(headers.get(b"authorization"))
-        await self._app(scope, limited(receive, self._limits.max_body_bytes, self._limits.max_body_s), send)
+        # HEAD is answered like GET; the server sends no body.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await self._app(asked, limited(receive, self._limits.max_body_bytes, self._limits.max_body_s), send)
 
     async def _find_reader(self, authorization: str | None) -> Reader:
         if isinstance(self._authenticator, OpenAccess):

@@ -66,11 +66,7 @@ class InputSettings(Section):
         default=4096,
         ge=64,
     )
-    max_unzipped_mb: int = limit(
-        "Maximum size of a docx, pptx or xlsx file, or of the texts of a pdf, after unzipping, in MB.",
-        default=200,
-        ge=1,
-    )
+    max_unzipped_mb: int = limit("Maximum size of a docx, pptx or xlsx file after unzipping, in MB.", default=200, ge=1)
     max_unzipped_ratio: int = limit(
         "Maximum size of such a file, or of a Parquet file, after unzipping, as a multiple of the file, from 10 MB on; "
         "texts reach about 20, a zip bomb several hundred. Also maximum of the cells that the sheets of an xlsx span, "

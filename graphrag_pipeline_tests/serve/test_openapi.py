@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import schemathesis
+from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -30,9 +31,10 @@ def document(server: RunningServer) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
 
 
-@pytest.mark.parametrize("route", API_ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_every_answer_is_as_described(document: schemathesis.BaseSchema, route: object) -> None:
-    operation = document[route.path][route.method]  # type: ignore[attr-defined]
+@pytest.mark.parametrize("route", API_ROUTES, ids=lambda route: route.unique_id)
+def test_every_answer_is_as_described(document: schemathesis.BaseSchema, route: APIRoute) -> None:
+    [method] = route.methods or ()
+    operation = document[route.path][method]
 
     @given(case=operation.as_strategy())
     @settings(max_examples=8, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)

@@ -45,6 +45,17 @@ def test_unknown_paths_methods_and_parameters(server: RunningServer) -> None:
         assert (answer.status_code, answer.json()["error"]["status"]) == (status, status), path
 
 
+def test_head_is_answered_like_get_without_a_body(server: RunningServer) -> None:
+    for path in ("/health", "/entities?limit=1", "/"):
+        answer = server.client.head(path)
+        assert (answer.status_code, answer.content) == (200, b""), path
+    assert server.client.head("/search").status_code == 405
+
+
+def test_no_page_describes_the_api_with_scripts_of_another_server(server: RunningServer) -> None:
+    assert [server.client.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
+
+
 def test_a_repeated_key_of_a_body_is_refused(server: RunningServer) -> None:
     for body in (
         '{"question": "Who is Belle?", "question": "Who is Tim?"}',

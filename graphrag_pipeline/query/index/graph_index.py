@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.query.index.running import prepare_query, run_search
 from graphrag_pipeline.query.index_reader import IndexReader, QuestionCalls
@@ -26,8 +27,12 @@ from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, 
 from graphrag_pipeline.query.suggestions.suggested import SuggestedQuestions
 from graphrag_pipeline.query.suggestions.suggesting import suggest_questions
 from graphrag_pipeline.query.understanding.conversation import Turn
+from graphrag_pipeline.tables import CONTRACT_TABLES
 
 if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
     from graphrag_pipeline.models.event_loop import CallScope
     from graphrag_pipeline.pipeline.root import Root
 
@@ -166,6 +171,22 @@ class GraphIndex(IndexReader):
             filters: as in `search`.
         """
         return suggest_questions(self.where(filters), question, history, n)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table of the snapshot, such as `entities`, with the columns of the reference.
+
+        Raises:
+            PipelineError: there is no such table.
+        """
+        if name not in CONTRACT_TABLES:
+            raise PipelineError(f"there is no table `{name}`; the tables are {', '.join(CONTRACT_TABLES)}")
+        return self.snapshot.table(name).to_pandas()
+
+    def graph(self) -> nx.Graph:
+        """Return the entities and relationships as a graph: by id, with all columns and the communities."""
+        from graphrag_pipeline.interchange.graphml_file import read_graph
+
+        return read_graph(self.snapshot)
 
     def within(self, scope: CallScope) -> Self:
         """Return this index with model calls that `scope` can cancel."""

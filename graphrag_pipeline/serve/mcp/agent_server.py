@@ -21,8 +21,7 @@ from starlette.routing import BaseRoute, Route
 
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.serve.api_route import ServedApp
-from graphrag_pipeline.serve.endpoint import Workers, named_root, permitted_roots
+from graphrag_pipeline.serve.endpoint import ServedApp, Workers, named_root, permitted_roots
 from graphrag_pipeline.serve.errors import error_of
 from graphrag_pipeline.serve.limits import Filters, MethodText, timed_out
 from graphrag_pipeline.serve.mcp import tools

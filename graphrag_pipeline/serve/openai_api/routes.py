@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
+
+from fastapi import Path, Query
+from starlette.responses import Response
 
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.shared_keys import shared_key
-from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServerQuery
-from graphrag_pipeline.serve.endpoint import permitted_roots
+from graphrag_pipeline.serve.answers import answer_json, write_json
+from graphrag_pipeline.serve.api_route import EVENTS, Key, make_router
+from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit, permitted_roots
 from graphrag_pipeline.serve.errors import InvalidRequestError, NotFoundError, NotReadyError
 from graphrag_pipeline.serve.openai_api.footnotes import (
     FootnoteStream,
@@ -34,14 +39,35 @@ from graphrag_pipeline.serve.openai_api.wire import (
     OpenAIErrorAnswer,
     split_model,
 )
+from graphrag_pipeline.serve.queries import ServerQuery
 from graphrag_pipeline.serve.routes.search import run_request
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 
 _HISTORY = "conversation_history"
+ModelKey = Annotated[Key, Path(description="`root:method`")]
 
 
-def _models(call: ApiCall) -> ModelList:
+routes = make_router("openai", OpenAIErrorAnswer)
+
+
+@routes.get("/v1/models", response_model=ModelList)
+async def models(query: Annotated[ServerQuery, Query()], call: Call) -> Response:
+    """List models: each root with each method."""
+    found = await asyncio.to_thread(_list_models, call)
+    return answer_json(write_json(ModelList(data=found)))
+
+
+@routes.get("/v1/models/{model}", response_model=ModelFacts)
+async def model(model: ModelKey, query: Annotated[ServerQuery, Query()], call: Call) -> Response:
+    """Show one model."""
+    for one in await asyncio.to_thread(_list_models, call):
+        if one.id == model:
+            return answer_json(write_json(one))
+    raise _no_such_model(model)
+
+
+def _list_models(call: ApiCall) -> list[ModelFacts]:
     found = []
     for name, filters in permitted_roots(call.app, call.reader).items():
         try:
@@ -50,28 +76,27 @@ def _models(call: ApiCall) -> ModelList:
         except NotReadyError:
             continue
         found += [ModelFacts(id=f"{name}:{method}", created=created) for method in SEARCH_METHODS]
-    return ModelList(data=found)
-
-
-def _model(call: ApiCall) -> ModelFacts:
-    wanted = call.path["model"]
-    for one in _models(call).data:
-        if one.id == wanted:
-            return one
-    raise _no_such_model(wanted)
+    return found
 
 
 def _no_such_model(name: str) -> NotFoundError:
     return NotFoundError(f"There is no model `{name[:80]}`.", "GET /v1/models lists all: `root:method`.")
 
 
-def _complete(call: ApiCall, lease: IndexLease) -> Any:
-    body: ChatBody = call.body
+@routes.post("/v1/chat/completions", response_model=ChatCompletion, responses={200: {"content": EVENTS}})
+async def chat_completions(query: Annotated[ServerQuery, Query()], body: ChatBody, call: Call) -> Response:
+    """Answer the last message of the user; sources are annotations and footnotes."""
     if body.method not in SEARCH_METHODS:
         raise _no_such_model(body.model)
     request = _read_request(body)
-    if call.emit:
-        return _stream(call, lease, request)
+    if body.stream:
+        return await call.stream(
+            body.root_name, body.snapshot, lambda lease, emit: _stream(call, lease, body, request, emit)
+        )
+    return await call.search(body.root_name, body.snapshot, lambda lease: _complete(call, lease, body, request))
+
+
+def _complete(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest) -> ChatCompletion:
     result = run_request(call, lease, request)
     content = _whole_content(result)
     message = AnsweringMessage(content=content, annotations=_annotate(call, lease, result, content))
@@ -83,10 +108,8 @@ def _whole_content(result: SearchResult) -> str:
     return pieces.take(result.answer) + pieces.finish() + write_footnotes(result.citations)
 
 
-def _stream(call: ApiCall, lease: IndexLease, request: SearchRequest) -> None:
+def _stream(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest, emit: Emit) -> None:
     """Emit the chunks of the answer; references are footnotes, and the last chunk has the annotations."""
-    body, emit = call.body, call.emit
-    assert emit is not None
     head = {**_head(lease, body), "object": "chat.completion.chunk"}
     pieces, written = FootnoteStream(), []
 
@@ -180,14 +203,3 @@ def _url(call: ApiCall, lease: IndexLease, document: str, start: int | None, end
     query = urlencode({"root": lease.name, "snapshot": lease.snapshot, **place})
     key = shared_key(lease.index.snapshot, document)
     return f"{call.base_url}/documents/{quote(key, safe='')}/text?{query}"
-
-
-ROUTES = (
-    ApiRoute("GET", "/v1/models", _models, ModelList, "List models: each root with each method.", "openai",
-             ServerQuery, reads_root=False, error=OpenAIErrorAnswer),
-    ApiRoute("GET", "/v1/models/{model}", _model, ModelFacts, "Show one model.", "openai", ServerQuery,
-             path_params={"model": "`root:method`"}, reads_root=False, error=OpenAIErrorAnswer),
-    ApiRoute("POST", "/v1/chat/completions", _complete, ChatCompletion,
-             "Answer the last message of the user; sources are annotations and footnotes.", "openai", ServerQuery,
-             ChatBody, is_search=True, streams="body", error=OpenAIErrorAnswer),
-)  # fmt: skip

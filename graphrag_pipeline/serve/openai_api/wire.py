@@ -15,14 +15,18 @@ from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 MAX_MESSAGES = 1_000
 
 
-class ContentPart(BaseModel):
+class _Sent(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class ContentPart(_Sent):
     """A part of a message; only text is read."""
 
     type: str
     text: str | None = None
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(_Sent):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -36,19 +40,17 @@ class ChatMessage(BaseModel):
         return self.content or ""
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(_Sent):
     """Options of a stream."""
 
     include_usage: bool = False
 
 
-class ChatBody(BaseModel):
+class ChatBody(_Sent):
     """A conversation whose last message of the user is the question; earlier turns are its history.
 
     `strategy`, `filters`, `options` and `snapshot` are additions; a client sends them as `extra_body`.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     model: str = Field(min_length=1, max_length=300, description="`root:method`; of one root, `method` is enough.")
     messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)

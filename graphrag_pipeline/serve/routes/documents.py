@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from fastapi import Path, Query
 from pydantic import Field
+from starlette.responses import Response
 
 from graphrag_pipeline.inspection.unread_documents import UnreadDocument, list_unread_documents
 from graphrag_pipeline.reading.document_text import read_mentions, read_text, read_text_unit
@@ -13,22 +15,22 @@ from graphrag_pipeline.reading.facets import count_facets
 from graphrag_pipeline.reading.lists import list_documents
 from graphrag_pipeline.reading.pages import DocumentPage
 from graphrag_pipeline.reading.rows import DocumentRow, DocumentText, IndexFacets, MentionPlace, TextUnitPage
-from graphrag_pipeline.serve.api_route import (
+from graphrag_pipeline.serve.api_route import Key, make_router
+from graphrag_pipeline.serve.endpoint import Call
+from graphrag_pipeline.serve.queries import (
     MAX_LISTED,
     MAX_OFFSET,
     Answered,
-    ApiCall,
-    ApiRoute,
     FilteredQuery,
     PagedQuery,
     RootQuery,
     SearchText,
-    filtered,
+    Whole,
 )
-from graphrag_pipeline.serve.routes.graph import RecordQuery
+from graphrag_pipeline.serve.routes.graph import NumberKey, RecordQuery
 from graphrag_pipeline.serve.served_roots import IndexLease
 
-_NAMED = {"key": "Number, id, path, file name or title."}
+DocumentKey = Annotated[Key, Path(description="Number, id, path, file name or title.")]
 
 
 class DocumentsQuery(PagedQuery):
@@ -48,8 +50,8 @@ class DocumentList(Answered):
 class UnreadQuery(RootQuery):
     """A request for a part of the list of documents that could not be read."""
 
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most documents.")
-    offset: int = Field(0, ge=0, le=MAX_OFFSET, description="Documents to skip.")
+    limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most documents.")
+    offset: Whole = Field(0, ge=0, le=MAX_OFFSET, description="Documents to skip.")
 
 
 class UnreadList(Answered):
@@ -72,8 +74,8 @@ class DocumentAnswer(Answered):
 class SpanQuery(FilteredQuery):
     """A request for a part of a text."""
 
-    start: int = Field(0, ge=0, le=MAX_OFFSET, description="Offset of the first character.")
-    end: int | None = Field(None, ge=0, le=MAX_OFFSET, description="Offset behind the last one; default: the end.")
+    start: Whole = Field(0, ge=0, le=MAX_OFFSET, description="Offset of the first character.")
+    end: Whole | None = Field(None, ge=0, le=MAX_OFFSET, description="Offset behind the last one; default: the end.")
 
 
 class TextAnswer(Answered):
@@ -85,7 +87,7 @@ class TextAnswer(Answered):
 class MentionsQuery(SpanQuery):
     """A request for mentions."""
 
-    limit: int = Field(MAX_LISTED, ge=1, le=10 * MAX_LISTED, description="Most mentions.")
+    limit: Whole = Field(MAX_LISTED, ge=1, le=10 * MAX_LISTED, description="Most mentions.")
 
 
 class MentionList(Answered):
@@ -104,7 +106,7 @@ class TextUnitAnswer(Answered):
 class FacetsQuery(FilteredQuery):
     """A request for counts."""
 
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most values of each field.")
+    limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most values of each field.")
 
 
 class FacetsAnswer(Answered):
@@ -113,54 +115,61 @@ class FacetsAnswer(Answered):
     facets: IndexFacets
 
 
-def _documents(call: ApiCall, lease: IndexLease) -> Any:
-    query: DocumentsQuery = call.query
-    found, total = list_documents(filtered(call, lease), query.search, query.sort, query.limit, query.offset)
-    return lease.answer(documents=found, total=total)
+routes = make_router("documents")
 
 
-def _unread(call: ApiCall, lease: IndexLease) -> Any:
-    query: UnreadQuery = call.query
-    found = list_unread_documents(lease.root.tables, lease.index.snapshot.manifest) if lease.is_whole else []
-    part = found[query.offset : query.offset + query.limit]
-    return lease.answer(unread=part, total=len(found), is_withheld=not lease.is_whole)
+@routes.get("/documents", response_model=DocumentList)
+async def documents(query: Annotated[DocumentsQuery, Query()], call: Call) -> Response:
+    """List documents."""
+    return await call.show_list(
+        query, "documents", lambda index: list_documents(index, query.search, query.sort, query.limit, query.offset)
+    )
 
 
-def _document(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(document=read_document(filtered(call, lease), call.path["key"], call.query.limit))
+@routes.get("/unread-documents", response_model=UnreadList)
+async def unread_documents(query: Annotated[UnreadQuery, Query()], call: Call) -> Response:
+    """List documents that could not be read, or were read with a note."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        found = list_unread_documents(lease.root.tables, lease.index.snapshot.manifest) if lease.is_whole else []
+        part = found[query.offset : query.offset + query.limit]
+        return lease.answer(unread=part, total=len(found), is_withheld=not lease.is_whole)
+
+    return await call.read(query, read)
 
 
-def _text(call: ApiCall, lease: IndexLease) -> Any:
-    query: SpanQuery = call.query
-    return lease.answer(document=read_text(filtered(call, lease), call.path["key"], query.start, query.end))
+@routes.get("/documents/{key}", response_model=DocumentAnswer)
+async def document(key: DocumentKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show a document in full."""
+    return await call.show(query, "document", lambda index: read_document(index, key, query.limit))
 
 
-def _mentions(call: ApiCall, lease: IndexLease) -> Any:
-    query: MentionsQuery = call.query
-    found, total = read_mentions(filtered(call, lease), call.path["key"], query.start, query.end, query.limit)
-    return lease.answer(mentions=found, total=total)
+@routes.get("/documents/{key}/text", response_model=TextAnswer)
+async def text(key: DocumentKey, query: Annotated[SpanQuery, Query()], call: Call) -> Response:
+    """Return a part of a document's text."""
+    return await call.show(query, "document", lambda index: read_text(index, key, query.start, query.end))
 
 
-def _text_unit(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(text_unit=read_text_unit(filtered(call, lease), call.path["key"], call.query.limit))
+@routes.get("/documents/{key}/mentions", response_model=MentionList)
+async def mentions(key: DocumentKey, query: Annotated[MentionsQuery, Query()], call: Call) -> Response:
+    """List the mentions of entities in a document."""
+    return await call.show_list(
+        query, "mentions", lambda index: read_mentions(index, key, query.start, query.end, query.limit)
+    )
 
 
-def _facets(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(facets=count_facets(filtered(call, lease), lease.index.document_fields, call.query.limit))
+@routes.get("/text-units/{key}", response_model=TextUnitAnswer)
+async def text_unit(key: NumberKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show a text unit in full."""
+    return await call.show(query, "text_unit", lambda index: read_text_unit(index, key, query.limit))
 
 
-ROUTES = (
-    ApiRoute("GET", "/documents", _documents, DocumentList, "List documents.", "documents", DocumentsQuery),
-    ApiRoute("GET", "/unread-documents", _unread, UnreadList,
-             "List documents that could not be read, or were read with a note.", "documents", UnreadQuery),
-    ApiRoute("GET", "/documents/{key}", _document, DocumentAnswer, "Show a document in full.", "documents",
-             RecordQuery, path_params=_NAMED),
-    ApiRoute("GET", "/documents/{key}/text", _text, TextAnswer, "Return a part of a document's text.", "documents",
-             SpanQuery, path_params=_NAMED),
-    ApiRoute("GET", "/documents/{key}/mentions", _mentions, MentionList, "List the mentions of entities in a document.",
-             "documents", MentionsQuery, path_params=_NAMED),
-    ApiRoute("GET", "/text-units/{key}", _text_unit, TextUnitAnswer, "Show a text unit in full.", "documents",
-             RecordQuery, path_params={"key": "Number or id."}),
-    ApiRoute("GET", "/facets", _facets, FacetsAnswer, "Count records by type, level and field of documents.",
-             "documents", FacetsQuery),
-)  # fmt: skip
+@routes.get("/facets", response_model=FacetsAnswer)
+async def facets(query: Annotated[FacetsQuery, Query()], call: Call) -> Response:
+    """Count records by type, level and field of documents."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        index = lease.index.where(query.filter)
+        return lease.answer(facets=count_facets(index, lease.index.document_fields, query.limit))
+
+    return await call.read(query, read)

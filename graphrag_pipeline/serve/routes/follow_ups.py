@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response
 
 from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
-from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute
+from graphrag_pipeline.serve.api_route import make_router
+from graphrag_pipeline.serve.endpoint import Call
 from graphrag_pipeline.serve.errors import asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters
-from graphrag_pipeline.serve.routes.search import HistoryTurn, SearchQuery, UsageFacts
+from graphrag_pipeline.serve.queries import Answered, NamedRootQuery, StrictBody
+from graphrag_pipeline.serve.routes.search import HistoryTurn, UsageFacts
 from graphrag_pipeline.serve.served_roots import IndexLease
 
 
-class FollowUpsBody(BaseModel):
+class FollowUpsBody(StrictBody):
     """A conversation; empty before its first question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     question: str = Field("", description='The latest question; "" is the latest of the history.')
     history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_ITEMS, description="Turns, oldest first.")
@@ -36,16 +38,18 @@ class FollowUpsAnswer(Answered):
     seconds: float
 
 
-def _suggest(call: ApiCall, lease: IndexLease) -> Any:
-    body: FollowUpsBody = call.body
-    turns = [(turn.role, turn.content) for turn in body.history]
-    index = lease.index.within(call.scope).where(body.filters)
-    with asking_models(index.settings):
-        found = index.suggest_questions(body.question, turns, body.n)
-    return {"root": lease.name, **found.to_dict()}
+routes = make_router("search")
 
 
-ROUTES = (
-    ApiRoute("POST", "/follow-ups", _suggest, FollowUpsAnswer, "Suggest what to ask next.", "search", SearchQuery,
-             FollowUpsBody, is_search=True),
-)  # fmt: skip
+@routes.post("/follow-ups", response_model=FollowUpsAnswer)
+async def follow_ups(query: Annotated[NamedRootQuery, Query()], body: FollowUpsBody, call: Call) -> Response:
+    """Suggest what to ask next."""
+
+    def work(lease: IndexLease) -> dict[str, Any]:
+        turns = [(turn.role, turn.content) for turn in body.history]
+        index = lease.index.within(call.scope).where(body.filters)
+        with asking_models(index.settings):
+            found = index.suggest_questions(body.question, turns, body.n)
+        return {"root": lease.name, **found.to_dict()}
+
+    return await call.search(query.root, body.snapshot, work)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
+from fastapi import Path, Query
 from pydantic import Field
+from starlette.responses import Response
 
 from graphrag_pipeline.reading.communities import read_community, read_report
 from graphrag_pipeline.reading.entities import read_entity
@@ -19,27 +21,20 @@ from graphrag_pipeline.reading.rows import (
     RelationshipRow,
     ReportRow,
 )
-from graphrag_pipeline.serve.api_route import (
-    MAX_LISTED,
-    Answered,
-    ApiCall,
-    ApiRoute,
-    FilteredQuery,
-    PagedQuery,
-    SearchText,
-    Small,
-    filtered,
-)
-from graphrag_pipeline.serve.served_roots import IndexLease
+from graphrag_pipeline.serve.api_route import Key, make_router
+from graphrag_pipeline.serve.endpoint import Call
+from graphrag_pipeline.serve.queries import MAX_LISTED, Answered, FilteredQuery, PagedQuery, SearchText, Small, Whole
 
-NAMED = {"key": "Number, id or name."}
+NamedKey = Annotated[Key, Path(description="Number, id or name.")]
+NumberKey = Annotated[Key, Path(description="Number or id.")]
+TitledKey = Annotated[Key, Path(description="Number, id or title.")]
 MAX_DEPTH = 4
 
 
 class RecordQuery(FilteredQuery):
     """A request for one record."""
 
-    limit: int = Field(10, ge=1, le=MAX_LISTED, description="Most records in each list.")
+    limit: Whole = Field(10, ge=1, le=MAX_LISTED, description="Most records in each list.")
 
 
 class EntitiesQuery(PagedQuery):
@@ -68,8 +63,8 @@ class EntityAnswer(Answered):
 class NeighboursQuery(FilteredQuery):
     """A request for the entities around one."""
 
-    depth: int = Field(1, ge=1, le=MAX_DEPTH, description="Most relationships between it and another one.")
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most entities.")
+    depth: Whole = Field(1, ge=1, le=MAX_DEPTH, description="Most relationships between it and another one.")
+    limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most entities.")
 
 
 class NeighboursAnswer(Answered):
@@ -141,73 +136,77 @@ class ReportAnswer(Answered):
     report: ReportPage
 
 
-def _entities(call: ApiCall, lease: IndexLease) -> Any:
-    query: EntitiesQuery = call.query
-    found, total = list_entities(
-        filtered(call, lease), query.search or query.name, query.type, query.community, query.sort, query.limit,
-        query.offset,
-    )  # fmt: skip
-    return lease.answer(entities=found, total=total)
+routes = make_router("graph")
 
 
-def _entity(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(entity=read_entity(filtered(call, lease), call.path["key"], call.query.limit))
-
-
-def _neighbours(call: ApiCall, lease: IndexLease) -> Any:
-    query: NeighboursQuery = call.query
-    found = read_neighbourhood(filtered(call, lease), call.path["key"], query.depth, query.limit)
-    return lease.answer(neighbourhood=found)
-
-
-def _relationships(call: ApiCall, lease: IndexLease) -> Any:
-    query: RelationshipsQuery = call.query
-    found, total = list_relationships(
-        filtered(call, lease), query.search, query.entity, query.sort, query.limit, query.offset
+@routes.get("/entities", response_model=EntityList)
+async def entities(query: Annotated[EntitiesQuery, Query()], call: Call) -> Response:
+    """List entities."""
+    search = query.search or query.name
+    return await call.show_list(
+        query,
+        "entities",
+        lambda index: list_entities(index, search, query.type, query.community, query.sort, query.limit, query.offset),
     )
-    return lease.answer(relationships=found, total=total)
 
 
-def _relationship(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(relationship=read_relationship(filtered(call, lease), call.path["key"], call.query.limit))
+@routes.get("/entities/{key}", response_model=EntityAnswer)
+async def entity(key: NamedKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show an entity in full."""
+    return await call.show(query, "entity", lambda index: read_entity(index, key, query.limit))
 
 
-def _communities(call: ApiCall, lease: IndexLease) -> Any:
-    query: CommunitiesQuery = call.query
-    found, total = list_communities(
-        filtered(call, lease), query.level, query.parent, query.sort, query.limit, query.offset
+@routes.get("/entities/{key}/neighbours", response_model=NeighboursAnswer)
+async def neighbours(key: NamedKey, query: Annotated[NeighboursQuery, Query()], call: Call) -> Response:
+    """Show the entities around one."""
+    return await call.show(
+        query, "neighbourhood", lambda index: read_neighbourhood(index, key, query.depth, query.limit)
     )
-    return lease.answer(communities=found, total=total)
 
 
-def _community(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(community=read_community(filtered(call, lease), call.path["key"], call.query.limit))
+@routes.get("/relationships", response_model=RelationshipList)
+async def relationships(query: Annotated[RelationshipsQuery, Query()], call: Call) -> Response:
+    """List relationships."""
+    return await call.show_list(
+        query,
+        "relationships",
+        lambda index: list_relationships(index, query.search, query.entity, query.sort, query.limit, query.offset),
+    )
 
 
-def _reports(call: ApiCall, lease: IndexLease) -> Any:
-    query: ReportsQuery = call.query
-    found, total = list_reports(filtered(call, lease), query.search, query.level, query.sort, query.limit, query.offset)
-    return lease.answer(reports=found, total=total)
+@routes.get("/relationships/{key}", response_model=RelationshipAnswer)
+async def relationship(key: NumberKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show a relationship in full."""
+    return await call.show(query, "relationship", lambda index: read_relationship(index, key, query.limit))
 
 
-def _report(call: ApiCall, lease: IndexLease) -> Any:
-    return lease.answer(report=read_report(filtered(call, lease), call.path["key"], call.query.limit))
+@routes.get("/communities", response_model=CommunityList)
+async def communities(query: Annotated[CommunitiesQuery, Query()], call: Call) -> Response:
+    """List communities."""
+    return await call.show_list(
+        query,
+        "communities",
+        lambda index: list_communities(index, query.level, query.parent, query.sort, query.limit, query.offset),
+    )
 
 
-ROUTES = (
-    ApiRoute("GET", "/entities", _entities, EntityList, "List entities.", "graph", EntitiesQuery),
-    ApiRoute("GET", "/entities/{key}", _entity, EntityAnswer, "Show an entity in full.", "graph", RecordQuery,
-             path_params=NAMED),
-    ApiRoute("GET", "/entities/{key}/neighbours", _neighbours, NeighboursAnswer, "Show the entities around one.",
-             "graph", NeighboursQuery, path_params=NAMED),
-    ApiRoute("GET", "/relationships", _relationships, RelationshipList, "List relationships.", "graph",
-             RelationshipsQuery),
-    ApiRoute("GET", "/relationships/{key}", _relationship, RelationshipAnswer, "Show a relationship in full.", "graph",
-             RecordQuery, path_params={"key": "Number or id."}),
-    ApiRoute("GET", "/communities", _communities, CommunityList, "List communities.", "graph", CommunitiesQuery),
-    ApiRoute("GET", "/communities/{key}", _community, CommunityAnswer, "Show a community in full.", "graph",
-             RecordQuery, path_params={"key": "Number, id, or the title of its report."}),
-    ApiRoute("GET", "/reports", _reports, ReportList, "List community reports.", "graph", ReportsQuery),
-    ApiRoute("GET", "/reports/{key}", _report, ReportAnswer, "Show a community report in full.", "graph", RecordQuery,
-             path_params={"key": "Number, id or title."}),
-)  # fmt: skip
+@routes.get("/communities/{key}", response_model=CommunityAnswer)
+async def community(key: TitledKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show a community in full."""
+    return await call.show(query, "community", lambda index: read_community(index, key, query.limit))
+
+
+@routes.get("/reports", response_model=ReportList)
+async def reports(query: Annotated[ReportsQuery, Query()], call: Call) -> Response:
+    """List community reports."""
+    return await call.show_list(
+        query,
+        "reports",
+        lambda index: list_reports(index, query.search, query.level, query.sort, query.limit, query.offset),
+    )
+
+
+@routes.get("/reports/{key}", response_model=ReportAnswer)
+async def report(key: TitledKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
+    """Show a community report in full."""
+    return await call.show(query, "report", lambda index: read_report(index, key, query.limit))

@@ -6,17 +6,23 @@ Figures and costs are those of the whole root: a reader with filters does not ge
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from fastapi import Path, Query
 from pydantic import Field
+from starlette.responses import Response
 
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
 from graphrag_pipeline.inspection.ledger_report import LedgerReport, report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
-from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, RootQuery
+from graphrag_pipeline.serve.api_route import Key, make_router
+from graphrag_pipeline.serve.endpoint import Call
 from graphrag_pipeline.serve.errors import NotFoundError
+from graphrag_pipeline.serve.queries import Answered, RootQuery
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.storage.history import SnapshotFacts, describe_snapshot, list_snapshots
+
+SnapshotKey = Annotated[Key, Path(description="Id or its beginning.")]
 
 
 class SnapshotList(Answered):
@@ -62,17 +68,69 @@ class CostsAnswer(Answered):
     costs: LedgerReport
 
 
-def _snapshots(_: ApiCall, lease: IndexLease) -> Any:
-    listed = list_snapshots(lease.root.snapshots)
-    if not lease.is_whole:  # an earlier one of a view may hold documents that are no longer permitted
-        listed = [facts for facts in listed if facts.id == lease.snapshot]
-    return lease.answer(snapshots=[_shown(one, lease) for one in listed])
+routes = make_router("history")
 
 
-def _snapshot(call: ApiCall, lease: IndexLease) -> Any:
-    with call.app.served.lease(lease.name, call.reader.filters_of(lease.name), call.path["key"]) as wanted:
-        facts = describe_snapshot(wanted.root.snapshots, wanted.snapshot)
-    return lease.answer(facts=_shown(facts, lease))
+@routes.get("/snapshots", response_model=SnapshotList)
+async def snapshots(query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """List the snapshots of a root."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        listed = list_snapshots(lease.root.snapshots)
+        if not lease.is_whole:  # an earlier one of a view may hold documents that are no longer permitted
+            listed = [facts for facts in listed if facts.id == lease.snapshot]
+        return lease.answer(snapshots=[_shown(one, lease) for one in listed])
+
+    return await call.read(query, read)
+
+
+@routes.get("/snapshots/diff", response_model=DiffAnswer)
+async def diff(query: Annotated[DiffQuery, Query()], call: Call) -> Response:
+    """Compare two snapshots."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        name, filters, served = lease.name, call.reader.filters_of(lease.name), call.app.served
+        with served.lease(name, filters, query.from_) as old, served.lease(name, filters, query.to) as new:
+            found = diff_snapshots(old.index.snapshot, new.index.snapshot)
+        return lease.answer(diff=found if lease.is_whole else replace(found, stages=()))
+
+    return await call.read(query, read)
+
+
+@routes.get("/snapshots/{key}", response_model=SnapshotAnswer)
+async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """Show the facts of a snapshot."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        with call.app.served.lease(lease.name, call.reader.filters_of(lease.name), key) as wanted:
+            facts = describe_snapshot(wanted.root.snapshots, wanted.snapshot)
+        return lease.answer(facts=_shown(facts, lease))
+
+    return await call.read(query, read)
+
+
+@routes.get("/evaluations", response_model=FiguresAnswer)
+async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """List the stored figures of evaluations."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        _need_whole(lease)
+        order = {snapshot: place for place, snapshot in enumerate(reversed(lease.root.snapshots.ids()))}
+        found = [one for one in list_figures(lease.root.path) if one.snapshot in order]
+        return lease.answer(evaluations=sorted(found, key=lambda one: (order[one.snapshot], one.name)))
+
+    return await call.read(query, read)
+
+
+@routes.get("/costs", response_model=CostsAnswer)
+async def costs(query: Annotated[CostsQuery, Query()], call: Call) -> Response:
+    """Report the paid calls of a root."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        _need_whole(lease)
+        return lease.answer(costs=report_ledger(lease.root, query.by))
+
+    return await call.read(query, read)
 
 
 def _shown(facts: SnapshotFacts, lease: IndexLease) -> SnapshotFacts:
@@ -80,37 +138,6 @@ def _shown(facts: SnapshotFacts, lease: IndexLease) -> SnapshotFacts:
     return facts if lease.is_whole else replace(facts, refusal="", notes=())
 
 
-def _diff(call: ApiCall, lease: IndexLease) -> Any:
-    query: DiffQuery = call.query
-    filters = call.reader.filters_of(lease.name)
-    served = call.app.served
-    with served.lease(lease.name, filters, query.from_) as old, served.lease(lease.name, filters, query.to) as new:
-        found = diff_snapshots(old.index.snapshot, new.index.snapshot)
-    return lease.answer(diff=found if lease.is_whole else replace(found, stages=()))
-
-
-def _evaluations(_: ApiCall, lease: IndexLease) -> Any:
-    _need_whole(lease)
-    order = {snapshot: place for place, snapshot in enumerate(reversed(lease.root.snapshots.ids()))}
-    found = [one for one in list_figures(lease.root.path) if one.snapshot in order]
-    return lease.answer(evaluations=sorted(found, key=lambda one: (order[one.snapshot], one.name)))
-
-
-def _costs(call: ApiCall, lease: IndexLease) -> Any:
-    _need_whole(lease)
-    return lease.answer(costs=report_ledger(lease.root, call.query.by))
-
-
 def _need_whole(lease: IndexLease) -> None:
     if not lease.is_whole:
         raise NotFoundError("There is no such path for you.", "/openapi.json lists all.")
-
-
-ROUTES = (
-    ApiRoute("GET", "/snapshots", _snapshots, SnapshotList, "List the snapshots of a root.", "history"),
-    ApiRoute("GET", "/snapshots/diff", _diff, DiffAnswer, "Compare two snapshots.", "history", DiffQuery),
-    ApiRoute("GET", "/snapshots/{key}", _snapshot, SnapshotAnswer, "Show the facts of a snapshot.", "history",
-             path_params={"key": "Id or its beginning."}),
-    ApiRoute("GET", "/evaluations", _evaluations, FiguresAnswer, "List the stored figures of evaluations.", "history"),
-    ApiRoute("GET", "/costs", _costs, CostsAnswer, "Report the paid calls of a root.", "history", CostsQuery),
-)  # fmt: skip

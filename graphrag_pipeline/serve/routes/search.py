@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index.explain import ExplainedPick, explain_strategies
@@ -22,31 +24,30 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import Answered, ApiCall, ApiRoute, Emit, ServerQuery
+from graphrag_pipeline.serve.api_route import EVENTS, make_router
+from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit
 from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
+from graphrag_pipeline.serve.queries import Answered, NamedRootQuery, StrictBody
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
 _HISTORY = "conversation_history"
+_EVENT_STREAM = "text/event-stream"
 
 MethodName: Any = Literal[tuple(SEARCH_METHODS)]
 StrategyName: Any = Literal[STRATEGIES]
 
 
-class HistoryTurn(BaseModel):
+class HistoryTurn(StrictBody):
     """A turn of the conversation before the question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
     content: str
 
 
-class SearchBody(BaseModel):
+class SearchBody(StrictBody):
     """A question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     question: str = Field(min_length=1, description="In words; of more than 8,000 characters the ends are read.")
     method: MethodName = Field("local", description="Search method.")
@@ -58,12 +59,6 @@ class SearchBody(BaseModel):
     )
     context_only: bool = Field(False, description="Choose the context and write no answer.")
     snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
-
-
-class SearchQuery(ServerQuery):
-    """Parameters of a search in the query string."""
-
-    root: str = Field("", max_length=200, description="Name of the root; needed only if several are served.")
 
 
 class CitationFacts(BaseModel):
@@ -181,36 +176,43 @@ def to_answer(lease: IndexLease, result: SearchResult) -> dict[str, Any]:
     return {"root": lease.name, **result.to_dict(), "context_text": text}
 
 
-def _search(call: ApiCall, lease: IndexLease) -> Any:
-    answer = to_answer(lease, run_request(call, lease, read_request(call.body), call.body.context_only, call.emit))
-    if call.emit:
-        call.emit("result", answer)
-    return answer
+routes = make_router("search")
 
 
-def _explain(call: ApiCall, lease: IndexLease) -> ExplainAnswer:
-    body: SearchBody = call.body
+@routes.post("/search", response_model=SearchAnswer, responses={200: {"content": EVENTS}})
+async def search(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
+    """Answer a question, or choose the context for an answer; as events, if the header Accept asks for them."""
+    if _EVENT_STREAM in call.request.headers.get("accept", "").lower():
+        return await search_stream(query, body, call)
+    return await call.search(query.root, body.snapshot, lambda lease: _search(call, lease, body))
+
+
+@routes.post("/search/stream", response_class=Response, responses={200: {"content": EVENTS}})
+async def search_stream(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
+    """Answer a question as events: context, token, result or error."""
+
+    def work(lease: IndexLease, emit: Emit) -> None:
+        emit("result", _search(call, lease, body, emit))
+
+    return await call.stream(query.root, body.snapshot, work)
+
+
+def _search(call: ApiCall, lease: IndexLease, body: SearchBody, emit: Emit | None = None) -> dict[str, Any]:
+    return to_answer(lease, run_request(call, lease, read_request(body), body.context_only, emit))
+
+
+@routes.post("/explain", response_model=ExplainAnswer)
+async def explain(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
+    """Show the picks of all strategies side by side."""
     if "strategy" not in METHODS[body.method].options:
         raise InvalidRequestError("Only local search has selection strategies.", "Use the method `local`.")
-    index, request = lease.index.within(call.scope), read_request(body)
-    query = prepare_query(index, request)
+    return await call.search(query.root, body.snapshot, lambda lease: _explain(call, lease, body))
+
+
+def _explain(call: ApiCall, lease: IndexLease, body: SearchBody) -> dict[str, Any]:
+    index = lease.index.within(call.scope)
+    query = prepare_query(index, read_request(body))
     with asking_models(index.settings):
         picks = explain_strategies(index.where(query.filters), query.question, query.settings)
-    return ExplainAnswer(
-        root=lease.name,
-        snapshot=lease.snapshot,
-        question=body.question,
-        strategies=list(dict.fromkeys(pick.strategy for pick in picks)),
-        picks=picks,
-    )
-
-
-ROUTES = (
-    ApiRoute("POST", "/search", _search, SearchAnswer, "Answer a question, or choose the context for an answer.",
-             "search", SearchQuery, SearchBody, is_search=True, streams="wanted"),
-    ApiRoute("POST", "/search/stream", _search, SearchAnswer,
-             "Answer a question as events: context, token, result or error.", "search", SearchQuery, SearchBody,
-             is_search=True, streams="always"),
-    ApiRoute("POST", "/explain", _explain, ExplainAnswer, "Show the picks of all strategies side by side.", "search",
-             SearchQuery, SearchBody, is_search=True),
-)  # fmt: skip
+    strategies = list(dict.fromkeys(pick.strategy for pick in picks))
+    return lease.answer(question=body.question, strategies=strategies, picks=picks)

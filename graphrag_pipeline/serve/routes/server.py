@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+import asyncio
+from typing import Annotated
 
-from graphrag_pipeline.serve.api_route import ApiCall, ApiRoute, ServerQuery
-from graphrag_pipeline.serve.endpoint import permitted_roots
+from fastapi import Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from graphrag_pipeline.serve.answers import answer_json, write_json
+from graphrag_pipeline.serve.api_route import make_router
+from graphrag_pipeline.serve.endpoint import ApiCall, Call, permitted_roots
 from graphrag_pipeline.serve.errors import ApiError, NotReadyError
 from graphrag_pipeline.serve.metrics import CONTENT_TYPE
+from graphrag_pipeline.serve.queries import ServerQuery
 
 
 class Health(BaseModel):
@@ -30,17 +37,31 @@ class RootList(BaseModel):
     roots: list[ServedRoot]
 
 
-def _health(_: ApiCall) -> Health:
-    return Health(status="ok")
+routes = make_router("server")
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
-def _ready(call: ApiCall) -> Health:
+@routes.get("/health", response_model=Health)
+async def health(query: Annotated[ServerQuery, Query()]) -> Response:
+    """Tell whether the process answers."""
+    return answer_json(write_json(Health(status="ok")))
+
+
+@routes.get("/ready", response_model=Health)
+async def ready(query: Annotated[ServerQuery, Query()], call: Call) -> Response:
+    """Tell whether every root can be searched."""
     if not call.app.served.is_ready:
         raise NotReadyError("At least one root has no published index that can be read.")
-    return Health(status="ok")
+    return answer_json(write_json(Health(status="ok")))
 
 
-def _roots(call: ApiCall) -> RootList:
+@routes.get("/roots", response_model=RootList)
+async def roots(query: Annotated[ServerQuery, Query()], call: Call) -> Response:
+    """List the roots that you may read."""
+    return answer_json(await asyncio.to_thread(lambda: write_json(_list_roots(call))))
+
+
+def _list_roots(call: ApiCall) -> RootList:
     found = []
     for name, filters in permitted_roots(call.app, call.reader).items():
         try:
@@ -51,20 +72,12 @@ def _roots(call: ApiCall) -> RootList:
     return RootList(roots=found)
 
 
-def _metrics(call: ApiCall) -> bytes:
+@routes.get(
+    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+)
+async def metrics(query: Annotated[ServerQuery, Query()], call: Call) -> Response:
+    """Return the figures of the server for Prometheus."""
     permitted = permitted_roots(call.app, call.reader)
     if set(permitted) != set(call.app.served.names) or any(permitted.values()):
         raise ApiError(404, "not_found", "There is no such path.", "/openapi.json lists all.")
-    return call.app.metrics.render()
-
-
-ROUTES = (
-    ApiRoute("GET", "/health", _health, Health, "Tell whether the process answers.", "server", ServerQuery,
-             reads_root=False, is_instant=True),
-    ApiRoute("GET", "/ready", _ready, Health, "Tell whether every root can be searched.", "server", ServerQuery,
-             reads_root=False, is_instant=True),
-    ApiRoute("GET", "/roots", _roots, RootList, "List the roots that you may read.", "server", ServerQuery,
-             reads_root=False),
-    ApiRoute("GET", "/metrics", _metrics, str, "Return the figures of the server for Prometheus.", "server",
-             ServerQuery, reads_root=False, media_type=CONTENT_TYPE),
-)  # fmt: skip
+    return answer_json(await asyncio.to_thread(call.app.metrics.render), CONTENT_TYPE)

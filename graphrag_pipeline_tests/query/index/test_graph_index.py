@@ -141,3 +141,12 @@ def test_queries_import_neither_indexing_nor_dagster_and_open_lazily():
 def imported_of(heavy: tuple[str, ...], module: str) -> str:
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_tables_are_frames_and_the_graph_is_of_networkx(small):
+    entities, graph = small.table("entities"), small.graph()
+    assert list(entities.columns) == CONTRACT_TABLES["entities"].schema.names
+    assert dict(graph.nodes(data="title")) == dict(zip(entities["id"], entities["title"], strict=True))
+    assert graph.number_of_edges() == len(small.table("relationships")) > 0
+    with pytest.raises(PipelineError, match="there is no table `entitys`; the tables are documents, "):
+        small.table("entitys")

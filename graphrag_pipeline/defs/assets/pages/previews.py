@@ -4,17 +4,20 @@
 Dagster's values (`metadata.py`), and where tables are read from (`stage_contents.py`).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import render_full_content, strip_citations
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pandas.core.groupby import DataFrameGroupBy
 
 N_ROWS = 10
 _N_REPORTS = 10
@@ -106,38 +109,28 @@ def units_by_document(contents: StageContents) -> Preview:
 
 
 def _entity_mentions(contents: StageContents) -> Preview:
-    rows = contents.read("entity_mentions", ("name", "type", "description"))
-    counts = Counter(zip(rows["name"].to_pylist(), rows["type"].to_pylist(), strict=True))
-    texts = _first_texts(rows, "name", "type")
-    shown = [(*key, n, texts.get(key, "")) for key, n in _most(counts)]
-    return Preview("most mentioned first", ("name", "type", "mentions", "first description"), shown, len(counts))
+    groups = _group_mentions(contents, "entity_mentions", ["name", "type"])
+    found = groups.agg(n=("text", "size"), text=("text", "first")).sort_values("n", ascending=False, kind="stable")
+    names = ("name", "type", "mentions", "first description")
+    return Preview("most mentioned first", names, _first_rows(found), len(found))
 
 
 def _relationship_mentions(contents: StageContents) -> Preview:
-    rows = contents.read("relationship_mentions", ("source", "target", "strength", "predicate", "description"))
-    sums: dict[tuple[str, str], float] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for source, target, strength in zip(*(rows[n].to_pylist() for n in ("source", "target", "strength")), strict=True):
-        sums[source, target] = sums.get((source, target), 0.0) + strength
-        counts[source, target] += 1
-    texts = _first_texts(rows, "source", "target")
-    first = sorted(sums, key=lambda pair: (-sums[pair], pair))[:N_ROWS]
-    shown = [(*pair, sums[pair], counts[pair], texts.get(pair, "")) for pair in first]
+    groups = _group_mentions(contents, "relationship_mentions", ["source", "target"], "strength")
+    found = groups.agg(strength=("strength", "sum"), n=("text", "size"), text=("text", "first"))
+    found = found.sort_values("strength", ascending=False, kind="stable")
     names = ("from", "to", "summed strength", "mentions", "first description")
-    return Preview("strongest first", names, shown, len(sums))
+    return Preview("strongest first", names, _first_rows(found), len(found))
 
 
-def _first_texts(rows: pa.Table, *keys: str) -> dict[tuple[str, ...], str]:
-    """Return the first description that is not empty of each key."""
-    texts: dict[tuple[str, ...], str] = {}
-    for *key, text in zip(*(rows[name].to_pylist() for name in (*keys, "description")), strict=True):
-        if text:
-            texts.setdefault(tuple(key), text)
-    return texts
+def _group_mentions(contents: StageContents, table: str, keys: list[str], *others: str) -> "DataFrameGroupBy":
+    """Return mentions grouped by some columns, with descriptions that are not empty as `text`."""
+    rows = contents.read(table, (*keys, "description", *others)).to_pandas()
+    return rows.assign(text=rows["description"].where(rows["description"] != "")).groupby(keys, as_index=False)
 
 
-def _most(counts: Counter[Any]) -> list[tuple[Any, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:N_ROWS]
+def _first_rows(found: "pd.DataFrame") -> list[tuple[Any, ...]]:
+    return list(found.head(N_ROWS).fillna({"text": ""}).itertuples(index=False, name=None))
 
 
 def _claims(contents: StageContents, table: str, about: str, other: str) -> Preview:
