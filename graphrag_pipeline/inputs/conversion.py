@@ -18,6 +18,7 @@ from typing import Any
 
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
+    MAX_UNZIPPED_RATIO,
     DamagedInput,
     check_ratio,
     decode_text,
@@ -118,7 +119,7 @@ def _check_unzipped(n_bytes: int, data: bytes, settings: InputSettings) -> None:
             f"unzips to {n_bytes / _MEGABYTE:,.0f} MB, over input.max_unzipped_mb = {settings.max_unzipped_mb:,}; "
             "raise it if you trust the file, or exclude the file"
         )
-    check_ratio(n_bytes, len(data), settings.max_unzipped_ratio)
+    check_ratio(n_bytes, len(data), MAX_UNZIPPED_RATIO)
 
 
 def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:
@@ -132,21 +133,18 @@ def _limited(data: bytes, format: str, settings: InputSettings) -> AbstractConte
     """Return the context in which a file is read."""
     if format == "pdf":
         return _limited_pdf(data, settings)
-    return limited_sheets(settings.max_unzipped_ratio) if format == "xlsx" else nullcontext()
+    return limited_sheets(MAX_UNZIPPED_RATIO) if format == "xlsx" else nullcontext()
 
 
 def _limited_pdf(data: bytes, settings: InputSettings) -> AbstractContextManager[DecodedBytes]:
     """Return the context in which pdfminer decodes no more of a pdf than the settings permit."""
-    by_size, by_ratio = settings.max_unzipped_mb * _MEGABYTE, max_unzipped_bytes(len(data), settings.max_unzipped_ratio)
-    limit, value = (
-        ("max_unzipped_mb", settings.max_unzipped_mb)
+    by_size, by_ratio = settings.max_unzipped_mb * _MEGABYTE, max_unzipped_bytes(len(data), MAX_UNZIPPED_RATIO)
+    limit, way_out = (
+        (f"input.max_unzipped_mb = {settings.max_unzipped_mb:,}", "raise it if you trust the file, or exclude the file")
         if by_size <= by_ratio
-        else ("max_unzipped_ratio", settings.max_unzipped_ratio)
+        else (f"{MAX_UNZIPPED_RATIO} times the file", "exclude the file")
     )
-    problem = (
-        f"unzips to more than {min(by_size, by_ratio) / _MEGABYTE:,.0f} MB, over input.{limit} = {value:,}; raise it "
-        "if you trust the file, or exclude the file"
-    )
+    problem = f"unzips to more than {min(by_size, by_ratio) / _MEGABYTE:,.0f} MB, over {limit}; {way_out}"
     return limited_decoding(min(by_size, by_ratio), problem)
 
 
