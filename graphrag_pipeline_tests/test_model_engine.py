@@ -21,6 +21,7 @@ from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.settings.edit import set_options
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
@@ -113,8 +114,8 @@ def test_under_all_faults_the_index_is_published_and_the_next_run_retries_only_f
             tmp_path / "root",
             server.base_url,
             publishing={"max_failed_share": 0.1},
-            chat_model={"timeout_s": 0.5, "backoff_s": 0.01},
-            embedding_model={"timeout_s": 0.5, "backoff_s": 0.01},
+            chat_model={"timeout_s": 0.5},
+            embedding_model={"timeout_s": 0.5},
         )
         index(root)
         snapshot = root.snapshots.open()
@@ -152,7 +153,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         assert f"failed extracted_graph: ada.txt, characters 0 to {len(TEXT):,} ({row['record'][:8]}): " in status
         server.reset()
         settings = root.path / "settings.yaml"
-        text = settings.read_text(encoding="utf-8").replace("max_failed_share: 0.02", "max_failed_share: 0.2")
+        text = set_options(settings.read_text(encoding="utf-8"), {("publishing", "max_failed_share"): 0.2})
         settings.write_text(text, encoding="utf-8")
         index(root)
         assert root.snapshots.open().n_rows("failures") == 1
@@ -354,7 +355,7 @@ def test_an_embedding_model_that_never_answers_stops_the_run_soon(tmp_path: Path
             extraction={"engine": "embedded"},
             descriptions={"engine": "embedded"},
             reports={"engine": "embedded"},
-            embedding_model={"max_attempts": 2, "backoff_s": 0.01},
+            embedding_model={"max_attempts": 2},
         )
         with pytest.raises(PipelineError, match="test-embedding"):
             index(root)

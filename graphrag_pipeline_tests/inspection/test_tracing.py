@@ -23,7 +23,7 @@ from graphrag_pipeline.pipeline.data_versions import asset_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error

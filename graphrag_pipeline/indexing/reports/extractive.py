@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.reports.context_text import ChildReport
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.findings import (
     FINDING_SENTENCES,
+    MAX_FINDINGS,
     MIN_FINDINGS,
     Statement,
     group_by_heading,
@@ -65,7 +66,7 @@ def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSetting
     for context, statements in zip(contexts, gathered, strict=True):
         end = start + len(statements)
         if statements:
-            reports.append(_write_extractive(context, statements, vectors[start:end], settings.max_findings))
+            reports.append(_write_extractive(context, statements, vectors[start:end]))
         else:
             reports.append(_write_verbatim(context, context.n_entities < settings.min_report_size))
         start = end
@@ -122,10 +123,8 @@ def _records(context: CommunityContext) -> Iterator[tuple[str, Record]]:
     yield from (("Claims", record) for record in context.claims)
 
 
-def _write_extractive(
-    context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray, max_findings: int
-) -> Report:
-    n_wanted = SUMMARY_SENTENCES + max_findings * FINDING_SENTENCES
+def _write_extractive(context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray) -> Report:
+    n_wanted = SUMMARY_SENTENCES + MAX_FINDINGS * FINDING_SENTENCES
     priors = np.array([statement.prior for statement in statements])
     order = rank_sentences([statement.text for statement in statements], vectors, n_wanted, prior=priors)
     ranked = [statements[i] for i in order]
@@ -134,7 +133,7 @@ def _write_extractive(
     return Report(
         _title(context),
         " ".join(statement.cited for statement in summary),
-        make_findings(summary, group_by_heading(rest, max_findings), rest, max_findings),
+        make_findings(summary, group_by_heading(rest), rest),
         *_rate(context),
     )
 

@@ -18,6 +18,8 @@ from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 MIN_EXCERPT_TOKENS = 12
 """Least limit of an excerpt; below it, fewer entities are heard."""
+EXCERPT_TOKENS = 100
+"""Most tokens of an excerpt, unless a mention has more."""
 MAX_SHARE = 0.5
 """Most of the budget that excerpts may take, as far as they keep `MIN_EXCERPT_TOKENS`."""
 N_TRIES = 3
@@ -80,7 +82,7 @@ def pick_for_entities(
 
     if finder is None or not settings.has_excerpts:
         return choose(budget)
-    return pick_with_excerpts(choose, pool.candidates, budget, finder, settings.excerpt_tokens)
+    return pick_with_excerpts(choose, pool.candidates, budget, finder, EXCERPT_TOKENS)
 
 
 def unheard_entities(candidates: Candidates, picks: Sequence[Pick]) -> list[int]:
