@@ -14,6 +14,7 @@ from graphrag_pipeline.query.search.local import LocalSelection, select_with_can
 from graphrag_pipeline.query.selection.mentions import WordedText, find_half, find_mentions, words_of_name
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.thoroughness import sums
@@ -119,6 +120,28 @@ def test_an_excerpt_has_exact_offsets_mentions_its_entities_and_is_no_repetition
             shown |= places
         assert [u.is_excerpt for u in context.text_units] == sorted(u.is_excerpt for u in context.text_units)
     assert n_excerpts >= 3
+
+
+def test_with_room_for_hardly_a_text_unit_balanced_takes_the_windows_that_answer(carol: GraphIndex) -> None:
+    for question in (*QUESTIONS, "What is Marley's chain made of?"):
+        context = select(carol, question, max_context_tokens=2_400).context
+        assert context.excerpts == context.text_units and len(context.excerpts) > 2
+        scores = [unit.score for unit in context.text_units]
+        assert scores == sorted(scores, reverse=True) and min(scores) > 0
+        shown: list[tuple[int, int]] = []
+        [source] = carol.snapshot.table("documents")["text"].to_pylist()
+        for unit in context.excerpts:
+            assert unit.text == source[unit.start : unit.end] and count_tokens(unit.text) == unit.n_tokens
+            assert all(unit.end <= start or end <= unit.start for start, end in shown)
+            shown.append((unit.start or 0, unit.end or 0))
+    assert "cash-boxes, keys, padlocks, ledgers, deeds" in " ".join(
+        " ".join(unit.text.split()) for unit in context.text_units
+    )
+
+
+def test_text_units_of_which_three_fit_are_read_whole(carol: GraphIndex) -> None:
+    context = select(carol, QUESTIONS[0], max_context_tokens=12_000).context
+    assert sum(not unit.is_excerpt for unit in context.text_units) >= 3
 
 
 def test_an_entity_whose_mention_lies_in_a_picked_neighbour_is_heard_there(carol: GraphIndex) -> None:
