@@ -200,6 +200,12 @@ class DescriptionsSettings(Section):
     max_input_tokens: int = for_model(
         4000, "maximum tokens of descriptions in one call; more are summarized in several calls.", ge=100
     )
+    max_joined: int = for_model(
+        3,
+        "maximum short descriptions that are joined without a call; 0: two or more are summarized by a call, as in "
+        "Microsoft GraphRAG.",
+        ge=0,
+    )
     max_words: int = for_model(500, "maximum words of a summary.", ge=10)
     language: str = for_model("auto", LANGUAGE)
 
@@ -221,8 +227,10 @@ class ReportsSettings(Section):
 
     engine: Engine = Field("embedded", description="embedded: an extractive report; model: a report by a chat model.")
     max_input_tokens: int = Field(8000, ge=200, description="Maximum tokens of context for a report.")
-    min_report_size: int = Field(
-        3, ge=1, description="Communities with fewer entities get a report without a model call."
+    min_report_size: int = for_model(
+        5,
+        "communities with fewer entities get an extractive report without a call; 1: none, as in Microsoft GraphRAG.",
+        ge=1,
     )
     model: dict[str, Any] = model_overrides()
     max_words: int = for_model(1500, "maximum words of a report.", ge=50)

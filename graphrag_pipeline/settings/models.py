@@ -169,7 +169,7 @@ class EmbeddingModelSettings(_OpenAISettings):
     dimensions: int | None = Field(
         None, ge=1, description="Vector length to request, if the model supports several; null: as the model replies."
     )
-    batch_size: int = Field(64, ge=1, description="Maximum texts in one request.")
+    batch_size: int = Field(128, ge=1, description="Maximum texts in one request.")
     batch_max_tokens: int = Field(
         8000,
         ge=16,

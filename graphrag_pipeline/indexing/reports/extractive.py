@@ -7,7 +7,7 @@ nouns ("door") or with weak sentences are only used to reach `MIN_FINDINGS`. Exc
 other sentence.
 
 The rank is min(10, 10 * ln(1 + n) / ln(1 + `RANK_FULL`)) for n entities, relationships and claims inside. The report on
-a community with fewer than `min_report_size` entities copies its descriptions, sentence by sentence.
+a community with fewer than `VERBATIM_SIZE` entities copies its descriptions, sentence by sentence.
 
 Keep out: the choice of communities that get a new report (`community_reports.py`), prompts, disk.
 """
@@ -44,6 +44,8 @@ from graphrag_pipeline.text.extractive import (
 )
 from graphrag_pipeline.text.sentence_forms import is_cry, is_sentence, weigh_form
 
+VERBATIM_SIZE = 3
+"""Entities of a community from which on there is something to choose from."""
 MAX_STATEMENTS = 120
 SUMMARY_SENTENCES = 3
 CENTRAL_BONUS = 0.5
@@ -57,9 +59,7 @@ _HEADING_JOINT = re.compile(r", | and ")
 
 def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSettings, embedder: Embedder) -> list[Report]:
     """Write one report per context, in order; their sentences are embedded together."""
-    gathered = [
-        [] if context.n_entities < settings.min_report_size else _gather_statements(context) for context in contexts
-    ]
+    gathered = [[] if context.n_entities < VERBATIM_SIZE else _gather_statements(context) for context in contexts]
     texts = [statement.text for statements in gathered for statement in statements]
     vectors = embed_distinct(texts, embedder)
     reports, start = [], 0
@@ -68,7 +68,7 @@ def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSetting
         if statements:
             reports.append(_write_extractive(context, statements, vectors[start:end]))
         else:
-            reports.append(_write_verbatim(context, context.n_entities < settings.min_report_size))
+            reports.append(_write_verbatim(context, context.n_entities < VERBATIM_SIZE))
         start = end
     return reports
 
