@@ -14,6 +14,9 @@ from graphrag_pipeline.settings.settings import Settings
 
 EARLIER = Path(__file__).with_name("all_options.yaml").read_text(encoding="utf-8")
 
+EARLIER_DEFAULTS = {"reports": {"min_report_size": 3}, "embedding_model": {"batch_size": 64}}
+"""Options of that file whose default is another one now."""
+
 
 def write(folder: Path, text: str) -> Path:
     (folder / "settings.yaml").write_text(text, encoding="utf-8")
@@ -22,7 +25,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_a_file_that_spells_out_all_options_means_the_defaults(tmp_path: Path) -> None:
     read = read_settings(write(tmp_path, EARLIER), {})
-    assert read.settings == Settings() and read.ignored == ()
+    assert read.settings == Settings.model_validate(EARLIER_DEFAULTS) and read.ignored == ()
 
 
 def test_options_that_do_nothing_now_are_no_options_of_their_section(tmp_path: Path) -> None:
@@ -53,6 +56,10 @@ reports: {max_reply_tokens: 600}
     assert settings.reply_tokens_for("reports") == 600 and settings.reply_tokens_for("extraction") == 4000
 
 
+NEW = {"extraction.spacy_model", "descriptions.max_joined"}
+"""Options that came later: their stages are made again."""
+
+
 @pytest.mark.parametrize("engine", ["embedded", "model"])
 def test_stages_have_the_versions_of_the_release_before(engine: str, tmp_path: Path) -> None:
     """The options that the versions of its stages named, with their values then."""
@@ -61,7 +68,7 @@ def test_stages_have_the_versions_of_the_release_before(engine: str, tmp_path: P
     for stage in STAGES.values():
         for name, value in code_of(stage, settings).items():
             section, _, option = name.partition(".")
-            if option and option != "engine" and section in written:
+            if option and option != "engine" and section in written and name not in NEW:
                 assert written[section][option] == value, name
     for name, option, stage in (
         ("text_units", "min_fill", "text_units"),
