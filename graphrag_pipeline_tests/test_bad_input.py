@@ -406,7 +406,7 @@ def test_thousands_of_tiny_files_are_indexed(tmp_path: Path) -> None:
     n_files = repetitions(500, thorough=10_000)
     root = make_root(tmp_path / "root", {}, ONE_BUCKET)
     for number in range(n_files):
-        (root.input_folder / f"{number:05d}.txt").write_text(f"They say that Scrooge met Marley {number} times.")
+        (root.input_folder / f"{number:05d}.txt").write_text(f"{number} times they said that Scrooge met Marley.")
     assert run_index(root).n_documents == n_files
     snapshot = root.snapshots.open()
     assert snapshot.n_rows("documents") == snapshot.n_rows("text_units") == n_files

@@ -29,7 +29,9 @@ def copy_prompts(request: ReceivedRequest) -> str | None:
 def test_no_text_of_the_prompt_is_published(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     with running_model_server(copy_prompts) as server:
-        root = make_model_root(tmp_path / "root", server.base_url, 2, publishing=TOLERANT)
+        root = make_model_root(
+            tmp_path / "root", server.base_url, 2, publishing=TOLERANT, descriptions={"max_joined": 0}
+        )
         shown = call("--root", root.path, "index")
         sent = [json.dumps(call.body, sort_keys=True) for call in server.calls]
     assert shown.status == 0, shown.err

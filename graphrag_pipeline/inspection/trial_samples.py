@@ -23,7 +23,7 @@ from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_d
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
-from graphrag_pipeline.indexing.reports.extractive import write_reports
+from graphrag_pipeline.indexing.reports.extractive import VERBATIM_SIZE, write_reports
 from graphrag_pipeline.indexing.reports.model import ModelReport, ReportPlan, write_report
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.ports import ChatModel
@@ -198,11 +198,12 @@ def sample_communities(root: Root, choose: Choose) -> Sample:
         write=recall,
         count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
     )
-    large = [key for key, context in contexts.items() if context.n_entities >= settings.min_report_size]
+    least = settings.min_report_size if settings.uses_model else VERBATIM_SIZE
+    large = [key for key, context in contexts.items() if context.n_entities >= least]
     chosen = [contexts[key] for key in choose(large)]
     show = partial(_show_report, _numbers_in_contexts(root, chosen))
     return Sample(
-        f"community of at least {settings.min_report_size} entities",
+        f"community of at least {least} entities",
         len(large),
         [SampledRecord(c.community_id, ", ".join(c.central), show(_stored_report(c, stored))) for c in chosen],
         partial(_report_works, chosen, plan_reports(root)),

@@ -37,7 +37,7 @@ def estimate(root: Root) -> dict[str, StageEstimate]:
 def change(root: Root, section: str, **values: object) -> None:
     path = root.path / "settings.yaml"
     settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    settings[section] |= values
+    settings[section] = settings.get(section, {}) | values
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
 

@@ -107,14 +107,14 @@ def test_a_rollback_serves_the_old_index_and_publishing_waits_for_unpin(root: Ro
 def test_numbers_given_before_a_rollback_are_not_given_again(root: Root) -> None:
     # The first snapshot lacks the numbers that are given while it is pinned.
     roll_back(root.snapshots, first_of(root))
-    put(root.path, "four.txt", "They say that Ostrander met Wimbleford.")
+    put(root.path, "four.txt", "Here OSTRANDER-1 blocks WIMBLEFORD-2.")
     build_tables(root, EVERYTHING)
-    ostrander = numbers_of(root)["OSTRANDER"]
-    put(root.path, "four.txt", "They say that Quillfeather met Brambleton.")
+    ostrander = numbers_of(root)["OSTRANDER-1"]
+    put(root.path, "four.txt", "Here QUILL-3 blocks BRAMBLE-4.")
     build_tables(root, EVERYTHING)
     numbers = numbers_of(root)
-    assert "OSTRANDER" not in numbers
-    assert {"QUILLFEATHER", "BRAMBLETON"} <= numbers.keys()
+    assert "OSTRANDER-1" not in numbers
+    assert {"QUILL-3", "BRAMBLE-4"} <= numbers.keys()
     assert ostrander not in numbers.values()
 
 

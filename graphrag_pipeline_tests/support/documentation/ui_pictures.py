@@ -117,14 +117,14 @@ def picture_stale_report(browser: Any, server: str, root: Root) -> Image:
     with (root.path / "input" / "stave_5.txt").open("a", encoding="utf-8") as file:
         file.write("\nAnd so, as Tiny Tim observed, God bless Us, Every One!\n")
     settings = root.path / "settings.yaml"
-    text = set_options(settings.read_text(encoding="utf-8"), {("reports", "min_report_size"): 5})
+    text = set_options(settings.read_text(encoding="utf-8"), {("reports", "max_input_tokens"): 5000})
     settings.write_text(text, encoding="utf-8")
     run_id = launch_job(server, "stale_report")
     assert wait_for_run(server, run_id) == "SUCCESS"
     browser.set_window_size(1280, 1000)
     show(browser, f"{server}/runs/{run_id}?selection=report_stale", "STEP_OUTPUT")
     click(browser, "(//*[contains(text(), 'Show Markdown')])[1]")
-    wait_for_text(browser, "min_report_size: 3 -> 5")
+    wait_for_text(browser, "max_input_tokens: 8000 -> 5000")
     time.sleep(1)
     return as_picture(browser.find_element("css selector", "[role=dialog], .bp5-dialog, .bp4-dialog").screenshot_as_png)
 
