@@ -36,7 +36,7 @@ from graphrag_pipeline.commands.verification import add_verification_commands
 from graphrag_pipeline.errors import PipelineError
 
 ORDER_OF_WORK = (
-    *("init", "doctor", "index", "status", "costs"),
+    *("init", "settings", "doctor", "index", "status", "costs"),
     *("query", "batch", "serve", "mcp"),
     *("show", "sql", "trace", "merges"),
     *("try", "tune", "evaluate"),

@@ -145,7 +145,7 @@ _FROM_GRAPH = {
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("reports:\n  max_findings: 3\n", {"community_reports", "report_embeddings"}),
+        ("reports:\n  min_report_size: 4\n", {"community_reports", "report_embeddings"}),
         ("local_search:\n  top_k_entities: 3\n", set()),
         ("graph:\n  max_memory: 1GB\n", set()),
         ("graph:\n  weight: n_mentions\n", _FROM_GRAPH),

@@ -34,7 +34,7 @@ SETTINGS = """
 storage: {{n_buckets: 2}}
 extraction: {{engine: model}}
 chat_model: {{model: test-chat, base_url: "{model}"}}
-schedule: {{watch_input: true, watch_interval_s: 5, retry_after_s: 3600}}
+schedule: {{watch_input: true, watch_interval_s: 5}}
 notifications: {{webhook: "{hook}"}}
 """
 FOG = "They say that Ebenezer Scrooge saw the yellow fog."

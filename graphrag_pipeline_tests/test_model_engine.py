@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 
@@ -21,6 +22,7 @@ from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.settings.edit import set_options
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
@@ -48,6 +50,15 @@ def failures_of(root: Root) -> dict[str, list[dict]]:
         if rows:
             found[stage] = rows
     return found
+
+
+def set_option(root: Root, section: str, name: str, value: object) -> Root:
+    """Write an option to the settings file; return the root newly opened."""
+    path = root.path / "settings.yaml"
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings[section][name] = value
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return Root(root.path)
 
 
 def units_of(root: Root) -> pa.Table:
@@ -96,6 +107,26 @@ def test_a_rebuild_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_pat
         assert contract_bytes(root) == before
 
 
+def test_a_paid_summary_stays_when_short_descriptions_are_joined(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_model_root(tmp_path / "root", server.base_url, descriptions={"max_joined": 0})
+        index(root)
+        paid = root.tables.read("descriptions")
+        server.reset()
+        joining = set_option(root, "descriptions", "max_joined", 3)
+        assert "summarized_descriptions" in {item.stage for item in find_stale(joining, detect_input(joining))}
+        index(joining)
+        assert (server.count(), joining.tables.read("descriptions").equals(paid)) == (0, True)
+        put(root.path, "ada.txt", TEXT)
+        put(root.path, "mary.txt", f"Mary Somerville taught Charles Babbage. {TEXT}")
+        index(joining)
+        rows = joining.tables.read("descriptions").to_pylist()
+        assert any(row["n_descriptions"] > 1 and row["request_key"] is None for row in rows)
+        index(set_option(root, "descriptions", "max_joined", 0))
+        rows = root.tables.read("descriptions").to_pylist()
+        assert all((row["request_key"] is None) == (row["n_descriptions"] < 2) for row in rows)
+
+
 @pytest.mark.thorough
 def test_embedded_and_model_stages_mix(tmp_path: Path) -> None:
     with running_model_server() as server:
@@ -113,8 +144,8 @@ def test_under_all_faults_the_index_is_published_and_the_next_run_retries_only_f
             tmp_path / "root",
             server.base_url,
             publishing={"max_failed_share": 0.1},
-            chat_model={"timeout_s": 0.5, "backoff_s": 0.01},
-            embedding_model={"timeout_s": 0.5, "backoff_s": 0.01},
+            chat_model={"timeout_s": 0.5},
+            embedding_model={"timeout_s": 0.5},
         )
         index(root)
         snapshot = root.snapshots.open()
@@ -152,7 +183,7 @@ def test_a_refused_text_unit_is_a_failure_and_publishing_stops_above_the_allowed
         assert f"failed extracted_graph: ada.txt, characters 0 to {len(TEXT):,} ({row['record'][:8]}): " in status
         server.reset()
         settings = root.path / "settings.yaml"
-        text = settings.read_text(encoding="utf-8").replace("max_failed_share: 0.02", "max_failed_share: 0.2")
+        text = set_options(settings.read_text(encoding="utf-8"), {("publishing", "max_failed_share"): 0.2})
         settings.write_text(text, encoding="utf-8")
         index(root)
         assert root.snapshots.open().n_rows("failures") == 1
@@ -172,9 +203,11 @@ def test_a_failed_summary_or_report_is_filled_by_the_embedded_engine_and_flagged
         root = make_model_root(tmp_path / "root", server.base_url, publishing={"max_failed_share": 1.0})
         index(root)
         reports, descriptions = root.tables.read("community_reports"), root.tables.read("descriptions")
-        written = [row for row in reports.to_pylist() if not row["is_verbatim"]]
+        is_asked = pc.greater_equal(pc.list_value_length(root.tables.read("communities")["entity_ids"]), 5)
+        asked = set(root.tables.read("communities").filter(is_asked)["id"].to_pylist())
+        written = [row for row in reports.to_pylist() if row["community_id"] in asked]
         assert written and all(row["is_fallback"] and row["summary"] for row in written)
-        several = [row for row in descriptions.to_pylist() if row["n_descriptions"] > 1]
+        several = [row for row in descriptions.to_pylist() if row["n_descriptions"] > 3]
         assert several and all(row["is_fallback"] and row["description"] for row in several)
     with running_model_server(port=server.port) as server:
         index(root)
@@ -354,7 +387,7 @@ def test_an_embedding_model_that_never_answers_stops_the_run_soon(tmp_path: Path
             extraction={"engine": "embedded"},
             descriptions={"engine": "embedded"},
             reports={"engine": "embedded"},
-            embedding_model={"max_attempts": 2, "backoff_s": 0.01},
+            embedding_model={"max_attempts": 2},
         )
         with pytest.raises(PipelineError, match="test-embedding"):
             index(root)

@@ -66,7 +66,7 @@ class Trial:
 def indexed(path: Path, script: Script | None, server: Mapping[str, Any], is_failing: bool) -> Iterator[Trial]:
     """Index two documents by a model with a habit, and ask questions."""
     with running_model_server(script, **server) as running:
-        options = {"timeout_s": 20, "backoff_s": 0.02}
+        options = {"timeout_s": 20}
         root = make_model_root(
             path,
             running.base_url,

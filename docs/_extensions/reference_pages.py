@@ -98,7 +98,7 @@ def _parameter_facts(parameter: Any) -> list[str]:
 
 def render_settings() -> Iterator[str]:
     """Every section of the settings and every option: type, bounds, default, meaning, environment variable."""
-    from graphrag_pipeline.settings.settings import Settings
+    from graphrag_pipeline.settings.settings import SEARCH_SETTINGS, Settings
 
     for section, field in Settings.model_fields.items():
         model = type(field.default)
@@ -115,6 +115,14 @@ def render_settings() -> Iterator[str]:
             if marks.get("is_limit"):
                 text += ". A change makes nothing stale"
             yield from _definition(f"`{name}`", facts, text + ".")
+        own = model.model_fields
+        of_question = SEARCH_SETTINGS.get(section.removesuffix("_search"), model).model_fields
+        if further := [name for name in of_question if name not in own]:
+            yield from ("Further options of a question, with a question or in `for_questions`:", "")
+            for name in further:
+                option = of_question[name]
+                facts = [_type_name(option.annotation), f"default `{_plain(option.default)}`"]
+                yield from _definition(f"`{name}`", facts, option.description or "")
 
 
 def _stages_using(section: str) -> list[str]:

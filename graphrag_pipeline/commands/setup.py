@@ -1,4 +1,4 @@
-"""Commands that set up a root: `init` and `doctor`."""
+"""Commands that set up a root: `init`, `doctor` and `settings show`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def add_setup_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
     for command in (init, doctor):
         app.command(rich_help_panel=INDEX_GROUP)(command)
+    settings = typer.Typer(help="Show the settings of a root.", no_args_is_help=True)
+    settings.command("show")(show_settings)
+    app.add_typer(settings, name="settings", rich_help_panel=INDEX_GROUP)
 
 
 def init(
@@ -64,7 +67,7 @@ def init(
         Path | None, typer.Option("--root", callback=prefer_own_root, help="The directory, if no argument names it.")
     ] = None,
 ) -> None:
-    """Make a root: documented settings, prompts and an empty input folder."""
+    """Make a root: settings, prompts and an empty input folder."""
     from graphrag_pipeline.pipeline.root import init_root
 
     path = directory or root
@@ -98,6 +101,31 @@ def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
         for line in render_diagnosis(diagnosis):
             echo(line)
     raise typer.Exit(int(diagnosis.has_failed))
+
+
+def show_settings(
+    section: Annotated[str | None, typer.Argument(help="Section of settings.yaml; default: all.")] = None,
+    is_whole: Annotated[
+        bool, typer.Option("--all", help="Every option; default: the main ones, and those that differ from defaults.")
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show options with value, source, default and meaning."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.settings.file import read_settings
+    from graphrag_pipeline.settings.rendering import list_options
+
+    read = read_settings(open_root(root).path)
+    options = list(list_options(read, section, is_whole))
+    if as_json:
+        print_json({"options": [asdict(option) for option in options], "ignored": list(read.ignored)})
+        return
+    for option in options:
+        echo(option.to_line())
+    for name in read.ignored:
+        echo(f"note: {name} is an option of an earlier release and does nothing now; remove it", err=True)
 
 
 def _settings_of(

@@ -54,9 +54,9 @@ def tune(
     name: Annotated[
         str | None, typer.Option(help="Name of the tuned set; default: a hash of all that decides it.")
     ] = None,
-    sample: Annotated[SampleMethod | None, typer.Option(help="Choice of text units; default: tuning.sample.")] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Text units in the sample; default: tuning.size.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of the sample; default: tuning.seed.")] = None,
+    sample: Annotated[SampleMethod | None, typer.Option(help="Choice of text units; default: random.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Text units in the sample; default: 15.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of the sample; default: 86.")] = None,
     domain: Annotated[str | None, typer.Option(help="Subject of the corpus; default: written by the model.")] = None,
     language: Annotated[
         str | None,
@@ -67,7 +67,7 @@ def tune(
         str | None, typer.Option(help="Entity types, comma-separated; default: written by the model.")
     ] = None,
     examples: Annotated[
-        int | None, typer.Option(min=0, max=10, help="Examples in the extraction prompt; default: tuning.n_examples.")
+        int | None, typer.Option(min=0, max=10, help="Examples in the extraction prompt; default: 3.")
     ] = None,
     yes: _YesOption = False,
     dry_run: _DryRunOption = False,
@@ -80,6 +80,7 @@ def tune(
     """
     if context.invoked_subcommand:
         return
+    from graphrag_pipeline.settings.tuning import TuningSample
     from graphrag_pipeline.tuning.corpus import Corpus
     from graphrag_pipeline.tuning.planning import Given, find_written, plan_tuning
     from graphrag_pipeline.tuning.rendering import render_set
@@ -88,7 +89,7 @@ def tune(
     project = open_root(root)
     project.pull()
     options = {"sample": sample, "size": size, "seed": seed, "n_examples": examples}
-    settings = project.settings.tuning.model_copy(update={k: v for k, v in options.items() if v is not None})
+    settings = TuningSample(**{k: v for k, v in options.items() if v is not None})
     given = Given(domain, language, persona, tuple(filter(None, (t.strip() for t in (types or "").split(",")))))
     tuned_by = plan_tuning(project, Corpus(project), settings, given, name)
     found = find_written(project, tuned_by)

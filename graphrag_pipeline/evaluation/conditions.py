@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.questions import SEED
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.index.running import prepare_baseline, run_steps
@@ -172,7 +173,7 @@ def _answer_from_text(condition: Condition, index: GraphIndex, question: str) ->
     request = SearchRequest(question, condition.section, options=condition.options)
     query = prepare_baseline(index, request)
     if condition.method == "TS":
-        selection = select_all_text(index, question, query.settings.threshold, index.settings.evaluation.seed)
+        selection = select_all_text(index, question, query.settings.threshold, SEED)
         state = take_relevant(index, SearchState(query), selection)
     else:
         ids = _BARE_RANKERS[condition.method](index, question, query.settings.top_k)

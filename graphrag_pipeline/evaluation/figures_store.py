@@ -30,8 +30,8 @@ from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 _DIGITS = 12
 _ANSWER_FIGURES = 2
 """Version of the figures of answers. Figures of another version have another name, and are measured again."""
-_SEARCH_SECTIONS = tuple(f"{name}_search" for name in SEARCH_METHODS if name != "global")
-"""Sections of the methods that return text units in an order of their own."""
+_SEARCHES = tuple(name for name in SEARCH_METHODS if name != "global")
+"""Methods that return text units in an order of their own."""
 _ANSWERING = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers")
 """Sections that decide what an answer says."""
 
@@ -39,7 +39,7 @@ _ANSWERING = (*(f"{name}_search" for name in SEARCH_METHODS), "rating", "answers
 def name_retrieval(questions: Sequence[Question], k: int, settings: Settings) -> str:
     """Return the name of retrieval figures: a hash of questions, evidence, k, search settings and release."""
     gold = [(question.question, question.evidence) for question in questions]
-    searches = {name: getattr(settings, name).model_dump(mode="json") for name in _SEARCH_SECTIONS}
+    searches = {name: settings.search(name).model_dump(mode="json") for name in _SEARCHES}
     return f"retrieval-{_digest(gold, k, searches, version('graphrag-pipeline'))}"
 
 

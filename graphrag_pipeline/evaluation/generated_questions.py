@@ -21,10 +21,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.questions import SEED, Question
 from graphrag_pipeline.evaluation.sentence_questions import generate_from_sentences
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import clean_text, read_json
 from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format, list_limit
 from graphrag_pipeline.query import records
@@ -152,7 +153,7 @@ def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     settings = index.settings.evaluation
     numbers = {"n_personas": str(settings.n_personas), "n_tasks": str(settings.n_tasks)}
     prompt = index.prompt("benchmark_personas")
-    messages = open_question(prompt, settings.language, "Name the readers.", context_data=reports, **numbers)
+    messages = open_question(prompt, AUTO, "Name the readers.", context_data=reports, **numbers)
     parse = partial(read_tasks, echoes=prompt.echoes)
     tasks = list_limit(settings.n_tasks, MAX_QUESTION_CHARS)
     limits = {"personas": {"maxItems": settings.n_personas}, "persona": {"maxLength": 1000}, "tasks": tasks}
@@ -185,15 +186,14 @@ def read_tasks(reply: str, echoes: PromptEchoes | None = None) -> list[list[Task
 def _request_questions(
     index: GraphIndex, requested: Sequence[tuple[str, Task, int]], reports: str, attempt: int
 ) -> Iterator[Question]:
-    settings = index.settings.evaluation
-    source = random.Random(f"{settings.seed} {attempt}")
+    source = random.Random(f"{SEED} {attempt}")
     requests = []
     for kind, task, n in requested:
         units = _draw_units(index, source) if kind == "local" else ()
         shown = as_data(render_context(Context(text_units=units))) if units else reports
         values = {"persona": task.persona, "task": task.task, "n_questions": str(n), "context_data": shown}
         prompt = index.prompt(f"benchmark_{kind}_questions")
-        messages = open_question(prompt, settings.language, "Write the questions.", **values)
+        messages = open_question(prompt, AUTO, "Write the questions.", **values)
         record = f"{kind} questions: {task.task[:60]}"
         parse, limits = (
             _reader_of(kind, units, prompt.echoes),

@@ -29,6 +29,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 METHOD = "local"
+GOLDEN_K = 5
+"""Text units of local search in which recall looks for evidence: about what a model reads of a small context."""
 _DIGITS = 6
 
 
@@ -76,7 +78,7 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
     if found := tuple(question for question in questions if question.evidence):
         recalls = _measure_recall(root, snapshot, found).recalls
         limit = "publishing.max_recall_drop", settings.max_recall_drop
-        figures.append(GoldenFigure(f"recall@{settings.golden_k}", found, recalls, *limit, "finds less"))
+        figures.append(GoldenFigure(f"recall@{GOLDEN_K}", found, recalls, *limit, "finds less"))
     answered = tuple(question for question in questions if question.answers)
     is_extractive = settings.max_passage_drop is not None and root.settings.answers.engine == "embedded"
     has_passages = is_extractive and any(not question.is_unanswerable for question in answered)
@@ -98,13 +100,12 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
 
 
 def _measure_recall(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:
-    k = root.settings.publishing.golden_k
-    name = name_retrieval(questions, k, root.settings)
+    name = name_retrieval(questions, GOLDEN_K, root.settings)
     kept = load_retrieval(root.path, snapshot, name).get(METHOD)
     if kept is not None:
         return kept
     with _opened(root, snapshot) as index:
-        [figures], _ = measure_retrieval(index, questions, [parse_condition(METHOD)], k)
+        [figures], _ = measure_retrieval(index, questions, [parse_condition(METHOD)], GOLDEN_K)
     save_retrieval(root.path, snapshot, name, [figures])
     return figures
 

@@ -36,6 +36,8 @@ from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
 
+SEED = 86
+"""Random seed of samples of the corpus, and of the order of source texts: figures of two runs compare."""
 _SEPARATOR = "|"
 _LISTS = ("evidence", "answers")
 _COLUMNS = ("question", "answer", "kind", *_LISTS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.evaluation.questions import SEED, Question
 from graphrag_pipeline.query import records
 from graphrag_pipeline.text.extractive import sentences_of
 from graphrag_pipeline.text.languages import detect_language
@@ -56,7 +56,7 @@ def generate_from_sentences(index: GraphIndex, n: int) -> list[Question]:
         PipelineError: no sentence of the index names two related entities.
     """
     rows = list(range(index.snapshot.n_rows("relationships")))
-    random.Random(index.settings.evaluation.seed).shuffle(rows)
+    random.Random(SEED).shuffle(rows)
     found: dict[str, Question] = {}
     for row in rows:
         [relationship] = index.snapshot.take("relationships", np.array([row]), _COLUMNS)

@@ -196,7 +196,7 @@ def compare_averages(
         found = [vectors.get(text_hash(text)) for text in (one.whole, *(part.text for part in one.parts))]
         known = [vector for vector in found if vector is not None and vector.any()]
         if len(known) == len(found):
-            average = average_pieces(known[1:], one.parts, limits.averaging == "by_tokens")
+            average = average_pieces(known[1:], one.parts)
             cosines.append(float(known[0] @ average))
     return cosines
 

@@ -64,12 +64,10 @@ def _count_records(name: str, stage: Mapping[str, pa.Table]) -> int:
 
 
 def count_requested(rows: pa.Table) -> int:
-    """Count the rows of a stage's table that are requested of its model.
+    """Count the rows of a stage's table that are requested of its model, failed or not.
 
-    A single description and the report on a small community are copied without a model call; they do not count.
+    Short descriptions, and reports on small communities, are made without a call; they do not count.
     """
-    if "n_descriptions" in rows.schema.names:
-        return pc.sum(pc.greater(rows["n_descriptions"], 1)).as_py() or 0
-    if "is_verbatim" in rows.schema.names:
-        return pc.sum(pc.invert(rows["is_verbatim"])).as_py() or 0
-    return rows.num_rows
+    if "request_key" not in rows.schema.names:
+        return rows.num_rows
+    return pc.sum(pc.or_(rows["is_fallback"], pc.is_valid(rows["request_key"]))).as_py() or 0

@@ -23,8 +23,8 @@ from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, UnitMent
 from graphrag_pipeline.indexing.graph.model_descriptions import (
     Subject,
     SummaryPlan,
-    distinct_texts,
     iterate_subjects,
+    needs_call,
     summarize_subject,
 )
 from graphrag_pipeline.indexing.reports.community_reports import Report, Writer
@@ -211,7 +211,7 @@ def summary_works(
 ) -> list[Work[dict[str, Any]]]:
     """Return one summary work per subject, in order; `problems` counts the replies that were cut off."""
     return [
-        Work(subject.name, partial(summarize_subject, subject, plan, model, problems), len(distinct_texts(subject)) < 2)
+        Work(subject.name, partial(summarize_subject, subject, plan, model, problems), not needs_call(subject, plan))
         for subject in subjects
     ]
 

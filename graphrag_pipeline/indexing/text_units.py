@@ -1,6 +1,6 @@
 """Text units of documents, with content-defined boundaries (Muthitacharoen, Chen and Mazieres 2001, LBFS).
 
-A text unit ends at the sentence end with the lowest content hash between `min_fill` * `size` and `size` tokens, not at
+A text unit ends at the sentence end with the lowest content hash between `MIN_FILL` * `size` and `size` tokens, not at
 the last sentence end that fits. So two versions of a document have the same boundaries again soon after an edit. With
 windows of fixed length, all later boundaries would shift.
 
@@ -27,6 +27,7 @@ import pyarrow as pa
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.chunk_aggregation import TextSpan, aggregate_chunks
 from graphrag_pipeline.indexing.markdown_blocks import find_blocks
+from graphrag_pipeline.settings.indexing import MIN_FILL
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
@@ -160,7 +161,7 @@ class _Splitter:
         # If the next text unit can end at a lower hash than any here, keep that end within its reach. Two versions of
         # a document then share this boundary; choosing one text unit at a time, they could miss it.
         overlap = self.settings.overlap
-        shortest, longest = self.settings.min_fill * size - overlap, size - overlap
+        shortest, longest = MIN_FILL * size - overlap, size - overlap
         far_lowest = bisect_left(self.totals, self.totals[lowest + 1] + shortest) - 1
         far_highest = min(bisect_right(self.totals, self.totals[highest + 1] + longest) - 2, last)
         target = min(range(max(far_lowest, highest + 1), far_highest + 1), key=self._rank, default=None)
@@ -170,7 +171,7 @@ class _Splitter:
         yield from range(lowest - 1, done - 1, -1)
 
     def _window(self, tokens_before: int, done: int) -> tuple[int, int]:
-        """Return the first and the last segment with `min_fill` * `size` to `size` tokens; `done` without any."""
+        """Return the first and the last segment with `MIN_FILL` * `size` to `size` tokens; `done` without any."""
         size, last = self.settings.size, len(self.segments) - 1
 
         def filled(end: int) -> int:  # a unit does not contain the gap behind its last segment
@@ -180,7 +181,7 @@ class _Splitter:
         while highest > done and filled(highest) > size:
             highest -= 1
         highest = lowest = max(highest, done)
-        while lowest > done and filled(lowest - 1) >= self.settings.min_fill * size:
+        while lowest > done and filled(lowest - 1) >= MIN_FILL * size:
             lowest -= 1
         return lowest, highest
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
+    MAX_UNZIPPED_RATIO,
     DamagedInput,
     check_ratio,
     decode_text,
@@ -63,7 +64,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
-        with limited_sheets(settings.max_unzipped_ratio) if format == "xlsx" else nullcontext():
+        with limited_sheets(MAX_UNZIPPED_RATIO) if format == "xlsx" else nullcontext():
             result = converter.convert(io.BytesIO(data), info)
     except (MemoryError, DamagedInput):
         raise
@@ -115,7 +116,7 @@ def _check_unzipped(n_bytes: int, data: bytes, settings: InputSettings) -> None:
             f"unzips to {n_bytes / _MEGABYTE:,.0f} MB, over input.max_unzipped_mb = {settings.max_unzipped_mb:,}; "
             "raise it if you trust the file, or exclude the file"
         )
-    check_ratio(n_bytes, len(data), settings.max_unzipped_ratio)
+    check_ratio(n_bytes, len(data), MAX_UNZIPPED_RATIO)
 
 
 def _check_pages(n_pages: int, name: str, settings: InputSettings) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from graphrag_pipeline.inputs.chunks import describe_notes, is_chunk_file, join_chunks
 from graphrag_pipeline.inputs.formats import (
+    MAX_UNZIPPED_RATIO,
     DamagedInput,
     Row,
     UnreadableInput,
@@ -38,12 +39,14 @@ from graphrag_pipeline.inputs.source_records import SourceRecord, make_record, p
 from graphrag_pipeline.settings.input import InputSettings
 
 _MAX_COLUMNS_NAMED = 20
+MAX_NESTING = 100
+"""Most lists and objects inside each other in a record; deeper ones exhaust Python's stack later."""
 _REPEATED = "is already that of"
 _REPEATED_NAME = re.compile(r"(.*)#\d+#*", re.DOTALL)
 
 
 def read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    rows = [_refuse_deep(row, settings.max_nesting) for row in _iterate_rows(format, data, settings)]
+    rows = [_refuse_deep(row) for row in _iterate_rows(format, data, settings)]
     valid = [row.values for row in rows if row.values is not None]
     if not rows:
         raise UnreadableInput("empty: no rows")
@@ -117,13 +120,13 @@ def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator
         return read_csv(data, settings.text_column)
     if format == "json":
         return read_json(data)
-    return read_jsonl(data) if format == "jsonl" else read_parquet(data, settings.max_unzipped_ratio)
+    return read_jsonl(data) if format == "jsonl" else read_parquet(data, MAX_UNZIPPED_RATIO)
 
 
-def _refuse_deep(row: Row, max_nesting: int) -> Row:
-    if row.values is None or not exceeds_depth(row.values, max_nesting):
+def _refuse_deep(row: Row) -> Row:
+    if row.values is None or not exceeds_depth(row.values, MAX_NESTING):
         return row
-    problem = f"{row.where}: its values are nested more than input.max_nesting = {max_nesting} deep"
+    problem = f"{row.where}: its values are nested more than {MAX_NESTING} deep"
     return replace(row, values=None, problem=problem)
 
 

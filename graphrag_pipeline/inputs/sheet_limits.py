@@ -67,8 +67,8 @@ class _Cells:
     def _check(self) -> None:
         if self._n_spanned > max(_MIN_SPANNED, self._max_ratio * self._n_held):
             raise RefusedError(
-                f"its sheets span {self._n_spanned:,} cells and hold {self._n_held:,}, over input.max_unzipped_ratio = "
-                f"{self._max_ratio:,}; delete the cells that are far from the others, or exclude the file"
+                f"its sheets span {self._n_spanned:,} cells and hold {self._n_held:,}, over "
+                f"{self._max_ratio} times as many; delete the cells that are far from the others, or exclude the file"
             )
 
 

@@ -134,8 +134,9 @@ def _count(read: _Tables, settings: Settings) -> tuple[int, dict[str, int]]:
     entities, relationships = graph["entities"], graph["relationships"]
     communities = detect_communities(entities, relationships, settings.communities, effort=LEAST_EFFORT)
     sizes = pc.list_value_length(communities["entity_ids"])
+    n_least = max(settings.descriptions.max_joined, 2)  # a model finds a record in more text units than rules
     return units.num_rows, {
-        "summarized_descriptions": _count_repeated(entities) + _count_repeated(relationships),
+        "summarized_descriptions": sum(_count_repeated(rows, n_least) for rows in (entities, relationships)),
         "community_reports": pc.sum(pc.greater_equal(sizes, settings.reports.min_report_size)).as_py() or 0,
         "entity_embeddings": entities.num_rows,
         "relationship_embeddings": relationships.num_rows,
@@ -143,6 +144,6 @@ def _count(read: _Tables, settings: Settings) -> tuple[int, dict[str, int]]:
     }
 
 
-def _count_repeated(rows: pa.Table) -> int:
-    """Return the number of records of two text units or more: a model describes a record once in each."""
-    return pc.sum(pc.greater_equal(pc.list_value_length(rows["text_unit_ids"]), 2)).as_py() or 0
+def _count_repeated(rows: pa.Table, n_least: int) -> int:
+    """Return the number of records of `n_least` text units or more: a model describes a record once in each."""
+    return pc.sum(pc.greater_equal(pc.list_value_length(rows["text_unit_ids"]), n_least)).as_py() or 0

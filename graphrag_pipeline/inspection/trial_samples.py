@@ -18,7 +18,7 @@ from graphrag_pipeline.citations import number_citations, render_full_content
 from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.extraction.model import UnitMentions
-from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects
+from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects, needs_call
 from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
 from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
@@ -152,11 +152,9 @@ def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], cl
 
 
 def sample_descriptions(root: Root, choose: Choose) -> Sample:
-    """Entities and relationships with several descriptions, and their summaries."""
-    tables = root.tables.read("entities"), root.tables.read("relationships")
-    several = {
-        s.description_key: s for s in iterate_subjects(*tables) if len({t for t in s.descriptions if t.strip()}) > 1
-    }
+    """Entities and relationships whose descriptions a model summarizes, and their summaries."""
+    tables, plan = (root.tables.read("entities"), root.tables.read("relationships")), plan_summaries(root)
+    several = {s.description_key: s for s in iterate_subjects(*tables) if needs_call(s, plan)}
     keys = choose(list(several))
     subjects = [several[key] for key in keys]
     stored = _descriptions_by_key(_rows_with(root.tables.read("descriptions"), "description_key", keys))
@@ -170,7 +168,7 @@ def sample_descriptions(root: Root, choose: Choose) -> Sample:
         "entity or relationship with several descriptions",
         len(several),
         [SampledRecord(s.description_key, s.name, stored.get(s.description_key, Result(""))) for s in subjects],
-        lambda model: summary_works(subjects, plan_summaries(root), model),
+        lambda model: summary_works(subjects, plan, model),
         lambda row: Result(row["description"]),
         make_by_rule,
     )

@@ -17,7 +17,7 @@ from graphrag_pipeline.interchange.graphrag_vectors import choose_vectors, read_
 from graphrag_pipeline.interchange.imported_tables import repair_tables
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.publishing.candidates import freeze_candidate, publish
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.storage.locks import one_writer
 from graphrag_pipeline.storage.manifests import Manifest

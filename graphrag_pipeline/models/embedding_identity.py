@@ -35,8 +35,8 @@ def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
     Raises:
         PipelineError: the tokenizer of the model is not known.
     """
-    names = (*_EARLIER_NAMES, "token_margin", "averaging")
-    values = {f"embedding_model.{name}": getattr(settings, name) for name in names}
+    values = {f"embedding_model.{name}": getattr(settings, name) for name in (*_EARLIER_NAMES, "token_margin")}
+    values["embedding_model.averaging"] = "by_tokens"  # as earlier releases had it, so that their vectors stay
     if settings.passage_prefix:  # without one, the fingerprint is that of releases that had none
         values["embedding_model.passage_prefix"] = settings.passage_prefix
     if settings.refused_texts == HALVE:  # what is cut in two depends on the server, so another one makes other vectors

@@ -150,9 +150,9 @@ def average_vectors(vectors: Sequence[np.ndarray], weights: Sequence[int] | None
     return (total / length if length > 0 else total).astype(np.float32)
 
 
-def average_pieces(vectors: Sequence[np.ndarray], pieces: Sequence[TextPiece], is_weighted: bool) -> np.ndarray:
-    """Return the vector of a text from those of its pieces, weighted by their tokens or not."""
-    return average_vectors(vectors, [piece.n_tokens for piece in pieces] if is_weighted else None)
+def average_pieces(vectors: Sequence[np.ndarray], pieces: Sequence[TextPiece]) -> np.ndarray:
+    """Return the vector of a text from those of its pieces, weighted by their tokens."""
+    return average_vectors(vectors, [piece.n_tokens for piece in pieces])
 
 
 def pack_batches(n_tokens: Sequence[int], max_items: int, max_tokens: int) -> list[list[int]]:
@@ -181,15 +181,13 @@ class PiecedTexts:
 
     Args:
         pieces_of: pieces by the hash of their text.
-        is_weighted: whether the mean of the pieces' vectors is weighted by their tokens.
 
     Attributes:
         pieces: distinct pieces, in the order of the texts.
         halved: hashes of texts of which a piece was cut in two, for an endpoint that refused it.
     """
 
-    def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]], is_weighted: bool) -> None:
-        self._is_weighted = is_weighted
+    def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]]) -> None:
         self._pieces_of = pieces_of
         self.halved: set[str] = set()
         self.pieces = distinct_pieces(piece for pieces in pieces_of.values() for piece in pieces)
@@ -210,7 +208,7 @@ class PiecedTexts:
             arrived, pieces = self._arrived[key], self._pieces_of[key]
             arrived[piece] = vector
             if len(arrived) == len(pieces):
-                completed[key] = average_pieces([arrived[part] for part in pieces], pieces, self._is_weighted)
+                completed[key] = average_pieces([arrived[part] for part in pieces], pieces)
                 del self._arrived[key]
         return completed
 

@@ -69,13 +69,11 @@ def complete_all(
     requests: Sequence[ChatRequest[T]],
     progress: Progress | None = None,
     early_check: EarlyCheck[ChatReply[T]] | None = None,
-    max_concurrency: int | None = None,
     scope: CallScope | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Answer all requests, in order: look up stored replies together, and send the other requests.
 
     Args:
-        max_concurrency: most calls at once, if lower than the limit of the model.
         scope: cancels the calls, if given.
 
     Raises:
@@ -88,8 +86,7 @@ def complete_all(
     works = [Work(requests[index].record, partial(chat.complete, requests[index])) for index in missing]
     n_known = len(requests) - len(missing)
     report = (lambda done, _: progress(n_known + done, len(requests))) if progress else None
-    n_at_once = min(chat.max_concurrency, max_concurrency or chat.max_concurrency)
-    sent = run_all(chat.stage, works, n_at_once, report, early_check, scope)
+    sent = run_all(chat.stage, works, chat.max_concurrency, report, early_check, scope)
     for index, result in zip(missing, sent, strict=True):
         results[index] = result
     return [result for result in results if result is not None]

@@ -61,6 +61,7 @@ def plan_summaries(root: Root) -> SummaryPlan:
         max_input_tokens=settings.max_input_tokens,
         max_words=root.settings.words_for("descriptions"),
         language=settings.language,
+        max_joined=settings.max_joined,
         count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
     )
 

@@ -11,7 +11,7 @@ import copy
 import functools
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +25,8 @@ from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts,
 from graphrag_pipeline.pipeline.stage_code import UNUSABLE, code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
-from graphrag_pipeline.settings.file import load_settings, render_settings
+from graphrag_pipeline.settings.file import load_settings
+from graphrag_pipeline.settings.rendering import SCHEMA_FILE, render_schema, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
 from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, prepare_home
@@ -68,7 +69,7 @@ def find_root(path: str | Path | None = None) -> Path:
 
 
 def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
-    """Make a root: documented settings, the prompts, an empty input folder, a .gitignore for generated folders.
+    """Make a root: settings, the prompts, an empty input folder, a .gitignore for generated folders.
 
     Args:
         settings: to write; the defaults if None.
@@ -95,6 +96,7 @@ def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
         if not (path / name).exists():
             files.replace(path / name, text.encode())
             made.append(path / name)
+    write_schema(path)
     prepare_home(path / "dagster")
     folder = load_settings(path).input.place(path)
     if isinstance(folder, Path) and not folder.exists():
@@ -104,6 +106,12 @@ def init_root(path: Path, settings: Settings | None = None) -> list[Path]:
             raise files.write_error(folder, error) from error
         made.append(folder)
     return made
+
+
+def write_schema(path: Path) -> None:
+    """Write the JSON schema of settings.yaml of this release beside it, for editors; a root may be read-only."""
+    with suppress(PipelineError):
+        files.put_new(path / SCHEMA_FILE, render_schema().encode())
 
 
 class Root:

@@ -14,6 +14,7 @@ from typing import Any
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
+from graphrag_pipeline.settings.removed import result_options
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 
@@ -38,7 +39,7 @@ def code_of(
     code: dict[str, Any] = {"algorithm": stage.algorithm}
     for use in stage.uses:
         section, _, key = use.partition(".")
-        values = getattr(settings, section).result_options()
+        values = result_options(settings, section)
         code |= {f"{section}.{name}": value for name, value in values.items() if key in ("", name)}
     if uses_chat_model(stage, settings):
         model = settings.chat_model_for(stage.engine)

@@ -35,6 +35,8 @@ from graphrag_pipeline.storage.shared.transfer import UPLOAD_AGAIN
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.shared.shared_store import SharedStore
 
+VERIFY_DAYS = 30.0
+"""Days after which `index` compares a file with its hash again; it also checks the oldest 512 MB."""
 _WITHOUT_REPAIR = "run `graphrag-pipeline verify --repair`"
 _NOT_HERE = f"this root has no whole copy of it; {UPLOAD_AGAIN}"
 _log = logging.getLogger(__name__)
@@ -155,7 +157,7 @@ def repair_before_index(root: Root, is_all: bool = False) -> Verification:
 def _verify(root: Root, is_repairing: bool, is_all: bool = True) -> Verification:
     records = check_records(root, is_repairing)  # first: a manifest names the parts
     parts, times = list_parts(root), CheckTimes(root.path)
-    chosen = parts if is_all else times.find_due(parts, time.time(), root.settings.storage.verify_days)
+    chosen = parts if is_all else times.find_due(parts, time.time(), VERIFY_DAYS)
     started = time.perf_counter()
     damaged = find_changed_parts(chosen, is_fresh=True)
     seconds = time.perf_counter() - started

@@ -62,7 +62,6 @@ def request_all(
     section: str,
     requests: Sequence[ChatRequest[T]],
     reserve: int = 0,
-    max_concurrency: int | None = None,
 ) -> list[ChatReply[T] | Failure]:
     """Send requests to the chat model of a section, all at once; results in order, counted in the section.
 
@@ -71,7 +70,6 @@ def request_all(
 
     Args:
         reserve: tokens of that budget that stay for later calls.
-        max_concurrency: most calls under way at once, if fewer than the model's settings allow.
 
     Raises:
         PipelineError: no request can be answered, or the budget of the root is spent.
@@ -80,6 +78,6 @@ def request_all(
 
     budget = index.calls.budget
     sent, model = budget.gated(requests, reply_tokens(index.settings, section), reserve), index.chat_model(section)
-    replies = complete_all(model, sent, max_concurrency=max_concurrency, scope=index.calls.scope) if sent else []
+    replies = complete_all(model, sent, scope=index.calls.scope) if sent else []
     budget.settle(sent, [reply.text for reply in replies if isinstance(reply, ChatReply)])
     return replies + [budget.refuse(section, request) for request in requests[len(sent) :]]

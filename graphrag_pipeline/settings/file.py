@@ -1,6 +1,6 @@
-"""Settings file of a root: `settings.yaml`, overridden by the environment, and the text that documents every option.
+"""Settings file of a root: `settings.yaml`, overridden by the environment.
 
-Keep out: the options themselves (`settings.py`).
+Keep out: the options themselves (`settings.py`), and texts about them (`rendering.py`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.nearest import nearest_name, suggest
+from graphrag_pipeline.settings.removed import is_known, move_options
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url, mask_urls
 
@@ -23,12 +25,22 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "GRAPHRAG__"
-REMOVED_OPTIONS = (
-    ("answers", "max_sentences"),
-    ("global_search", "decline_unknown"),
-    ("publishing", "max_named_drop"),
-)
-"""(section, key) of options of earlier releases, which files may still have; they do nothing."""
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """The settings of a root, and where their values come from.
+
+    Attributes:
+        lines: (section, option) -> line of the file, from 1.
+        variables: (section, option) -> name of the variable that sets it.
+        ignored: options of earlier releases with a value that does nothing now.
+    """
+
+    settings: Settings
+    lines: Mapping[tuple[str, ...], int]
+    variables: Mapping[tuple[str, ...], str]
+    ignored: tuple[str, ...]
 
 
 def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> Settings:
@@ -40,6 +52,11 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
         SettingsError: the file is missing or not YAML, a key is unknown (the nearest valid one is named), or a value
             does not validate.
     """
+    return read_settings(root, environment).settings
+
+
+def read_settings(root: Path, environment: Mapping[str, str] | None = None) -> ReadSettings:
+    """Read what `load_settings` reads, with the places of the values."""
     path = root / SETTINGS_FILE
     found = os.environ if environment is None else environment
     variables = sorted((name, value) for name, value in found.items() if name.startswith(ENVIRONMENT_PREFIX))
@@ -47,18 +64,30 @@ def load_settings(root: Path, environment: Mapping[str, str] | None = None) -> S
 
 
 @functools.lru_cache(maxsize=64)
-def _validate(path: Path, text: str, environment: tuple[tuple[str, str], ...]) -> Settings:
+def _validate(path: Path, text: str, environment: tuple[tuple[str, str], ...]) -> ReadSettings:
     values = _parse_sections(path, text)
-    for section, key in REMOVED_OPTIONS:
-        if isinstance(values.get(section), dict):
-            values[section].pop(key, None)
     storage = values.get("storage")
     is_ignored = isinstance(storage, dict) and storage.get("ignore_environment") is True
     variables = {} if is_ignored else _apply_environment(values, dict(environment))
+    ignored = move_options(values)
     try:
-        return Settings.model_validate(values)
+        return ReadSettings(Settings.model_validate(values), _find_lines(text), variables, tuple(ignored))
     except ValidationError as error:
         raise SettingsError(_explain(error, path, variables)) from None
+
+
+def _find_lines(text: str) -> dict[tuple[str, ...], int]:
+    """Return the line of each option, from 1; {} for an empty file."""
+    import yaml
+
+    document = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    sections = document.value if isinstance(document, yaml.MappingNode) else []
+    return {
+        (name.value, key.value): key.start_mark.line + 1
+        for name, section in sections
+        if isinstance(section, yaml.MappingNode)
+        for key, _ in section.value
+    }
 
 
 def parse_yaml(text: str) -> Any:
@@ -143,7 +172,7 @@ def _apply_environment(values: dict[str, Any], environment: Mapping[str, str]) -
                 f"{name}: expected {ENVIRONMENT_PREFIX}SECTION__KEY, such as GRAPHRAG__TEXT_UNITS__SIZE"
             )
         section, key = parts
-        unknown = _unknown_key((section, key))
+        unknown = None if is_known(section, key) else _unknown_key((section, key))
         if unknown:
             raise SettingsError(f"environment variable {name}: {unknown}")
         target = values.setdefault(section, {})
@@ -195,26 +224,3 @@ def _unknown_key(location: tuple[str, ...]) -> str | None:
         advice = f"; it is an option of {', '.join(homes)}" if is_of_others else suggest(location[1], options)
         return f"unknown key {'.'.join(location)!r}{advice}"
     return None
-
-
-def render_settings(settings: Settings | None = None) -> str:
-    """Return the text of a `settings.yaml` that documents every option with its value."""
-    import yaml
-
-    settings = settings or Settings()
-    blocks = [
-        "# Settings of this root. Every option is listed with its default. An environment variable\n"
-        "# GRAPHRAG__SECTION__KEY (for example GRAPHRAG__TEXT_UNITS__SIZE=600) overrides the file.\n"
-        "# A changed option makes only the stages that use it stale; `graphrag-pipeline status` lists them.\n"
-    ]
-    for name in Settings.model_fields:
-        section = getattr(settings, name)
-        lines = [f"# {type(section).__doc__}", f"{name}:"]
-        for key, field in type(section).model_fields.items():
-            value = getattr(section, key)
-            rendered = yaml.safe_dump(
-                list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1000
-            )
-            lines += [f"  # {field.description}", f"  {key}: {rendered.splitlines()[0]}"]
-        blocks.append("\n".join(lines) + "\n")
-    return "\n".join(blocks)

@@ -16,10 +16,13 @@ from graphrag_pipeline.settings.section import (
     for_model,
     limit,
     model_overrides,
-    reply_cap,
 )
 
 ResolutionRule = Literal["unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict"]
+
+
+MIN_FILL = 0.6
+"""A text unit ends at a sentence end between this share of its size and the size itself."""
 
 
 class TextUnitsSettings(Section):
@@ -32,9 +35,6 @@ class TextUnitsSettings(Section):
         "not repeated; see markdown_blocks.",
     )
     overlap: int = Field(100, ge=0, description="Maximum tokens repeated from the end of the previous text unit.")
-    min_fill: float = Field(
-        0.6, gt=0, le=1, description="A text unit ends at a sentence end between this share of size and size itself."
-    )
     encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens; o200k_base is bundled.")
     markdown_blocks: bool = Field(
         False,
@@ -64,9 +64,9 @@ class TextUnitsSettings(Section):
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> TextUnitsSettings:
-        if self.overlap >= self.size * self.min_fill:
+        if self.overlap >= self.size * MIN_FILL:
             raise ValueError(
-                f"overlap ({self.overlap}) must be smaller than size x min_fill ({self.size * self.min_fill:g}): "
+                f"overlap ({self.overlap}) must be smaller than {MIN_FILL:g} x size ({self.size * MIN_FILL:g}): "
                 "text units could not advance; lower overlap or raise size"
             )
         return self
@@ -103,7 +103,6 @@ class ExtractionSettings(Section):
         "others are dropped and counted. false keeps them, as Microsoft GraphRAG does.",
     )
     has_claims: bool = for_model(False, "whether claims are extracted too, in separate calls.")
-    max_reply_tokens: int = reply_cap(4000)
     claim_description: str = for_model(
         "Any claims or facts that could be relevant to information discovery.", "definition of a claim in the prompt."
     )
@@ -141,7 +140,6 @@ class ResolutionSettings(Section):
         0.8, "minimum cosine at which the model decides whether two entities are one.", gt=0, le=1
     )
     max_asked: int = for_model(1000, "maximum pairs sent to the model, most similar first.", ge=0)
-    max_reply_tokens: int = reply_cap(300)
 
     @field_validator("rules", mode="before")
     @classmethod
@@ -202,8 +200,13 @@ class DescriptionsSettings(Section):
     max_input_tokens: int = for_model(
         4000, "maximum tokens of descriptions in one call; more are summarized in several calls.", ge=100
     )
+    max_joined: int = for_model(
+        3,
+        "maximum short descriptions that are joined without a call; 0: two or more are summarized by a call, as in "
+        "Microsoft GraphRAG.",
+        ge=0,
+    )
     max_words: int = for_model(500, "maximum words of a summary.", ge=10)
-    max_reply_tokens: int = reply_cap(1000)
     language: str = for_model("auto", LANGUAGE)
 
 
@@ -224,13 +227,13 @@ class ReportsSettings(Section):
 
     engine: Engine = Field("embedded", description="embedded: an extractive report; model: a report by a chat model.")
     max_input_tokens: int = Field(8000, ge=200, description="Maximum tokens of context for a report.")
-    min_report_size: int = Field(
-        3, ge=1, description="Communities with fewer entities get a report without a model call."
+    min_report_size: int = for_model(
+        5,
+        "communities with fewer entities get an extractive report without a call; 1: none, as in Microsoft GraphRAG.",
+        ge=1,
     )
-    max_findings: int = Field(8, ge=1, le=10, description="With the embedded engine: maximum findings in a report.")
     model: dict[str, Any] = model_overrides()
     max_words: int = for_model(1500, "maximum words of a report.", ge=50)
-    max_reply_tokens: int = reply_cap(3000)
     rewrite_share: float = limit(
         "With a model: a report is deferred until more than this share of its community's evidence is new.",
         default=0.05,

@@ -67,14 +67,6 @@ class InputSettings(Section):
         ge=64,
     )
     max_unzipped_mb: int = limit("Maximum size of a docx, pptx or xlsx file after unzipping, in MB.", default=200, ge=1)
-    max_unzipped_ratio: int = limit(
-        "Maximum size of such a file, or of a Parquet file, after unzipping, as a multiple of the file, from 10 MB on; "
-        "texts reach about 20, a zip bomb several hundred. Also maximum of the cells that the sheets of an xlsx span, "
-        "as a multiple of those that they hold, from 1,000,000 on.",
-        default=100,
-        ge=2,
-    )
-    max_nesting: int = limit("Maximum depth of lists and objects in a record of JSON or Parquet.", default=100, ge=1)
     max_pages: int = limit("Maximum pages of a pdf, slides of a pptx and sheets of an xlsx.", default=2000, ge=1)
 
     @field_validator("folder")

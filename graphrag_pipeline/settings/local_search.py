@@ -6,13 +6,12 @@ Add an option of local search here, with a default and a description. Keep out: 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from graphrag_pipeline.settings.search_names import BASIC_SHARES, STRATEGIES, WITHOUT_EXCERPTS
-from graphrag_pipeline.settings.search_section import SearchSection, now, rerank, token_budget
+from graphrag_pipeline.settings.search_section import MethodSection, QuestionOptions, rerank, token_budget
 
 if TYPE_CHECKING:  # type checkers read no literals from a table
     StrategyName = str
@@ -90,7 +89,7 @@ Delimiter = Annotated[str, AfterValidator(_read_delimiter)]
 """One character that is not a letter, a digit, an underscore, a blank, a line break or a quote."""
 
 
-class LocalSearchSettings(SearchSection):
+class LocalSection(MethodSection):
     """Local search: entities similar to the question and the records around them."""
 
     rerank: bool = rerank()
@@ -110,6 +109,39 @@ class LocalSearchSettings(SearchSection):
     community_level: int = Field(2, ge=0, description="Finest level whose reports are read.")
     guaranteed_text_units: int = Field(2, ge=1, description="minimum_guarantee: text units for each entity.")
     max_text_units_per_entity: int = Field(5, ge=1, description="per_entity_cap: maximum text units for an entity.")
+    packing: Literal["strict", "shared"] | None = Field(
+        None,
+        description="strict: as Microsoft GraphRAG packs and writes its tables: a part keeps to its share and ends at "
+        "the first row that does not fit. shared: unused shares pass on, and such rows are skipped. null: strict with "
+        "depth_first, else shared.",
+    )
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether contexts are packed and written as in Microsoft GraphRAG."""
+        return (self.packing or self._plain("strict", "shared")) == "strict"
+
+    def _plain(self, reference: str, ours: str) -> str:
+        return reference if self.strategy == "depth_first" else ours
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> LocalSection:
+        if self.community_share + self.text_unit_share > 1:
+            raise ValueError("community_share + text_unit_share must not exceed 1")
+        return self
+
+    @model_validator(mode="after")
+    def _keywords_are_shared(self) -> LocalSection:
+        if self.model_keywords and self.is_strict:
+            raise ValueError(
+                "model_keywords is not possible with strict packing; set packing to shared, or model_keywords to false"
+            )
+        return self
+
+
+class LocalSearchSettings(LocalSection, QuestionOptions):
+    """Options of one local search."""
+
     basic_share: float | None = Field(
         None,
         ge=0,
@@ -123,7 +155,6 @@ class LocalSearchSettings(SearchSection):
         description="Whether a matched entity is heard by an excerpt, the sentences around its mention, where its text "
         "units do not fit; not with strict packing. null: true with all strategies but depth_first.",
     )
-    excerpt_tokens: int = Field(100, ge=20, description="Maximum tokens of an excerpt, unless a mention has more.")
     include_entity_names: tuple[str, ...] = Field((), description="Entities matched to every question, before others.")
     exclude_entity_names: tuple[str, ...] = Field((), description="Entities never matched.")
     min_community_rank: float = Field(0, ge=0, le=10, description="Reports with a lower rank (0 to 10) are not read.")
@@ -150,12 +181,6 @@ class LocalSearchSettings(SearchSection):
     )
     return_candidate_context: bool = Field(
         False, description="Whether results also list the records that were not chosen."
-    )
-    packing: Literal["strict", "shared"] | None = Field(
-        None,
-        description="strict: as Microsoft GraphRAG packs and writes its tables: a part keeps to its share and ends at "
-        "the first row that does not fit. shared: unused shares pass on, and such rows are skipped. null: strict with "
-        "depth_first, else shared.",
     )
     report_levels: Literal["all", "frontier"] | None = Field(
         None,
@@ -189,7 +214,6 @@ class LocalSearchSettings(SearchSection):
     claim_context_name: Heading = Field("Claims", description="Heading of the claims that a model gets.")
     text_unit_context_name: Heading = Field("Sources", description="Heading of the text units that a model gets.")
     budget: int | None = token_budget()
-    now: date | None = now()
 
     @property
     def share_of_basic(self) -> float:
@@ -203,11 +227,6 @@ class LocalSearchSettings(SearchSection):
         return is_usual if self.excerpts is None else self.excerpts
 
     @property
-    def is_strict(self) -> bool:
-        """Whether contexts are packed and written as in Microsoft GraphRAG."""
-        return (self.packing or self._plain("strict", "shared")) == "strict"
-
-    @property
     def reads_user_turns_only(self) -> bool:
         """Whether the answers of a conversation are left out, by the packing if nothing is set."""
         only = self.conversation_history_user_turns_only
@@ -217,9 +236,6 @@ class LocalSearchSettings(SearchSection):
     def reads_all_levels(self) -> bool:
         """Whether reports of all levels are read."""
         return (self.report_levels or self._plain("all", "frontier")) == "all"
-
-    def _plain(self, reference: str, ours: str) -> str:
-        return reference if self.strategy == "depth_first" else ours
 
     @property
     def context_names(self) -> dict[str, str]:
@@ -239,28 +255,6 @@ class LocalSearchSettings(SearchSection):
         return tuple(name for name in columns if getattr(self, f"include_{name}"))
 
     @model_validator(mode="after")
-    def _shares_fit(self) -> LocalSearchSettings:
-        if self.community_share + self.text_unit_share > 1:
-            raise ValueError("community_share + text_unit_share must not exceed 1")
-        return self
-
-    @model_validator(mode="after")
-    def _excerpts_are_shared(self) -> LocalSearchSettings:
-        if self.excerpts and self.is_strict:
-            raise ValueError(
-                "excerpts are not possible with strict packing; set packing to shared, or excerpts to null"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _keywords_are_shared(self) -> LocalSearchSettings:
-        if self.model_keywords and self.is_strict:
-            raise ValueError(
-                "model_keywords is not possible with strict packing; set packing to shared, or model_keywords to false"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _names_differ(self) -> LocalSearchSettings:
         if len({name.casefold() for name in self.context_names.values()}) < len(self.context_names):
             raise ValueError("two parts of a context have the same heading; give each `..._context_name` its own")
@@ -272,5 +266,13 @@ class LocalSearchSettings(SearchSection):
             raise ValueError(
                 f"rank_description {self.rank_description!r} holds the column_delimiter {self.column_delimiter!r}, so "
                 "the heading would have a column more than the rows; change one of the two"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _excerpts_are_shared(self) -> LocalSearchSettings:
+        if self.excerpts and self.is_strict:
+            raise ValueError(
+                "excerpts are not possible with strict packing; set packing to shared, or excerpts to null"
             )
         return self

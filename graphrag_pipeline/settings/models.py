@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -32,20 +32,11 @@ class _EndpointSettings(BaseModel):
     api_key_env: str = Field(
         "OPENAI_API_KEY", description="Environment variable that holds the key; local servers need none."
     )
-    api_version: str | None = Field(None, description="Azure OpenAI only: API version, such as 2024-10-21.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="Additional parameters of each request, such as {temperature: 0}."
     )
     timeout_s: float = Field(
         180.0, gt=0, description="Seconds to wait for a complete reply before the request is sent again."
-    )
-    max_attempts: int = Field(
-        6,
-        ge=1,
-        description="Maximum attempts of a request before it counts as failed; besides, 20 that are answered with 429.",
-    )
-    backoff_s: float = Field(
-        0.5, ge=0, description="Seconds before the first retry; the wait doubles each time, up to 60 s."
     )
     max_concurrency: int = Field(
         50, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
@@ -53,23 +44,9 @@ class _EndpointSettings(BaseModel):
     requests_per_minute: int | None = Field(
         None, ge=1, description="Maximum requests per minute, over all processes of the root; null: no limit."
     )
-    tokens_per_minute: int | None = Field(
-        None, ge=1, description="Maximum tokens per minute, over all processes of the root; null: no limit."
-    )
     prompt_price: float | None = Field(
         None, ge=0, description="US dollars per million prompt tokens; null: from the price list."
     )
-    completion_price: float | None = Field(
-        None, ge=0, description="US dollars per million completion tokens; null: from the price list."
-    )
-    use_spans: bool = Field(
-        False, description="Whether to send one OpenTelemetry span per request, if opentelemetry is installed."
-    )
-
-    @field_validator("api_version", mode="before")
-    @classmethod
-    def _date_is_text(cls, version: Any) -> Any:
-        return version.isoformat() if isinstance(version, date) else version  # YAML reads 2024-10-21 as a date
 
     @field_validator("base_url")
     @classmethod
@@ -90,18 +67,45 @@ class _EndpointSettings(BaseModel):
         return name
 
 
+class _OpenAISettings(_EndpointSettings):
+    api_version: str | None = Field(None, description="Azure OpenAI only: API version, such as 2024-10-21.")
+    max_attempts: int = Field(
+        6,
+        ge=1,
+        description="Maximum attempts of a request before it counts as failed; besides, 20 that are answered with 429.",
+    )
+    tokens_per_minute: int | None = Field(
+        None, ge=1, description="Maximum tokens per minute, over all processes of the root; null: no limit."
+    )
+
+    @field_validator("api_version", mode="before")
+    @classmethod
+    def _date_is_text(cls, version: Any) -> Any:
+        return version.isoformat() if isinstance(version, date) else version  # YAML reads 2024-10-21 as a date
+
+
 LEAST_WINDOW = 512
 REPLY_CAPS = ("max_completion_tokens", "max_tokens")
 """Parameters that cap a reply, the first before the others."""
 
 
-class ChatModelSettings(_EndpointSettings):
+class ChatModelSettings(_OpenAISettings):
     """A chat model behind an OpenAI-compatible endpoint."""
 
+    completion_price: float | None = Field(
+        None, ge=0, description="US dollars per million completion tokens; null: from the price list."
+    )
     context_window: Annotated[int, Field(ge=LEAST_WINDOW)] | Literal["read"] | None = Field(
         None,
         description="Maximum tokens of a prompt and its reply together; prompts and replies are made to fit. read: ask "
         "the endpoint's list of models (llama.cpp, vLLM). null: learn it when the endpoint refuses a prompt.",
+    )
+
+    max_reply_tokens: int | None = Field(
+        None,
+        ge=16,
+        description="Maximum tokens of one reply; a longer one is cut off, and what is whole of it is used. null: 300 "
+        "to 4,000, by the section. A change asks for nothing again that is stored.",
     )
 
     @field_validator("context_window", mode="before")
@@ -144,18 +148,20 @@ class ChatModelSettings(_EndpointSettings):
 
     @property
     def reply_cap(self) -> int | None:
-        """Most tokens of every reply that the parameters set; it replaces `max_reply_tokens` of the sections."""
+        """Most tokens of every reply that the parameters set; it replaces `max_reply_tokens`."""
         caps = [self.parameters.get(name) for name in REPLY_CAPS]
         return next((int(cap) for cap in caps if cap), None)
 
     def name_reply_cap(self, section: str) -> str:
         """Return the option that caps the replies to a section, as messages name it."""
         own = next((name for name in REPLY_CAPS if self.parameters.get(name)), None)
-        return f"chat_model.parameters.{own}" if own else f"{section}.max_reply_tokens"
+        return f"chat_model.parameters.{own}" if own else f"`max_reply_tokens` in {section}.model"
 
 
-class EmbeddingModelSettings(_EndpointSettings):
+class EmbeddingModelSettings(_OpenAISettings):
     """An embedding model behind an OpenAI-compatible endpoint."""
+
+    completion_price: ClassVar[None] = None
 
     max_concurrency: int = Field(
         16, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
@@ -163,7 +169,7 @@ class EmbeddingModelSettings(_EndpointSettings):
     dimensions: int | None = Field(
         None, ge=1, description="Vector length to request, if the model supports several; null: as the model replies."
     )
-    batch_size: int = Field(64, ge=1, description="Maximum texts in one request.")
+    batch_size: int = Field(128, ge=1, description="Maximum texts in one request.")
     batch_max_tokens: int = Field(
         8000,
         ge=16,
@@ -181,11 +187,6 @@ class EmbeddingModelSettings(_EndpointSettings):
         le=4,
         description="Share by which the model may count more tokens than the tokenizer: a text of more than "
         "batch_max_tokens / (1 + token_margin) tokens is split.",
-    )
-    averaging: Literal["by_tokens", "plain"] = Field(
-        "by_tokens",
-        description="Vector of a split text: mean of its pieces' vectors, weighted by their tokens (by_tokens) or not "
-        "(plain); of length 1.",
     )
     refused_texts: Literal["fail", "halve"] = Field(
         "fail",
@@ -216,6 +217,12 @@ class EmbeddingModelSettings(_EndpointSettings):
 class RerankModelSettings(_EndpointSettings):
     """A reranking model behind a `/rerank` endpoint, for searches with `rerank: true`."""
 
+    api_version: ClassVar[None] = None
+    tokens_per_minute: ClassVar[None] = None
+    completion_price: ClassVar[None] = None
+    max_attempts: ClassVar[int] = 3
+    """After them the order stays as it was."""
+
     base_url: str = Field(
         "http://localhost:8080/v1", description="URL of the endpoint, such as https://api.cohere.com/v2."
     )
@@ -230,20 +237,11 @@ class RerankModelSettings(_EndpointSettings):
     timeout_s: float = Field(
         30.0, gt=0, description="Seconds to wait for a complete reply before the request is sent again."
     )
-    max_attempts: int = Field(
-        3, ge=1, description="Maximum attempts of a request; after them the order stays as it was."
-    )
     max_concurrency: int = Field(
         8, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
     )
     n_candidates: int = Field(50, ge=1, description="Text units of a question, best first, that are reranked.")
     batch_size: int = Field(100, ge=1, description="Maximum text units in one request.")
-    max_document_tokens: int = Field(
-        2000,
-        ge=16,
-        description="Maximum tokens of a text unit that are sent; the end of a longer one is left out. Halved if the "
-        "model refuses the length.",
-    )
 
 
 class BudgetSettings(BaseModel):

@@ -21,8 +21,7 @@ from graphrag_pipeline.settings.settings import Settings
 LOCAL_TIMEOUT_S = 600.0
 LOCAL_MAP_TOKENS = 4000
 """Cap of the points from one batch: a small model that never ends would run into the timeout."""
-_FREE = {"prompt_price": 0.0, "completion_price": 0.0}
-_LOCAL = {"timeout_s": LOCAL_TIMEOUT_S, **_FREE}
+_LOCAL = {"timeout_s": LOCAL_TIMEOUT_S, "prompt_price": 0.0}
 
 MIXED_SECTIONS = ("answers",)
 """Steps of the chat model with `init --engine mixed`: a small model writes answers, rules and vectors do the rest."""
@@ -50,7 +49,13 @@ class Preset:
 
 def _local(name: str, base_url: str, concurrency: int, *notes: str) -> Preset:
     """A server on the user's own machine: free, slow, and with an embedder that reads 512 tokens."""
-    chat = {**_LOCAL, "max_concurrency": concurrency, "parameters": {"temperature": 0}, "stop_loops": True}
+    chat = {
+        **_LOCAL,
+        "completion_price": 0.0,
+        "max_concurrency": concurrency,
+        "parameters": {"temperature": 0},
+        "stop_loops": True,
+    }
     embedding = {**_LOCAL, "max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
     return Preset(name, base_url, chat, embedding, notes, {"max_map_tokens": LOCAL_MAP_TOKENS})
 
@@ -81,7 +86,7 @@ PRESETS: Mapping[str, Preset] = {
     "vllm": Preset(
         "vLLM",
         "http://localhost:8000/v1",
-        chat={**_LOCAL, "max_concurrency": 32, "parameters": {"temperature": 0}},
+        chat={**_LOCAL, "completion_price": 0.0, "max_concurrency": 32, "parameters": {"temperature": 0}},
         embedding={**_LOCAL, "max_concurrency": 4, "batch_max_tokens": 450},
         notes=("vLLM serves many requests at once, so max_concurrency is 32; lower it if calls time out.",),
     ),

@@ -21,9 +21,6 @@ class ScheduleSettings(_ScheduleSection):
     watch_interval_s: int = Field(
         60, ge=5, description="Seconds between checks of the input folder; a change is indexed once two checks agree."
     )
-    retry_after_s: int = Field(
-        300, ge=1, description="Seconds before failed input is tried again; the wait doubles each time, up to 6 hours."
-    )
     run_cron: bool = Field(
         False, description="Whether the cron schedule is on from the start; else switch it on in the UI."
     )
@@ -60,4 +57,3 @@ class NotificationsSettings(_ScheduleSection):
     webhook: str = Field(
         "", description="URL that receives JSON by POST; $NAME is replaced by that environment variable; empty: off."
     )
-    timeout_s: float = Field(10.0, gt=0, description="Seconds to wait for the webhook.")

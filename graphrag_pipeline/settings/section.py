@@ -46,16 +46,6 @@ def for_model(default: Any, description: str, **constraints: Any) -> Any:
     return Field(default, description=f"With a model: {description}", json_schema_extra=marks, **constraints)
 
 
-def reply_cap(default: int) -> Any:
-    """Define the option `max_reply_tokens` of a section: the most tokens of one reply of its chat model."""
-    return for_model(
-        default,
-        "maximum tokens of one reply; a longer one is cut off, and what is whole of it is used. The words that prompts "
-        "ask for are at most half as many. chat_model.parameters.max_tokens replaces it.",
-        ge=16,
-    )
-
-
 def model_overrides() -> Any:
     """Define the option `model` of a section: other options for its chat model."""
     return limit(

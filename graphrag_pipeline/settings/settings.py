@@ -9,6 +9,7 @@ configuration, and anything that does not change a result or a limit.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from graphrag_pipeline.settings.indexing import (
     TextUnitsSettings,
 )
 from graphrag_pipeline.settings.input import InputSettings
-from graphrag_pipeline.settings.local_search import LocalSearchSettings
+from graphrag_pipeline.settings.local_search import LocalSearchSettings, LocalSection
 from graphrag_pipeline.settings.models import (
     BudgetSettings,
     ChatModelSettings,
@@ -36,19 +37,23 @@ from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.settings.schedule import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.settings.search import (
     AutoSearchSettings,
+    AutoSection,
     BasicSearchSettings,
+    BasicSection,
     DriftSearchSettings,
+    DriftSection,
     GlobalSearchSettings,
+    GlobalSection,
     LazySearchSettings,
+    LazySection,
 )
+from graphrag_pipeline.settings.search_section import MethodSection, SearchSection
 from graphrag_pipeline.settings.section import (
-    LANGUAGE,
     Engine,
     Section,
     for_model,
     limit,
     model_overrides,
-    reply_cap,
 )
 from graphrag_pipeline.settings.tuning import TuningSettings
 from graphrag_pipeline.settings.urls import has_password
@@ -60,8 +65,21 @@ REPLY_TOKENS_PER_WORD = 2.0
 """Tokens of a reply for each word that a prompt asks for: English takes 1.3, citations and other languages more."""
 REPLY_SHARE = 4
 """A reply takes at most one in so many tokens of a window."""
-REPLY_TOKENS = 3000
-"""Most tokens of a reply to a section without `max_reply_tokens`."""
+REPLY_TOKENS: Mapping[str, int] = {
+    "extraction": 4000,
+    "resolution": 300,
+    "descriptions": 1000,
+    "reports": 3000,
+    "rating": 300,
+    "answers": 1600,
+    "evaluation": 3000,
+    "tuning": 2000,
+}
+"""Section -> most tokens of one reply; a longer one is cut off, and what is whole of it is used.
+
+`max_reply_tokens` of the model, or its parameter `max_tokens`, replaces it. The words that prompts ask for are at most
+half as many.
+"""
 LEAST_WORDS = 10
 
 
@@ -97,11 +115,6 @@ class StorageSettings(Section):
     )
     lease_s: float = limit(
         "Shared store: seconds after which the lease of a crashed writer expires.", default=60.0, gt=0
-    )
-    verify_days: float = limit(
-        "Days after which `index` compares a file with its hash again; it also checks the oldest 512 MB.",
-        default=30.0,
-        gt=0,
     )
     allow_offline: bool = limit(
         "Shared store: whether questions are answered from the local copy while the store is not reachable.",
@@ -170,9 +183,6 @@ class PublishingSettings(Section):
     golden_questions: str = Field(
         "", description="File in the root with golden questions that are evaluated before publishing; empty: none."
     )
-    golden_k: int = Field(
-        5, ge=1, description="Number of text units of local search in which recall looks for evidence."
-    )
     max_recall_drop: float = Field(
         0.02,
         ge=0,
@@ -202,7 +212,6 @@ class RatingSettings(Section):
     model: dict[str, Any] = model_overrides()
     rated_text: Literal["full_content", "summary"] = for_model("full_content", "text of a report that it reads.")
     num_repeats: int = for_model(1, "ratings per report; the most frequent rating counts.", ge=1, le=9)
-    max_reply_tokens: int = reply_cap(300)
 
 
 class AnswersSettings(Section):
@@ -211,13 +220,9 @@ class AnswersSettings(Section):
     engine: Engine = Field(
         "embedded", description="embedded: quotes the passages that answer best; model: written by a chat model."
     )
-    max_passages: int = Field(
-        5, ge=1, description="With the embedded engine: maximum passages, or findings of reports, in an answer."
-    )
     model: dict[str, Any] = model_overrides()
     response_type: str = for_model("multiple paragraphs", "form of the answer, such as a list of 3 to 7 points.")
     max_words: int = for_model(800, "maximum words of an answer, and of the points from one batch of reports.", ge=20)
-    max_reply_tokens: int = reply_cap(1600)
     max_map_tokens: int | None = for_model(
         None,
         "maximum tokens of the points from one batch of reports or text units; null: no limit, as Microsoft GraphRAG "
@@ -227,12 +232,6 @@ class AnswersSettings(Section):
     )
     language: str = for_model(
         "auto", "language of the answer: auto (the language of the question) or a name, such as German."
-    )
-    check_uncited: bool = for_model(
-        True,
-        "whether sentences of an answer that cite nothing are matched to what the model was shown, and noted under the "
-        "answer; if nothing is cited, the embedded engine's answer is shown, too. false leaves them, as Microsoft "
-        "GraphRAG does.",
     )
     cited_points_only: bool = for_model(
         True,
@@ -248,11 +247,17 @@ class EvaluationSettings(Section):
     n_personas: int = Field(5, ge=1, le=50, description="Personas for whom questions are generated.")
     n_tasks: int = Field(5, ge=1, le=50, description="Tasks per persona.")
     max_context_tokens: int = Field(8000, ge=200, description="Maximum tokens of the corpus in one call.")
-    seed: int = Field(
-        86, ge=0, description="Random seed of the sample of the corpus, and of the order of source texts."
-    )
-    language: str = Field("auto", description=f"L{LANGUAGE[1:]}")
-    max_reply_tokens: int = reply_cap(3000)
+
+
+SEARCH_SETTINGS: Mapping[str, type[SearchSection]] = {
+    "local": LocalSearchSettings,
+    "global": GlobalSearchSettings,
+    "basic": BasicSearchSettings,
+    "drift": DriftSearchSettings,
+    "lazy": LazySearchSettings,
+    "auto": AutoSearchSettings,
+}
+"""Method -> its options for one question: those of its section, and more."""
 
 
 class Settings(Section):
@@ -273,12 +278,12 @@ class Settings(Section):
     quality: QualitySettings = QualitySettings()
     schedule: ScheduleSettings = ScheduleSettings()
     notifications: NotificationsSettings = NotificationsSettings()
-    local_search: LocalSearchSettings = LocalSearchSettings()
-    global_search: GlobalSearchSettings = GlobalSearchSettings()
-    basic_search: BasicSearchSettings = BasicSearchSettings()
-    drift_search: DriftSearchSettings = DriftSearchSettings()
-    lazy_search: LazySearchSettings = LazySearchSettings()
-    auto_search: AutoSearchSettings = AutoSearchSettings()
+    local_search: LocalSection = LocalSection()
+    global_search: GlobalSection = GlobalSection()
+    basic_search: BasicSection = BasicSection()
+    drift_search: DriftSection = DriftSection()
+    lazy_search: LazySection = LazySection()
+    auto_search: AutoSection = AutoSection()
     rating: RatingSettings = RatingSettings()
     answers: AnswersSettings = AnswersSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
@@ -287,6 +292,17 @@ class Settings(Section):
     embedding_model: EmbeddingModelSettings = EmbeddingModelSettings()
     rerank_model: RerankModelSettings = RerankModelSettings()
     budget: BudgetSettings = BudgetSettings()
+
+    @model_validator(mode="after")
+    def _questions_have_their_options(self) -> Settings:
+        for method in SEARCH_SETTINGS:
+            try:
+                self.search(method)
+            except ValidationError as error:
+                problem = error.errors()[0]
+                option = ".".join((f"{method}_search.for_questions", *map(str, problem["loc"])))
+                raise ValueError(f"{option}: {problem['msg']}") from None
+        return self
 
     @model_validator(mode="after")
     def _models_are_named(self) -> Settings:
@@ -304,16 +320,24 @@ class Settings(Section):
                 raise ValueError(f"{section}.model_keywords is true, but chat_model.model is empty: set it")
         return self
 
-    @property
-    def use_spans(self) -> bool:
-        """Whether a model sends spans; then stages and queries send parent spans."""
-        return self.chat_model.use_spans or self.embedding_model.use_spans
+    def search(self, method: str, **changed: Any) -> Any:
+        """Return the options of one question to a method: its section, with `for_questions` and changes over it.
+
+        Raises:
+            ValidationError: an option does not validate.
+        """
+        section: MethodSection = getattr(self, f"{method}_search")
+        own = section.model_dump(exclude={"for_questions"})
+        return SEARCH_SETTINGS[method].model_validate({**own, **section.for_questions, **changed})
+
+    def own_reply_tokens(self, section: str) -> int:
+        """Return the most tokens of a reply to a section, without its model's parameters and window."""
+        return self.chat_model_for(section).max_reply_tokens or REPLY_TOKENS[section]
 
     def reply_tokens_for(self, section: str) -> int:
         """Return the most tokens of a reply to a section, in a window that is set."""
         model = self.chat_model_for(section)
-        own: int = getattr(getattr(self, section), "max_reply_tokens", REPLY_TOKENS)
-        cap = model.reply_cap or own
+        cap = model.reply_cap or self.own_reply_tokens(section)
         return cap if not isinstance(model.context_window, int) else min(cap, model.context_window // REPLY_SHARE)
 
     def words_for(self, section: str) -> int:

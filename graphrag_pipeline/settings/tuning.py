@@ -26,34 +26,6 @@ class TuningSettings(Section):
         "none.",
     )
     model: dict[str, Any] = model_overrides()
-    sample: SampleMethod = Field(
-        "random",
-        description="Choice of text units: random; bucket (the same number from each bucket); centroid (nearest to the "
-        "mean vector, as Microsoft GraphRAG's auto); clusters (nearest to the means of as many clusters).",
-    )
-    size: int = Field(15, ge=1, description="Number of text units in the sample.")
-    seed: int = Field(86, ge=0, description="Random seed of the sample.")
-    max_context_tokens: int = Field(
-        4000,
-        ge=100,
-        description="Maximum tokens of the sample in one call; each text unit gets an equal share. Less if the "
-        "window of the model is smaller.",
-    )
-    max_reply_tokens: int = Field(
-        2000,
-        ge=16,
-        description="Maximum tokens of one reply; a longer one is cut off, and what is whole of it is used. "
-        "chat_model.parameters.max_tokens replaces it.",
-    )
-    max_types: int = Field(12, ge=2, le=50, description="Maximum entity types.")
-    n_examples: int = Field(
-        3,
-        ge=0,
-        le=10,
-        description="Maximum examples in the extraction prompt; twice as many are written, the best that leave room "
-        "for a text unit and its reply in the model's window are kept.",
-    )
-    max_example_tokens: int = Field(150, ge=20, description="Maximum tokens of the passage of an example.")
 
     @field_validator("adopted")
     @classmethod
@@ -61,3 +33,22 @@ class TuningSettings(Section):
         if name and not SET_NAME.fullmatch(name):
             raise ValueError("not the name of a tuned set: letters, digits, `.`, `_` and `-`")
         return name
+
+
+class TuningSample(Section):
+    """Options of one run of `tune`."""
+
+    sample: SampleMethod = Field(
+        "random",
+        description="Choice of text units: random; bucket (the same number from each bucket); centroid (nearest to the "
+        "mean vector, as Microsoft GraphRAG's auto); clusters (nearest to the means of as many clusters).",
+    )
+    size: int = Field(15, ge=1, description="Number of text units in the sample.")
+    seed: int = Field(86, ge=0, description="Random seed of the sample.")
+    n_examples: int = Field(
+        3,
+        ge=0,
+        le=10,
+        description="Maximum examples in the extraction prompt; twice as many are written, the best that leave room "
+        "for a text unit and its reply in the model's window are kept.",
+    )

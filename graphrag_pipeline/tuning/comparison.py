@@ -23,6 +23,7 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
+from graphrag_pipeline.settings.tuning import TuningSample
 from graphrag_pipeline.text.entity_types import CONCEPT
 from graphrag_pipeline.tuning.adoption import root_with
 from graphrag_pipeline.tuning.corpus import Corpus
@@ -92,7 +93,7 @@ def choose_compared(root: Root, corpus: Corpus, tuned: TunedSet, size: int) -> p
     Raises:
         PipelineError: the model saw the text of every text unit.
     """
-    settings = root.settings.tuning
+    settings = TuningSample()
     chosen = choose_units(
         corpus.units,
         settings.sample,

@@ -23,16 +23,21 @@ from graphrag_pipeline.models.prompts import Prompt, load_prompt
 from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set
-from graphrag_pipeline.settings.tuning import SET_NAME, TuningSettings
+from graphrag_pipeline.settings.tuning import SET_NAME, TuningSample
 from graphrag_pipeline.tuning.composition import TUNED_PROMPTS, choose_base
 from graphrag_pipeline.tuning.corpus import Corpus
 from graphrag_pipeline.tuning.passages import Passage, choose_passages
+from graphrag_pipeline.tuning.requests import MAX_TYPES
 from graphrag_pipeline.tuning.sample_names import SampleNames, read_names
 from graphrag_pipeline.tuning.sampling import SampledUnit, choose_units
 
 SECTION = "tuning"
 PROMPTS = ("tune_corpus", "tune_entity_types", "tune_rating", "tune_example")
 CANDIDATES_PER_EXAMPLE = 2
+MAX_CONTEXT_TOKENS = 4000
+"""Most tokens of the sample in one call, with an equal share for each text unit; less in a smaller window."""
+MAX_EXAMPLE_TOKENS = 150
+"""Most tokens of the passage of an example: short enough that a model copies its form."""
 INTRODUCTION_TOKENS = 80
 """Tokens of the persona and the subject at the start of a tuned prompt, about."""
 PASSAGE_SHARE = 4
@@ -67,7 +72,7 @@ class Tuning:
 
     name: str
     fingerprint: str
-    settings: TuningSettings
+    settings: TuningSample
     given: Given
     units: tuple[SampledUnit, ...]
     passages: tuple[Passage, ...]
@@ -78,7 +83,7 @@ class Tuning:
     extraction: ExtractionRoom | None = None
 
 
-def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Given, name: str | None = None) -> Tuning:
+def plan_tuning(root: Root, corpus: Corpus, settings: TuningSample, given: Given, name: str | None = None) -> Tuning:
     """Choose the sample and the passages of the examples; nothing is sent.
 
     Raises:
@@ -104,7 +109,7 @@ def plan_tuning(root: Root, corpus: Corpus, settings: TuningSettings, given: Giv
     passages = choose_passages(
         units,
         mentions,
-        settings.max_example_tokens if room is None else min(settings.max_example_tokens, room // PASSAGE_SHARE),
+        MAX_EXAMPLE_TOKENS if room is None else min(MAX_EXAMPLE_TOKENS, room // PASSAGE_SHARE),
         root.settings.text_units.encoding,
         settings.n_examples * CANDIDATES_PER_EXAMPLE,
     )
@@ -148,7 +153,7 @@ def _refuse_too_long(root: Root, base: Prompt, extraction: ExtractionRoom | None
 
 def _fingerprint(
     root: Root,
-    settings: TuningSettings,
+    settings: TuningSample,
     given: Given,
     units: Sequence[SampledUnit],
     passages: Sequence[Passage],
@@ -158,7 +163,7 @@ def _fingerprint(
     model = root.settings.chat_model_for(SECTION)
     decisive: list[Any] = [
         [model.model, model.parameters],
-        settings.model_dump(mode="json", exclude={"adopted", "model", "max_reply_tokens"}),
+        [settings.model_dump(mode="json"), MAX_CONTEXT_TOKENS, MAX_TYPES, MAX_EXAMPLE_TOKENS],
         asdict(given),
         [[unit.id, unit.text] for unit in units],
         [[passage.text_unit_id, passage.text] for passage in passages],

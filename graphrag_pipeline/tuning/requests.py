@@ -26,6 +26,8 @@ from graphrag_pipeline.tuning.passages import Passage
 from graphrag_pipeline.tuning.sample_names import SampleNames
 
 MIN_TYPES = 2
+MAX_TYPES = 12
+"""Most entity types of a tuned prompt; small models mix up more."""
 MAX_VALUE = 400  # characters
 MAX_COPIED = 5
 """Words in a row that a value must not copy from its prompt."""

@@ -77,7 +77,7 @@ class SampleRequest(Generic[T]):
             raise PipelineError(
                 f"the window of the model of `tune` has room for a prompt of {room:,} tokens: {frame:,} for the "
                 f"instructions leave less than {LEAST_SAMPLE} for the sample of the corpus. Set another model in "
-                "`tuning.model`, with its context_window, or lower tuning.max_reply_tokens"
+                "`tuning.model`, with its context_window"
             )
         return request
 

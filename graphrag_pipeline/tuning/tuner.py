@@ -30,8 +30,9 @@ from graphrag_pipeline.tuning.askers import Asker, CostCounter, ModelAsker
 from graphrag_pipeline.tuning.composition import compose_prompts
 from graphrag_pipeline.tuning.examples import DraftedExample, Example, check_example, choose_examples
 from graphrag_pipeline.tuning.passages import Passage
-from graphrag_pipeline.tuning.planning import SECTION, Tuning
+from graphrag_pipeline.tuning.planning import MAX_CONTEXT_TOKENS, SECTION, Tuning
 from graphrag_pipeline.tuning.requests import (
+    MAX_TYPES,
     Description,
     RatingScale,
     ReadExample,
@@ -110,7 +111,7 @@ class _Writer:
     def _ask(self, ask: Callable[[str], ChatRequest[T]], guess: T) -> T | Failure:
         """Return the reply to a request about the sample, with as much of it as the window allows."""
         tuning, encoding = self._tuning, self._root.settings.text_units.encoding
-        request = SampleRequest(ask, tuning.units, tuning.settings.max_context_tokens, encoding)
+        request = SampleRequest(ask, tuning.units, MAX_CONTEXT_TOKENS, encoding)
         return self._asker.ask_about_sample(request, tuning.room, guess)
 
     def _describe(self) -> Description:
@@ -144,7 +145,7 @@ class _Writer:
     def _choose_types(self, description: Description) -> tuple[str, ...]:
         if self._tuning.given.entity_types:
             return tuple(dict.fromkeys(read_type(name, Counter()) for name in self._tuning.given.entity_types))
-        prompt, most = self._tuning.prompts["tune_entity_types"], self._tuning.settings.max_types
+        prompt, most = self._tuning.prompts["tune_entity_types"], MAX_TYPES
         present = self._root.settings.extraction.entity_types
         ask = partial(ask_types, prompt, description, max_types=most, names=self._tuning.names)
         found = self._ask(ask, ReadTypes(present, {}))

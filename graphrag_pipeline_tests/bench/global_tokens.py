@@ -122,7 +122,7 @@ class Kept:
 def share_kept(index: GraphIndex, gold: Gold, options: Mapping[str, int] | None = None) -> Kept:
     """Return what is kept for the questions on all topics of `gold`."""
     update = {"selection": "dynamic", "max_level": LEVEL, **(options or {})}
-    settings = index.settings.global_search.model_copy(update=update)
+    settings = index.settings.search("global", **update)
     sizes = dict(zip(*(index.column("communities", name).tolist() for name in ("community", "size")), strict=True))
     shares, weighted = [], []
     for topic, golden in gold.items():
@@ -183,7 +183,7 @@ class Way:
 
 
 LARGE = {"min_community_size": 3}
-ADDED = {"nearest_reports": 60, "small_reports_per_call": 20, "max_rated_per_level": 100}
+ADDED = {"small_reports_per_call": 20, "max_rated_per_level": 100}
 BEYOND = f"with {_list(ADDED)}"
 WAYS = (
     Way("dynamic, rated by the embedded engine", limit=MAX_SHARE),

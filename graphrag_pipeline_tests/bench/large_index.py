@@ -22,7 +22,7 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.candidates import freeze_candidate
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import SEARCHED
 from graphrag_pipeline.tables import CONTRACT_TABLES, VECTOR_TABLES

@@ -86,7 +86,7 @@ def ask_about_hub() -> list[str]:
 
 def time_contexts(index: GraphIndex, strategy: str, questions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the milliseconds of each context: wall time and processor time."""
-    settings = index.settings.local_search.model_copy(update={"strategy": strategy})
+    settings = index.settings.search("local", strategy=strategy)
     taken = []
     for question in questions:
         started = time.perf_counter(), time.process_time()

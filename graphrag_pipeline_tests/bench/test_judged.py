@@ -8,6 +8,7 @@ import re
 import pytest
 
 from graphrag_pipeline_tests.bench.judged import (
+    CONTEXT,
     KINDS,
     STRIDE,
     WINDOW,
@@ -52,7 +53,7 @@ def test_a_passage_is_right_whatever_its_white_space_case_and_marks() -> None:
 
 def test_shares_count_answerable_and_other_questions_apart() -> None:
     outcomes = [
-        Outcome(ASKED, ("Bob writes.", "Ann chairs."), context="Ann left."),
+        Outcome(ASKED, ("Bob writes.", "Ann chairs."), contexts={CONTEXT: "Ann left."}),
         Outcome(ASKED, ("Ann chairs.",), is_refusal=True),
         Outcome(NOT_SAID, (), is_refusal=True),
     ]

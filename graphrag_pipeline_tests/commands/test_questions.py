@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.settings.settings import SEARCH_SETTINGS, Settings
 from graphrag_pipeline_tests.bench.benches import BENCHES, SLOW
 from graphrag_pipeline_tests.support.documentation.doc_pages import DOCS
 
@@ -50,7 +50,8 @@ def _is_place(place: str) -> bool:
     if place.endswith(".py"):
         return (PACKAGE / place).is_file()
     section, _, option = place.partition(".")
-    return option in type(getattr(Settings(), section)).model_fields
+    of_question = SEARCH_SETTINGS.get(section.removesuffix("_search"))
+    return option in (of_question or type(getattr(Settings(), section))).model_fields
 
 
 def _is_verification(named: str) -> bool:

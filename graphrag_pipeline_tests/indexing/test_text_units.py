@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.indexing.text_units import split_documents, split_text
+from graphrag_pipeline.settings.indexing import MIN_FILL
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
 from graphrag_pipeline.text.sentences import grapheme_start
@@ -17,7 +18,7 @@ from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
 DEFAULT = TextUnitsSettings()
-SMALL = TextUnitsSettings(size=16, overlap=6, min_fill=0.5)
+SMALL = TextUnitsSettings(size=16, overlap=6)
 
 
 def _documents(*texts: str) -> pa.Table:
@@ -88,7 +89,7 @@ def test_any_text_is_covered(text):
 def test_text_units_of_a_long_document_are_well_filled_and_overlap_by_whole_sentences():
     text = _long_text(1, 12_000)
     spans = _check(text, DEFAULT)
-    assert all(span.n_tokens >= DEFAULT.min_fill * DEFAULT.size for span in spans[:-1])
+    assert all(span.n_tokens >= MIN_FILL * DEFAULT.size for span in spans[:-1])
     overlaps = [text[right.start : left.end] for left, right in pairwise(spans)]
     assert sum(map(bool, overlaps)) > len(overlaps) * 0.8
     assert all(overlap[0].isupper() and overlap[-1] == "." for overlap in overlaps if overlap)

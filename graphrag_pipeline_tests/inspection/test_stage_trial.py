@@ -95,7 +95,7 @@ def test_a_failed_record_shows_the_reason(model_index: ModelIndex) -> None:
     [
         ("extracted_graph", "extraction: {max_entities_per_sentence: 2}"),
         ("summarized_descriptions", "descriptions: {max_sentences: 1}"),
-        ("community_reports", "reports: {max_findings: 1}"),
+        ("community_reports", "reports: {max_input_tokens: 200}"),
     ],
 )
 def test_the_embedded_engine_can_be_tried_too(built: Root, stage: str, setting: str) -> None:

@@ -125,8 +125,7 @@ def test_sentences_that_fill_the_limit_exactly_are_not_cut_more_often() -> None:
 def test_a_plain_mean_is_not_weighted() -> None:
     pieces = [TextPiece("a", 300), TextPiece("b", 100)]
     vectors = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
-    assert average_pieces(vectors, pieces, is_weighted=False) == pytest.approx(np.array([1.0, 1.0]) / math.sqrt(2))
-    assert average_pieces(vectors, pieces, is_weighted=True) == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
+    assert average_pieces(vectors, pieces) == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
 
 
 def test_half_a_piece_is_half_its_tokens() -> None:

@@ -21,6 +21,7 @@ from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
+from graphrag_pipeline.settings.edit import set_options
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment, started
@@ -157,7 +158,7 @@ def test_status_shows_old_and_new_hash_and_cost_without_a_call(model_index: Mode
 
 def test_a_changed_setting_of_the_embedding_model_is_named(model_index: ModelIndex) -> None:
     settings = model_index.root.path / "settings.yaml"
-    text = settings.read_text(encoding="utf-8").replace("batch_max_tokens: 8000", "batch_max_tokens: 450")
+    text = set_options(settings.read_text(encoding="utf-8"), {("embedding_model", "batch_max_tokens"): 450})
     settings.write_text(text, encoding="utf-8")
     reasons = {item.stage: item.reasons for item in stale(Root(model_index.root.path))}
     assert reasons["entity_embeddings"] == ("embedding_model.batch_max_tokens: 8000 -> 450",)

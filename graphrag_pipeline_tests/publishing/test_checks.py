@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
@@ -101,12 +102,28 @@ def test_an_index_without_sentences_is_found(tmp_path: Path) -> None:
 def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:
     snapshot = small_index.freeze(tmp_path)
     path = snapshot.table_path("entities")
-    import pyarrow.parquet as pq
-
     pq.write_table(pq.read_table(path).drop_columns(["n_tokens"]), path)
     changed = SnapshotStore(tmp_path).open(snapshot.id)
     assert failed(changed) == {"files"}, "nothing else is looked at in a damaged snapshot"
-    assert check_schemas(changed)
+    assert check_schemas(changed) == ["entities: column n_tokens is missing"]
+
+
+def test_columns_that_are_more_of_another_type_or_in_another_order_are_named(tmp_path: Path) -> None:
+    snapshot = small_index.freeze(tmp_path)
+    path = snapshot.table_path("entities")
+    rows = pq.read_table(path)
+    number = rows["n_tokens"].cast(pa.float64())
+    for changed, words in (
+        (rows.append_column("colour", number), "column colour is not in the contract"),
+        (
+            rows.set_column(rows.schema.get_field_index("n_tokens"), "n_tokens", number),
+            "column n_tokens has type double, not int64",
+        ),
+        (rows.drop_columns(["id", "title"]), "column id, title is missing"),
+        (rows.select(rows.column_names[::-1]), "its columns are in another order than in the contract"),
+    ):
+        pq.write_table(changed, path)
+        assert check_schemas(SnapshotStore(tmp_path).open(snapshot.id)) == [f"entities: {words}"]
 
 
 def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 

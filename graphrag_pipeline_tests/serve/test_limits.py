@@ -85,12 +85,29 @@ def test_a_full_queue_drops_the_last_of_the_longest() -> None:
     asyncio.run(run())
 
 
+def test_a_request_whose_client_went_away_leaves_the_queue_at_once() -> None:
+    async def run() -> None:
+        admission, served = Admission(ServerLimits(max_running=1)), []
+        place = await admission.take("a")
+        waiting = asking(admission, served, "b", 3)
+        await settle()
+        for n_left, task in zip((2, 1, 0), waiting, strict=True):
+            task.cancel()
+            await settle()
+            assert admission.n_waiting == n_left
+        place.give_back()
+        assert (served, admission.n_running) == ([], 0)
+
+    asyncio.run(run())
+
+
 def test_a_wait_that_is_too_long_ends() -> None:
     async def run() -> None:
         admission = Admission(ServerLimits(max_running=1, max_wait_s=0.01))
         place = await admission.take("a")
         with pytest.raises(BusyError, match="no place became free"):
             await admission.take("b")
+        assert admission.n_waiting == 0, "it left the queue"
         place.give_back()
         assert (admission.n_running, admission.n_waiting) == (0, 0)
         (await admission.take("b")).give_back()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,25 @@ async def following(rules: FollowedRules, served: ServedRoots, child: Child) -> 
         yield
 
 
+@pytest.fixture
+def until_looked(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Awaitable[None]]:
+    """Return a function that waits until the follower has looked so many times more."""
+    n_looks, look = 0, view_builder._find_wanted
+
+    def count_and_look(rules: FollowedRules, served: ServedRoots) -> object:
+        nonlocal n_looks
+        n_looks += 1
+        return look(rules, served)
+
+    monkeypatch.setattr(view_builder, "_find_wanted", count_and_look)
+
+    async def wait(n: int) -> None:
+        aim = n_looks + n
+        await until(lambda: n_looks >= aim)
+
+    return wait
+
+
 async def until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         await asyncio.sleep(0.01)
@@ -93,13 +112,13 @@ def test_a_view_that_is_not_made_is_refused_with_the_time_it_may_take(served):
     assert error_of(refused.value).headers["retry-after"] == "60"
 
 
-def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, made, served, rules):
+def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, made, served, rules, until_looked):
     child = Child(tmp_path)
 
     async def follow() -> None:
         async with following(rules, served, child):
             await until(lambda: len(child.starts) == 1)
-            await asyncio.sleep(0.3)  # thirty looks
+            await until_looked(30)
             assert len(child.starts) == 1
             add_key(rules.path, "other", ["carol"], OTHER)
             await until(lambda: len(child.starts) == 2)
@@ -109,7 +128,7 @@ def test_views_are_made_once_and_again_after_a_change_of_the_rules(tmp_path, mad
 
 @pytest.mark.parametrize("part", ["current.json", "tables", "vectors", "*"])
 def test_a_view_that_is_damaged_or_gone_is_made_again_without_a_publication(
-    tmp_path, served_root, made, served, rules, part
+    tmp_path, served_root, made, served, rules, part, until_looked
 ):
     copying = f"shutil.rmtree({str(made)!r}, True); shutil.copytree({str(served_root)!r}, {str(made)!r})"
     child = Child(tmp_path, f"import shutil\nif len(open(sys.argv[1]).readlines()) > 1: {copying}")
@@ -130,7 +149,7 @@ def test_a_view_that_is_damaged_or_gone_is_made_again_without_a_publication(
                 path = next(path for path in sorted((made / "snapshots").rglob(part)))
                 flip_bit(path if path.is_file() else index_files(path, ["."])[-1], 8)
             await until(lambda: is_made_again(before.index))
-            await asyncio.sleep(0.3)  # thirty looks
+            await until_looked(30)
             assert len(child.starts) == 2
 
     asyncio.run(follow())
@@ -158,13 +177,13 @@ def test_a_build_under_way_ends_with_the_server(tmp_path, served, rules):
     assert not Path(f"/proc/{child.starts[0]}").exists()
 
 
-def test_no_child_is_started_without_a_principal_with_filters(tmp_path, served):
+def test_no_child_is_started_without_a_principal_with_filters(tmp_path, served, until_looked):
     add_key(tmp_path / "access.yaml", "editor", ["carol"], is_whole=True)
     child = Child(tmp_path)
 
     async def follow() -> None:
         async with following(FollowedRules(tmp_path / "access.yaml"), served, child):
-            await asyncio.sleep(0.3)
+            await until_looked(30)
 
     asyncio.run(follow())
     assert child.starts == []

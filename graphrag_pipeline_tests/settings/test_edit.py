@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.edit import MISSING, read_options, set_options
-from graphrag_pipeline.settings.file import parse_yaml, render_settings
+from graphrag_pipeline.settings.file import parse_yaml
+from graphrag_pipeline.settings.rendering import render_settings
 
 TYPES, NAME = ("extraction", "entity_types"), ("tuning", "adopted")
 WANTED = {NAME: "first", TYPES: ["SHIP", "SEA PORT: a, b", "\u00c4"]}

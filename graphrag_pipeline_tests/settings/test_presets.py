@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings.file import load_settings, render_settings
+from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.presets import (
     MIXED_SECTIONS,
     PRESETS,
@@ -14,6 +14,7 @@ from graphrag_pipeline.settings.presets import (
     preset_for,
     settings_for_model,
 )
+from graphrag_pipeline.settings.rendering import render_settings
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put
 

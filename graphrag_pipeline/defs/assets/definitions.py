@@ -237,7 +237,7 @@ def _run_stage(
 
 
 def _work(run: StageRun) -> None:
-    with parent_span(run.settings.use_spans, f"stage {run.stage.name}", partition=run.partition):
+    with parent_span(f"stage {run.stage.name}", partition=run.partition):
         BODIES[run.stage.name](run)
 
 

@@ -104,6 +104,8 @@ def _summarize_by_model(
     from graphrag_pipeline.pipeline.plans import plan_summaries
 
     problems: Counter[str] = Counter()
+    if known is None:  # a summary that was paid for stays, so that reports on it stay, too
+        known = run.paid("descriptions", "descriptions.max_joined")
     made = summarize_descriptions_by_model(
         run.read("entities"),
         run.read("relationships"),

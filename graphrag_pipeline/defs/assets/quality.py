@@ -66,7 +66,7 @@ def build_quality_checks(of: Root) -> dg.AssetChecksDefinition:
 
 def _describe(name: str) -> str:
     kind = FIGURES[name]
-    return f"{kind.meaning[0].upper()}{kind.meaning[1:]}; threshold `quality.{kind.option}`."
+    return f"{kind.meaning[0].upper()}{kind.meaning[1:]}; threshold `quality.thresholds.{kind.option}`."
 
 
 def _judge(figure: QualityFigure, quality: IndexQuality, settings: QualitySettings) -> dg.AssetCheckResult:

@@ -121,6 +121,14 @@ class StageRun:
         head = self.root.tables.head(table, self.partition)
         return self.previous(table) if head and head.code_version == code_version_of(self.code) else None
 
+    def paid(self, table: str, option: str) -> pa.Table | None:
+        """Return the rows that a model wrote last time with the same code apart from an option that saves calls."""
+        head = self.root.tables.head(table, self.partition)
+        if head is None or {**head.code, option: ""} != {**self.code, option: ""}:
+            return None
+        rows = self.root.tables.read_head(head)
+        return rows.filter(rows["request_key"].is_valid())
+
     def previous(self, table: str) -> pa.Table | None:
         """Return the rows that this stage wrote last time, with any code."""
         head = self.root.tables.head(table, self.partition)

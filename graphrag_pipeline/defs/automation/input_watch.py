@@ -28,6 +28,8 @@ from graphrag_pipeline.storage.table_store import code_version_of
 NOTHING_CHANGED = (
     "nothing changed: the index is up to date with the input folder, the overrides, the prompts and the settings"
 )
+_FIRST_WAIT_S = 300
+"""Seconds before failed input is tried again; the wait doubles each time, up to `_MAX_WAIT_S`."""
 _MAX_WAIT_S = 6 * 3600
 _COMMUNITIES = "communities"
 
@@ -171,7 +173,7 @@ def _request(root: Root, watch: Watch, now: float, reason: str) -> Look:
     wanted = stable_hash(*(watch.versions[bucket] for bucket in sorted(watch.versions)), _overrides_version(root))
     if wanted != watch.asked:
         watch = replace(watch, asked=wanted, generation=watch.generation + 1, n_attempts=0)
-    wait_s = min(root.settings.schedule.retry_after_s * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
+    wait_s = min(_FIRST_WAIT_S * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
     left_s = watch.asked_at + wait_s - now
     if watch.n_attempts and left_s > 0:
         return Look(

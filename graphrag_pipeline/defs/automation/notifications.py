@@ -26,6 +26,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.schedule import NotificationsSettings
 
+TIMEOUT_S = 10.0
+"""Seconds to wait for the webhook; a run ends without its message after that."""
 _LOOK_FOR_KILLED_S = 60
 """Seconds between two looks for killed runs; each look is a line of the log of `dev`."""
 _NOTIFIED_WITHIN_S = 10
@@ -135,7 +137,7 @@ def post(settings: NotificationsSettings, message: Mapping[str, Any]) -> str | N
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
         if request.type not in ("http", "https"):
             return "notifications.webhook is not an http or https address"
-        with urllib.request.urlopen(request, timeout=settings.timeout_s):
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
             return None
     except urllib.error.HTTPError as error:
         return f"{host} answered {error.code}"

@@ -64,8 +64,9 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
 
     `strategy` is an option of local search. It has its own place, because `auto` has it, too.
     """
-    section: BaseModel = getattr(settings, method.section)
-    options = {name: info for name, info in type(section).model_fields.items() if name != "strategy"}
+    section: BaseModel = settings.search(method.name)
+    fields_of = type(section).model_fields
+    options = {name: fields_of[name] for name in method.options if name != "strategy"}
     fields = {name: _option(name, info, getattr(section, name)) for name, info in options.items()}
     unset = [name for name, (_, info) in fields.items() if info.default is None]
     if unset:

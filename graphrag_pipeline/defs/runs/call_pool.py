@@ -74,7 +74,7 @@ def _extract_from_units(root: Root, buckets: list[str], session: IndexSession) -
     model_name = root.settings.chat_model_for(EXTRACTION.engine).model
     progress = _progress(EXTRACTION, together, session)
     try:
-        with parent_span(root.settings.use_spans, f"stage {EXTRACTION.name}"):
+        with parent_span(f"stage {EXTRACTION.name}"):
             requests = [work for _, work in works]
             results = extract_text_units(requests, plan, model, model_name, progress, is_extraction_proven(root))
     finally:

@@ -77,7 +77,8 @@ def _words_of_check(result: dg.ExecuteInProcessResult, event: dg.DagsterEvent) -
             if said and said.description:
                 return said.description
     check = event.asset_check_evaluation_data
-    return f"check {check.check_name} of {check.asset_key.to_user_string()} failed: {check.description}"
+    reason = f": {check.description}" if check.description else ""
+    return f"check {check.check_name} of {check.asset_key.to_user_string()} failed{reason}"
 
 
 def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:

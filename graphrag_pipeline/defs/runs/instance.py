@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.root import Root, write_schema
 from graphrag_pipeline.storage.dagster_home import prepare_home
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def dagster_home(root: Root) -> Path:
     named = None if root.settings.storage.ignore_environment else os.environ.get("DAGSTER_HOME")
     home = (Path(named) if named else root.path / "dagster").resolve()
     prepare_home(home)
+    write_schema(root.path)
     return home
 
 

@@ -20,11 +20,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphrag_pipeline.evaluation.index_quality.figures import QualityFigure, not_measured, share_of, spread_rows
-from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 MAX_MATRIX_ROWS = 20_000
 """Entities whose vectors are held in memory at once: 20 MB with 256 dimensions."""
+N_COMPARED = 500
+"""Entities, evenly spread, whose nearest entities by vector are looked up; the share is known within 2 %."""
+DUPLICATE_SIMILARITY = 0.95
+"""Minimum cosine at which two entities of one type count as duplicates by vector."""
 _VECTORS = "default-entity-description"
 _N_NEIGHBOURS = 8
 _BLOCK_ROWS = 256
@@ -54,7 +57,7 @@ def _name_keys(title: str) -> set[str]:
     return {"".join(words), " ".join(sorted(words))} - {""}
 
 
-def measure_duplicates(snapshot: Snapshot, settings: QualitySettings) -> Iterator[QualityFigure]:
+def measure_duplicates(snapshot: Snapshot) -> Iterator[QualityFigure]:
     """Yield the shares of duplicates by name and by vector.
 
     Raises:
@@ -64,20 +67,17 @@ def measure_duplicates(snapshot: Snapshot, settings: QualitySettings) -> Iterato
     shown = [" = ".join(group[:3]) for group in groups]
     n_found = len({title for group in groups for title in group})
     yield share_of("duplicates_by_name", n_found, snapshot.n_rows("entities"), "entities", shown)
-    yield _measure_by_vector(snapshot, settings)
+    yield _measure_by_vector(snapshot)
 
 
-def _measure_by_vector(snapshot: Snapshot, settings: QualitySettings) -> QualityFigure:
+def _measure_by_vector(snapshot: Snapshot) -> QualityFigure:
     entities = snapshot.table("entities")
-    rows = spread_rows(entities.num_rows, settings.n_compared_entities)
+    rows = spread_rows(entities.num_rows, N_COMPARED)
     if not rows:
-        reason = "`quality.n_compared_entities` is 0" if entities.num_rows else "the index has no entities"
-        return not_measured("duplicates_by_vector", reason)
-    least = settings.duplicate_similarity
+        return not_measured("duplicates_by_vector", "the index has no entities")
     near = _find_by_product(snapshot, rows) if entities.num_rows < MAX_MATRIX_ROWS else _find_by_search(snapshot, rows)
-    found = [
-        pair for row, nearest in zip(rows, near, strict=True) if (pair := _name_pair(snapshot, row, nearest, least))
-    ]
+    pairs = (_name_pair(snapshot, row, nearest) for row, nearest in zip(rows, near, strict=True))
+    found = [pair for pair in pairs if pair]
     return share_of("duplicates_by_vector", len(found), len(rows), "compared entities", found)
 
 
@@ -103,9 +103,9 @@ def _find_by_search(snapshot: Snapshot, rows: list[int]) -> Iterator[list[tuple[
         yield [(int(i), cosine) for i, cosine in zip(found, near.values(), strict=True) if i not in (-1, row)]
 
 
-def _name_pair(snapshot: Snapshot, row: int, near: list[tuple[int, float]], least: float) -> str:
+def _name_pair(snapshot: Snapshot, row: int, near: list[tuple[int, float]]) -> str:
     """Return "TITLE = OTHER (cosine)" for the nearest duplicate of an entity; "" without one."""
-    cosines = [(other, cosine) for other, cosine in near if cosine >= least]
+    cosines = [(other, cosine) for other, cosine in near if cosine >= DUPLICATE_SIMILARITY]
     if not cosines:
         return ""
     entity, *others = snapshot.take("entities", [row, *(other for other, _ in cosines)], _COLUMNS)

@@ -27,6 +27,8 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 
 MAX_CHARACTERS = 1_000_000
 """Characters of documents that the embedded engine reads; the first document is always read."""
+N_COMPARED = 25
+"""Text units of a model's extraction, evenly spread, that the embedded engine reads, too: about a second."""
 _FIGURES = ("engine_ratio", "engine_overlap")
 
 Names = Set[str]
@@ -122,15 +124,11 @@ def _most_frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda title: (-counts[title], title))[:MAX_EXAMPLES])
 
 
-def agreement_figures(found: EngineAgreement | None, extractor: str, n_wanted: int) -> list[QualityFigure]:
+def agreement_figures(found: EngineAgreement | None, extractor: str) -> list[QualityFigure]:
     """Return the ratio and the overlap of an agreement; without values if it is None."""
     if found is None:
         reason = (
-            "the embedded engine extracted the entities"
-            if not extractor
-            else "`quality.n_compared_text_units` is 0"
-            if not n_wanted
-            else "no text unit has a place in a document"
+            "the embedded engine extracted the entities" if not extractor else "no text unit has a place in a document"
         )
         return [not_measured(name, reason) for name in _FIGURES]
     ratio = found.n_model / found.n_embedded if found.n_embedded else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.settings.quality import THRESHOLDS, QualitySettings
 
 MAX_EXAMPLES = 5
 
@@ -32,8 +32,8 @@ class FigureKind:
 
     @property
     def option(self) -> str:
-        """The option of the section `quality` that holds the threshold."""
-        return next(o for o in (f"min_{self.name}", f"max_{self.name}") if o in QualitySettings.model_fields)
+        """The name of the threshold in `quality.thresholds`."""
+        return next(o for o in (f"min_{self.name}", f"max_{self.name}") if o in THRESHOLDS)
 
     @property
     def is_minimum(self) -> bool:
@@ -66,14 +66,14 @@ class QualityFigure:
 
     def is_low(self, settings: QualitySettings) -> bool:
         """Whether the value is beyond its threshold; False without a value or a threshold."""
-        threshold = getattr(settings, self.kind.option)
+        threshold = settings.threshold(self.kind.option)
         if self.value is None or threshold is None:
             return False
         return self.value < threshold if self.kind.is_minimum else self.value > threshold
 
     def render_threshold(self, settings: QualitySettings) -> str:
         """Return the threshold in words; "" if none is set."""
-        threshold = getattr(settings, self.kind.option)
+        threshold = settings.threshold(self.kind.option)
         return "" if threshold is None else f"{'at least' if self.kind.is_minimum else 'at most'} {threshold:g}"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from graphrag_pipeline.evaluation.index_quality.duplicates import measure_duplicates
 from graphrag_pipeline.evaluation.index_quality.engine_agreement import (
+    N_COMPARED,
     agreement_figures,
     compare_engines,
     find_extractor,
@@ -31,7 +32,6 @@ from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 _DIGITS = 12
-_SAMPLES = ("n_compared_entities", "duplicate_similarity", "n_compared_text_units")
 _VERSION = 1
 """Version of the definitions of the figures; raise it when one changes."""
 
@@ -59,8 +59,8 @@ class IndexQuality:
             {
                 **asdict(figure),
                 "meaning": figure.kind.meaning,
-                "setting": f"quality.{figure.kind.option}",
-                "threshold": getattr(settings, figure.kind.option),
+                "setting": f"quality.thresholds.{figure.kind.option}",
+                "threshold": settings.threshold(figure.kind.option),
                 "is_warning": figure.is_low(settings),
                 "advice": figure.kind.advice,
                 "examples_are": figure.kind.listed,
@@ -102,19 +102,18 @@ def _is_clean(root: Root, snapshot: Snapshot | None) -> bool:
 
 
 def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator[QualityFigure]:
-    settings, extraction = root.settings.quality, root.settings.extraction
+    extraction = root.settings.extraction
     yield from measure_graph(snapshot, extraction.uses_model and extraction.has_claims)
-    yield from measure_duplicates(snapshot, settings)
+    yield from measure_duplicates(snapshot)
     yield from measure_citations(snapshot)
     yield measure_placeholders(root, snapshot, clean)
-    found = compare_engines(snapshot, extraction, settings.n_compared_text_units)
-    yield from agreement_figures(found, find_extractor(snapshot), settings.n_compared_text_units)
+    found = compare_engines(snapshot, extraction, N_COMPARED)
+    yield from agreement_figures(found, find_extractor(snapshot))
 
 
 def _path_of(root: Root, snapshot_id: str) -> Path:
-    samples = {name: getattr(root.settings.quality, name) for name in _SAMPLES}
     prompts = {name: root.prompt(name).sha256 for name in INDEX_PROMPTS}
-    content = json.dumps([_VERSION, samples, prompts, version("graphrag-pipeline")], sort_keys=True)
+    content = json.dumps([_VERSION, prompts, version("graphrag-pipeline")], sort_keys=True)
     name = f"quality-{files.content_hash(content.encode())[:_DIGITS]}.json"
     return root.path / EVALUATIONS_FOLDER / snapshot_id / name
 

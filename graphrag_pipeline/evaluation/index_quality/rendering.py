@@ -45,7 +45,7 @@ def _explain(figure: QualityFigure, settings: QualitySettings) -> Iterator[str]:
     kind = figure.kind
     yield (
         f"{figure.name}: {kind.meaning} is {render_value(figure.value)}, wanted "
-        f"{figure.render_threshold(settings)} (`quality.{kind.option}`)"
+        f"{figure.render_threshold(settings)} (`quality.thresholds.{kind.option}`)"
     )
     yield f"  {kind.advice}"
     if figure.examples:

@@ -1,10 +1,10 @@
 """Descriptions by a chat model: one description from the distinct ones of an entity or relationship.
 
-Without descriptions the result is "", a single one is copied, several are summarized as a sorted distinct list. A list
-over `max_input_tokens` is summarized in folds. It is halved by the bits of the descriptions' hashes until each batch
-fits. Each batch is summarized, then the summaries in groups formed the same way, until one is left. The content of a
-batch depends only on the descriptions, not on replies or order. So a new description repeats only the requests of its
-own batch and of the folds above it.
+Without descriptions the result is "", a single one is copied. A few short ones are joined (`join_short`). Others are
+summarized as a sorted distinct list. A list over `max_input_tokens` is summarized in folds. It is halved by the bits of
+the descriptions' hashes until each batch fits. Each batch is summarized, then the summaries in groups formed the same
+way, until one is left. The content of a batch depends only on the descriptions, not on replies or order. So a new
+description repeats only the requests of its own batch and of the folds above it.
 
 Keep out: the embedded engine (`summarized_descriptions.py`), caching, retries, the replacement of a failed summary.
 """
@@ -29,9 +29,12 @@ from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
 from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.text.cut_texts import keep_whole_sentences
+from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import TokenCounter, count_tokens_each
 
+MAX_JOINED_TOKENS = 200
+"""Tokens of descriptions, all together, up to which they are short: as long as a summary of them would be."""
 LEAST_LIST_TOKENS = 100
 """Tokens of a list of descriptions below which a summary is not worth a call."""
 _ITEM_TOKENS = 3  # tokens of quotes and comma around a description in a list
@@ -47,6 +50,7 @@ class SummaryPlan:
         max_input_tokens: most tokens of descriptions in one prompt.
         max_words: most words of a summary, as the prompt says.
         language: `auto` or the name of a language.
+        max_joined: most short descriptions that are joined instead of summarized.
         count_tokens: counts the tokens of each text of a list.
     """
 
@@ -54,6 +58,7 @@ class SummaryPlan:
     max_input_tokens: int = 4000
     max_words: int = 500
     language: str = "auto"
+    max_joined: int = 0
     count_tokens: TokenCounter = count_tokens_each
 
     @property
@@ -102,8 +107,32 @@ def _add_subjects(subjects: dict[str, Subject], rows: pa.Table, kind: str, names
 
 
 def distinct_texts(subject: Subject) -> list[str]:
-    """Return the distinct descriptions of a subject, sorted; fewer than two need no call."""
+    """Return the distinct descriptions of a subject, sorted."""
     return sorted({text for text in subject.descriptions if text.strip()})
+
+
+def join_short(texts: Sequence[str], plan: SummaryPlan) -> str | None:
+    """Return the description that needs no call, or None if distinct, sorted descriptions are many or long.
+
+    It is "" for none and the text itself for one. Up to `max_joined` short ones follow each other as sentences, in
+    their order; one with nearly all words of a longer one is left out.
+    """
+    if len(texts) < 2:
+        return "".join(texts)
+    if len(texts) > plan.max_joined or sum(plan.count_tokens(texts)) > MAX_JOINED_TOKENS:
+        return None
+    kept: dict[str, frozenset[str]] = {}
+    for text in sorted(texts, key=lambda text: (-len(text), text)):
+        words = words_of(text)
+        if not is_near_repeat(words, kept.values()):
+            kept[text] = words
+    closed = (text.strip() for text in texts if text in kept)
+    return " ".join(f"{text}." if text[-1].isalnum() else text for text in closed)
+
+
+def needs_call(subject: Subject, plan: SummaryPlan) -> bool:
+    """Return whether a subject is described by the model."""
+    return join_short(distinct_texts(subject), plan) is None
 
 
 async def summarize_subject(
@@ -120,8 +149,9 @@ async def summarize_subject(
         CallFailedError: the model gave no usable summary; replies received so far stay stored.
     """
     distinct = distinct_texts(subject)
-    if len(distinct) < 2:
-        return _row(subject, distinct[0] if distinct else "", len(distinct), None)
+    without_call = join_short(distinct, plan)
+    if without_call is not None:
+        return _row(subject, without_call, len(distinct), None)
     counts: Counter[str] = Counter() if problems is None else problems
     for _ in range(MAX_SHORTENED):
         try:

@@ -7,7 +7,7 @@ nouns ("door") or with weak sentences are only used to reach `MIN_FINDINGS`. Exc
 other sentence.
 
 The rank is min(10, 10 * ln(1 + n) / ln(1 + `RANK_FULL`)) for n entities, relationships and claims inside. The report on
-a community with fewer than `min_report_size` entities copies its descriptions, sentence by sentence.
+a community with fewer than `VERBATIM_SIZE` entities copies its descriptions, sentence by sentence.
 
 Keep out: the choice of communities that get a new report (`community_reports.py`), prompts, disk.
 """
@@ -27,6 +27,7 @@ from graphrag_pipeline.indexing.reports.context_text import ChildReport
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.findings import (
     FINDING_SENTENCES,
+    MAX_FINDINGS,
     MIN_FINDINGS,
     Statement,
     group_by_heading,
@@ -43,6 +44,8 @@ from graphrag_pipeline.text.extractive import (
 )
 from graphrag_pipeline.text.sentence_forms import is_cry, is_sentence, weigh_form
 
+VERBATIM_SIZE = 3
+"""Entities of a community from which on there is something to choose from."""
 MAX_STATEMENTS = 120
 SUMMARY_SENTENCES = 3
 CENTRAL_BONUS = 0.5
@@ -56,18 +59,16 @@ _HEADING_JOINT = re.compile(r", | and ")
 
 def write_reports(contexts: Sequence[CommunityContext], settings: ReportsSettings, embedder: Embedder) -> list[Report]:
     """Write one report per context, in order; their sentences are embedded together."""
-    gathered = [
-        [] if context.n_entities < settings.min_report_size else _gather_statements(context) for context in contexts
-    ]
+    gathered = [[] if context.n_entities < VERBATIM_SIZE else _gather_statements(context) for context in contexts]
     texts = [statement.text for statements in gathered for statement in statements]
     vectors = embed_distinct(texts, embedder)
     reports, start = [], 0
     for context, statements in zip(contexts, gathered, strict=True):
         end = start + len(statements)
         if statements:
-            reports.append(_write_extractive(context, statements, vectors[start:end], settings.max_findings))
+            reports.append(_write_extractive(context, statements, vectors[start:end]))
         else:
-            reports.append(_write_verbatim(context, context.n_entities < settings.min_report_size))
+            reports.append(_write_verbatim(context, context.n_entities < VERBATIM_SIZE))
         start = end
     return reports
 
@@ -122,10 +123,8 @@ def _records(context: CommunityContext) -> Iterator[tuple[str, Record]]:
     yield from (("Claims", record) for record in context.claims)
 
 
-def _write_extractive(
-    context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray, max_findings: int
-) -> Report:
-    n_wanted = SUMMARY_SENTENCES + max_findings * FINDING_SENTENCES
+def _write_extractive(context: CommunityContext, statements: Sequence[Statement], vectors: np.ndarray) -> Report:
+    n_wanted = SUMMARY_SENTENCES + MAX_FINDINGS * FINDING_SENTENCES
     priors = np.array([statement.prior for statement in statements])
     order = rank_sentences([statement.text for statement in statements], vectors, n_wanted, prior=priors)
     ranked = [statements[i] for i in order]
@@ -134,7 +133,7 @@ def _write_extractive(
     return Report(
         _title(context),
         " ".join(statement.cited for statement in summary),
-        make_findings(summary, group_by_heading(rest, max_findings), rest, max_findings),
+        make_findings(summary, group_by_heading(rest), rest),
         *_rate(context),
     )
 

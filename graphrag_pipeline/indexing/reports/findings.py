@@ -14,6 +14,8 @@ from graphrag_pipeline.text.sentence_forms import is_sentence, leans_on_context
 
 FINDING_SENTENCES = 3
 MIN_FINDINGS = 5
+MAX_FINDINGS = 8
+"""Most groups of sentences that become findings; Microsoft's prompt asks for 5 to 10."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ def close_sentence(text: str) -> str:
 
 
 def make_findings(
-    summary: Sequence[Statement], groups: Iterable[Sequence[Statement]], rest: Iterable[Statement], max_findings: int
+    summary: Sequence[Statement],
+    groups: Iterable[Sequence[Statement]],
+    rest: Iterable[Statement],
+    max_findings: int = MAX_FINDINGS,
 ) -> tuple[tuple[str, str], ...]:
     """Return (heading, explanation) of each finding, at least `MIN_FINDINGS` if there are enough sentences.
 
@@ -82,12 +87,12 @@ def _divide_one(findings: list[list[Statement]]) -> bool:
     return False
 
 
-def group_by_heading(statements: Iterable[Statement], max_findings: int) -> list[list[Statement]]:
+def group_by_heading(statements: Iterable[Statement]) -> list[list[Statement]]:
     """Group sentences by heading, best group first; those that read badly only fill up to `MIN_FINDINGS` groups."""
     groups: dict[str, list[Statement]] = {}
     for statement in sorted(filter(lambda s: is_sentence(s.text), statements), key=lambda s: s.reads_badly):
         group = groups.get(statement.heading)
-        n_most = min(max_findings, MIN_FINDINGS) if statement.reads_badly else max_findings
+        n_most = MIN_FINDINGS if statement.reads_badly else MAX_FINDINGS
         if group is None and len(groups) < n_most:
             groups[statement.heading] = [statement]
         elif group is not None and len(group) < FINDING_SENTENCES and statement.is_weak <= group[0].is_weak:

@@ -7,7 +7,7 @@ from graphrag_pipeline.inspection.doctor.embedding_check import text_of
 from graphrag_pipeline.inspection.doctor.endpoint_check import accept_other_name, check_endpoint, explain_failure
 from graphrag_pipeline.inspection.doctor.findings import Examination, Finding, Speed, say_rate
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
-from graphrag_pipeline.models.endpoints.reranker import MIN_DOCUMENT_TOKENS
+from graphrag_pipeline.models.endpoints.reranker import MAX_DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS
 from graphrag_pipeline.settings.models import RerankModelSettings
 from graphrag_pipeline.settings.presets import is_loopback
 
@@ -33,7 +33,7 @@ def examine_rerank_model(section: str, settings: RerankModelSettings, probe: End
             order = _check_order(probe)
             findings = [*accept_other_name(settings, findings, listed), order]
             batch, speed = _check_batch(settings, probe)
-            findings += [batch, _check_longest(settings, probe), _judge_speed(settings, speed)]
+            findings += [batch, _check_longest(probe), _judge_speed(settings, speed)]
         except PipelineError as error:
             said = explain_failure(settings, error, findings)
             text = f"{said} (the path is {settings.path}: `path` may be /rerank, /v1/rerank or /score)"
@@ -78,8 +78,8 @@ def _check_batch(settings: RerankModelSettings, probe: EndpointProbe) -> tuple[F
     return Finding("batch", "ok", text), speed
 
 
-def _check_longest(settings: RerankModelSettings, probe: EndpointProbe) -> Finding:
-    longest = settings.max_document_tokens
+def _check_longest(probe: EndpointProbe) -> Finding:
+    longest = MAX_DOCUMENT_TOKENS
     problem = ""
     while longest >= MIN_DOCUMENT_TOKENS:
         try:
@@ -91,8 +91,9 @@ def _check_longest(settings: RerankModelSettings, probe: EndpointProbe) -> Findi
         return Finding("longest text", "ok", f"{longest:,} tokens are taken")
     if longest < MIN_DOCUMENT_TOKENS:
         return Finding("longest text", "note", f"not found: {problem}")
-    setting = {"max_document_tokens": longest}
-    return Finding("longest text", "note", f"{longest:,} tokens; longer ones are refused ({problem})", setting)
+    return Finding(
+        "longest text", "note", f"{longest:,} tokens; longer ones are cut in half after a refusal ({problem})"
+    )
 
 
 def _judge_speed(settings: RerankModelSettings, speed: Speed) -> Finding:

@@ -70,7 +70,6 @@ SHORTER_PROMPTS = {
     "rating": ", or set rating.rated_text: summary",
     "answers": ", or lower max_context_tokens in the section of the method, such as local_search",
     "evaluation": ", or lower evaluation.max_context_tokens",
-    "tuning": ", or lower tuning.max_context_tokens",
 }
 """What shortens the prompts of a section, as a part of a message; the prompts of `resolution` cannot be shortened."""
 

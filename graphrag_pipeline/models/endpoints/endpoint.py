@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
+FIRST_BACKOFF_S = 0.5
+"""Seconds before the first retry; the wait doubles each time, up to 60 s."""
 ModelSettings = ChatModelSettings | EmbeddingModelSettings | RerankModelSettings
 
 MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
@@ -172,7 +174,7 @@ class Endpoint:
             if is_hopeless or n_failed >= self._most_attempts(outcome):
                 raise self._give_up(outcome, n_failed + n_limited, key)
             caller.add_retry(outcome.is_timeout)
-            pause = backoff_s(n_failed + n_limited - 1, self._settings.backoff_s, key)
+            pause = backoff_s(n_failed + n_limited - 1, FIRST_BACKOFF_S, key)
             asked_s = outcome.retry_after_s or 0.0
             await _sleep(max(pause, asked_s), ASKED_TO_WAIT if asked_s >= pause else BEFORE_RETRY, caller)
 

@@ -33,7 +33,7 @@ def judge(request: ChatRequest[T], answer: Completion, cap_option: str) -> T | R
     """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole.
 
     Args:
-        cap_option: the option that caps the reply, such as `reports.max_reply_tokens`.
+        cap_option: the option that caps the reply, such as `answers.max_map_tokens`.
     """
     fault = find_fault(answer, cap_option)
     if fault:

@@ -206,7 +206,7 @@ class OpenAIEmbedder:
     ) -> list[Failure]:
         """Embed texts by hash, add their vectors to `vectors`, and return the failures."""
         pieces_of = {key: pieces_to_send(sendable(text), self._limit) for key, text in text_of.items()}
-        texts = PiecedTexts(pieces_of, self._is_weighted)
+        texts = PiecedTexts(pieces_of)
         sizes = [piece.n_tokens + self._limit.n_prefix for piece in texts.pieces]
         batches = [
             [texts.pieces[index] for index in indices]
@@ -222,10 +222,6 @@ class OpenAIEmbedder:
             if isinstance(result, dict):
                 failed |= result
         return list(failed.values())
-
-    @property
-    def _is_weighted(self) -> bool:
-        return self._settings.averaging == "by_tokens"
 
     async def _embed_batch(
         self, batch: Sequence[TextPiece], texts: PiecedTexts, vectors: dict[str, np.ndarray]
@@ -272,7 +268,7 @@ class OpenAIEmbedder:
             if isinstance(outcome, CallFailedError):
                 return outcome
             vectors.append(outcome)
-        return average_pieces(vectors, halves, self._is_weighted)
+        return average_pieces(vectors, halves)
 
     def _explain_length(self, piece: TextPiece, error: RejectedError) -> CallFailedError:
         n_tokens = piece.n_tokens + self._limit.n_prefix

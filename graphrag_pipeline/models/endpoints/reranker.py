@@ -38,6 +38,8 @@ from graphrag_pipeline.settings.models import RerankModelSettings
 from graphrag_pipeline.text.tokens import count_tokens_each, token_boundaries
 
 STAGE = "reranking"
+MAX_DOCUMENT_TOKENS = 2000
+"""Most tokens of a text unit that are sent, until the model refuses the length: then half as many."""
 MIN_DOCUMENT_TOKENS = 32
 """A text is not cut below this length; a refusal of a shorter one is a failure."""
 
@@ -79,7 +81,7 @@ class Reranker:
         self._endpoint = Endpoint(STAGE, settings, spending)
         self._caller = Caller()
         limit = limit_of_settings(settings, settings.path, settings.batch_size, known_batches)
-        self._learned = _Learned(settings.max_document_tokens, limit)
+        self._learned = _Learned(MAX_DOCUMENT_TOKENS, limit)
 
     @property
     def model(self) -> str:

@@ -9,7 +9,7 @@ Keep out: statistics (`models/accounting.py`).
 
 from __future__ import annotations
 
-import functools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,13 +59,13 @@ class AttemptSpan:
 def attempt_span(
     stage: str, settings: ChatModelSettings | EmbeddingModelSettings | RerankModelSettings, attempt: int
 ) -> Iterator[AttemptSpan]:
-    """Open a span around one attempt at a request, if `use_spans` of the model is set.
+    """Open a span around one attempt at a request, if the process has OpenTelemetry.
 
     Args:
         stage: the stage that uses the model.
         attempt: 1 for the first attempt, more for retries.
     """
-    tracer = _find_tracer() if settings.use_spans else None
+    tracer = _find_tracer()
     if tracer is None:
         yield AttemptSpan()
         return
@@ -97,14 +97,14 @@ def attempt_span(
 
 
 @contextmanager
-def parent_span(is_wanted: bool, name: str, **attributes: str) -> Iterator[None]:
+def parent_span(name: str, **attributes: str) -> Iterator[None]:
     """Open a span around a stage run or a query, above the spans of its requests.
 
     Args:
         name: name of the span, such as `stage graph`.
         attributes: values by name; `graphrag.` is put before each name.
     """
-    tracer = _find_tracer() if is_wanted else None
+    tracer = _find_tracer()
     if tracer is None:
         yield
         return
@@ -112,10 +112,7 @@ def parent_span(is_wanted: bool, name: str, **attributes: str) -> Iterator[None]
         yield
 
 
-@functools.cache
 def _find_tracer() -> Any | None:
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
-    return trace.get_tracer("graphrag_pipeline")
+    """Return the tracer of this process; what sets a TracerProvider has imported opentelemetry before."""
+    trace = sys.modules.get("opentelemetry.trace")
+    return trace.get_tracer("graphrag_pipeline") if trace else None

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search.community_selection import Selection
     from graphrag_pipeline.query.search.global_ import Point
 
+MAX_PASSAGES = 5
+"""Most passages, or findings of reports, in an answer."""
 MAX_SENTENCES_PER_POINT = 2
 MAX_NEAREST, MIN_NEAREST = 3, 1 / 3
 """Passages that are shown where none answers, and the confidence that they need."""
@@ -49,14 +51,14 @@ WEAK_SCORE = 15
 
 
 def write_answer(index: IndexReader, question: str, context: Context, settings: AnswersSettings) -> Answer:
-    """Return the passages of the context that answer best, at most `max_passages`."""
+    """Return the passages of the context that answer best, at most `MAX_PASSAGES`."""
     if index.nothing_to_read:
         return Answer(index.nothing_to_read)
     if not topic_words(question):
         return Answer(NOTHING_TO_LOOK_FOR)
     if not context.text_units:
         return Answer(NOTHING_READ)
-    ranked = rank_passages(index, question, context.text_units, settings.max_passages)
+    ranked = rank_passages(index, question, context.text_units, MAX_PASSAGES)
     looked = f"looked at {counted(len(context.text_units), 'text units')}"
     return _show(question, ranked, looked, "the passages nearest to the question, best first")
 
@@ -81,7 +83,7 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
         return write_answer(index, question, context, settings)
     degrees = index.column("entities", "degree")
     picked = []
-    for unit in context.text_units[: settings.max_passages]:
+    for unit in context.text_units[:MAX_PASSAGES]:
         passages = list(passages_of(sentences_of(unit)))
         texts = [text_of(passage) for passage in passages]
         prior = 1 + np.log1p([degrees[index.names.find(text)].sum() for text in texts])
@@ -129,7 +131,7 @@ def _answer_from_texts(index: IndexReader, question: str, selection: Selection, 
     units = read_within(index, question, max_context_tokens).text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
-    ranked = rank_passages(index, question, units, index.settings.answers.max_passages)
+    ranked = rank_passages(index, question, units, MAX_PASSAGES)
     said = f"{looked}, but no finding answers; the nearest passages of the texts themselves"
     answer = _show(question, ranked, f"{looked}, then {counted(len(units), 'text units')}", said)
     return replace(answer, text_units=units)

@@ -57,7 +57,7 @@ class ExtractiveAnswerer:
             mapped = MappedPoints(map_points(self._index, question, selection))
         if selection.is_irrelevant:
             return Answer(f"Not in the index: {selection.describe()}.")
-        limits = settings.max_answer_tokens, self._index.settings.answers.max_passages
+        limits = settings.max_answer_tokens, extractive.MAX_PASSAGES
         chosen = reduce_points(self._index, mapped.points, *limits)
         return extractive.write_global_answer(self._index, question, chosen, selection, settings.max_context_tokens)
 
@@ -75,7 +75,7 @@ class ExtractiveAnswerer:
         """Quote what all steps read; for an overview question, the findings of the reports."""
         if is_overview(question) and drift.selection.kept:
             points = MappedPoints(map_points(self._index, question, drift.selection))
-            return self.write_from_reports(question, points, drift.selection, self._index.settings.global_search)
+            return self.write_from_reports(question, points, drift.selection, self._index.settings.search("global"))
         context = drift.context
         if not context.text_units:  # a model's steps may have read reports alone
             units = read_within(self._index, question, settings.max_answer_tokens).text_units

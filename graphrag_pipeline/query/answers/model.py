@@ -151,8 +151,7 @@ class AnswerWriter:
             self._hand_on(f"{PARTIAL if unread else NOT_IN_INDEX}: {looked}. {rest}".strip(), written)
         else:
             self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
-            if self._index.settings.answers.check_uncited:
-                uncited = _find_support("".join(written), material.texts, cited)
+            uncited = _find_support("".join(written), material.texts, cited)
             self._hand_on(note_uncited(uncited) + ("" if cited.citations else UNCITED), written)
         self._hand_on(note_unread(unread), written)
         answer = Answer("".join(written), tuple(cited.citations), "model", cited.n_invented, n_copied=n_copied)

@@ -172,8 +172,7 @@ class ModelAnswerer:
             answer = write()
         except CallFailedError as error:
             return replaced_answer(write_extractive(), error.reason, unread or Unread("answers", 1, 1, (error.reason,)))
-        is_checked = self._index.settings.answers.check_uncited
-        return stand_beside(answer, write_extractive()) if is_checked and is_uncited(answer) else answer
+        return stand_beside(answer, write_extractive()) if is_uncited(answer) else answer
 
 
 def _explain(unread: Unread) -> str:

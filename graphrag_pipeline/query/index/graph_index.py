@@ -125,7 +125,7 @@ class GraphIndex(IndexReader):
         started = time.perf_counter() if started is None else started
         index = self.where(query.filters)
         listener = Listener(context_only, on_context, on_token)
-        with parent_span(self.settings.use_spans, f"query {request.method}", snapshot=self.snapshot.id):
+        with parent_span(f"query {request.method}", snapshot=self.snapshot.id):
             state = run_search(index, query, listener)
         answer = state.noted_answer
         listener.finish(answer)

@@ -22,7 +22,7 @@ def _rate(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchS
     query = state.query
     selection = rate_reports(index, query.question, query.settings)
     context = select_global_context(index, selection)
-    if query.settings.filtered_texts and are_texts_read(index, selection):
+    if are_texts_read(index, selection):
         context = _read_texts(index, query.question, selection, query.settings.max_context_tokens)
         used = {**selection.options_used, "filtered_texts": {"text_units": len(context.text_units)}}
         selection = replace(selection, options_used=used)
@@ -41,7 +41,7 @@ def _map(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchSt
 
 def _reduce(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     query = state.query
-    if query.settings.filtered_texts and are_texts_read(index, state.found):
+    if are_texts_read(index, state.found):
         answer = note_missing_reports(index, answerer.write_from_context(query.question, state.read))
     else:
         answer = answerer.write_from_reports(query.question, state.mapped, state.found, query.settings)

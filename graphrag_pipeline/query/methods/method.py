@@ -21,7 +21,7 @@ from graphrag_pipeline.query.methods.state import SearchState
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.selection.strategies import check_strategy
 from graphrag_pipeline.query.token_budget import fit_context, window_room
-from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.settings.settings import SEARCH_SETTINGS, Settings
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class SearchMethod:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of the options of the section."""
-        section = Settings.model_fields[self.section].annotation
-        return tuple(getattr(section, "model_fields", ()))
+        """Names of the options of one question."""
+        fields = SEARCH_SETTINGS[self.name].model_fields
+        return tuple(name for name in fields if name != "for_questions")
 
     def budget_of(self, settings: BaseModel) -> int | None:
         """Return the most tokens of prompts and replies; None is no limit."""
@@ -95,22 +95,19 @@ class SearchMethod:
         Raises:
             PipelineError: the method has no strategies or not this one, or an option is unknown or does not validate.
         """
-        section: BaseModel | None = getattr(settings, self.section, None)
-        if section is None:
+        if self.name not in SEARCH_SETTINGS:
             raise PipelineError(f"a search method names `{self.section}`, which is not a section of the settings")
         if strategy is not None:
             if "strategy" not in self.options:
                 raise PipelineError(f"strategy {strategy!r}: only local search has text unit selection strategies")
             options = {**options, "strategy": strategy}
-        if not options:
-            return self._fit(settings, section)
         for name in options:
             if name not in self.options:
                 raise PipelineError(f"unknown option {name!r} of {self.section}{suggest(name, self.options)}")
         if "strategy" in options:
             check_strategy(options["strategy"])
         try:
-            changed = type(section).model_validate({**section.model_dump(), **options})
+            changed = settings.search(self.name, **options)
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, p['loc'])) or self.section}: {p['msg']}" for p in error.errors())
             raise PipelineError(f"options of {self.section}: {problems}") from None

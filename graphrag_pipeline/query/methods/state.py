@@ -57,7 +57,7 @@ class Query:
     @property
     def options(self) -> dict[str, Any]:
         """The options of the method as plain values, with its defaults."""
-        options: dict[str, Any] = self.settings.model_dump(mode="json")
+        options: dict[str, Any] = self.settings.model_dump(mode="json", exclude={"for_questions"})
         return options
 
 

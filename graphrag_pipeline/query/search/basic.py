@@ -60,4 +60,4 @@ def read_within(index: IndexReader, question: str, max_tokens: int) -> Context:
 def select_within(index: IndexReader, question: str, max_tokens: int, rerank: bool = False) -> BasicSelection:
     """Return what `read_within` returns, reranked if wanted."""
     changed = {"max_context_tokens": max_tokens, "rerank": rerank}
-    return select_basic(index, question, index.settings.basic_search.model_copy(update=changed))
+    return select_basic(index, question, index.settings.search("basic", **changed))

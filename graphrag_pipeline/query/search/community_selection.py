@@ -4,11 +4,10 @@ Static selection reads the reports of one level (Edge et al. 2024, arXiv 2404.16
 (Microsoft Research, 2024) rates reports from the roots down. An irrelevant report hides all below it, the children of a
 relevant one are rated next, and only relevant reports are kept. If none is relevant, none is kept.
 
-Options go beyond that: `nearest_reports`, `best_roots` and `overview_roots` keep reports that ratings alone would not.
-They are off if a chat model rates. The embedded engine has them on, because words and vectors rate less well than a
-model. `fallback_level` and `keep_parent: false` are ways of Microsoft GraphRAG. `Selection.options_used` says what each
-option changed. Add another option here. Keep out: ratings (`report_rating.py`, `model_rating.py`), and what is made of
-the reports.
+The embedded engine goes beyond that, because words and vectors rate less well than a model: `nearest_reports`,
+`best_roots` and `overview_roots` keep reports that its ratings alone would not. `fallback_level` and
+`keep_parent: false` are ways of Microsoft GraphRAG. `Selection.options_used` says what each changed. Keep out: ratings
+(`report_rating.py`, `model_rating.py`), and what is made of the reports.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.raters import choose_report_rater, is_model_rating
+from graphrag_pipeline.query.search.raters import choose_report_rater
 from graphrag_pipeline.query.search.report_rating import (
+    MAX_UNSEPARATED_ROOTS,
     REPORT_VECTORS,
     RatedReport,
     Rater,
@@ -34,9 +34,10 @@ from graphrag_pipeline.query.search.report_rating import (
 )
 from graphrag_pipeline.query.understanding.document_dates import newest_days
 from graphrag_pipeline.query.understanding.relevance import Background
-from graphrag_pipeline.settings.search import ADDED_REPORTS
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 
+NEAREST_REPORTS = 200
+"""Reports nearest to the question by vector that are rated although a report above them is irrelevant."""
 MAX_DATED = 200
 """Most roots, equal by rating and size, for which the newest document is looked up."""
 
@@ -128,14 +129,12 @@ def select_global_context(index: IndexReader, selection: Selection) -> Context:
 
 def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read, by `settings.selection`."""
-    if settings.filtered_texts and is_overview(question) and not are_representative(index):
+    if is_overview(question) and not are_representative(index):
         return Selection(settings.selection, (), settings.threshold, True, False)
     by_relevance = RelevanceRater(index, question)
     if settings.selection == "static":
         selection = _select_static(index, by_relevance, settings)
     else:
-        engine = "model" if is_model_rating(index) else "embedded"
-        settings = _with_defaults(settings, engine)
         selection = _select_dynamic(index, by_relevance, choose_report_rater(by_relevance, settings), settings)
     return replace(selection, background=by_relevance.background)
 
@@ -143,14 +142,8 @@ def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettin
 def rate_without_model(index: IndexReader, question: str, settings: GlobalSearchSettings) -> Selection:
     """Choose the reports to read by dynamic selection of the embedded engine, which costs nothing."""
     by_relevance = RelevanceRater(index, question)
-    selection = _select_dynamic(index, by_relevance, by_relevance, _with_defaults(settings, "embedded"))
+    selection = _select_dynamic(index, by_relevance, by_relevance, settings)
     return replace(selection, background=by_relevance.background)
-
-
-def _with_defaults(settings: GlobalSearchSettings, engine: str) -> GlobalSearchSettings:
-    """Return the settings with the defaults of `ADDED_REPORTS` for the engine that rates."""
-    defaults = {name: by_engine[engine] for name, by_engine in ADDED_REPORTS.items() if getattr(settings, name) is None}
-    return settings.model_copy(update=defaults)
 
 
 def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
@@ -176,13 +169,14 @@ def _select_dynamic(
 ) -> Selection:
     """Rate from the roots down (see the module)."""
     roots = rater.rate(np.flatnonzero(records.root_mask(index) & find_large(index, settings)))
-    if settings.overview_roots and rater.is_overview and not _separates(rater, roots):
+    is_embedded = rater is by_relevance
+    if is_embedded and rater.is_overview:
         return _keep_best_roots(index, rater, settings, roots, roots, "overview_roots")
-    opened = _find_opened(by_relevance, settings, is_free=rater is by_relevance)
+    opened = _find_opened(by_relevance, settings) if is_embedded else _Opened()
     descent = _Descent(index, rater, settings, opened)
     descent.run(roots)
     options = descent.options_used()
-    if settings.best_roots and not descent.kept:
+    if is_embedded and not descent.kept:
         best = _keep_best_roots(index, rater, settings, roots, descent.rated, "best_roots")
         return replace(best, options_used={**options, **best.options_used})
     rated = tuple(
@@ -204,11 +198,6 @@ def find_large(index: IndexReader, settings: GlobalSearchSettings) -> np.ndarray
 def _describe_hidden(index: IndexReader, is_large: np.ndarray) -> dict[str, dict[str, int]]:
     n_hidden = int((index.row_mask("communities") & ~is_large).sum())
     return {"min_community_size": {"not_read": n_hidden}} if n_hidden else {}
-
-
-def _separates(rater: Rater, roots: list[RatedReport]) -> bool:
-    """Return whether ratings differ between roots for an overview question; only a model's ratings can."""
-    return bool(rater.account) and len({report.rating for report in roots}) > 1
 
 
 class _Descent:
@@ -303,19 +292,17 @@ class _Opened:
     n_looked_up: int = 0
 
 
-def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings, is_free: bool) -> _Opened:
+def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings) -> _Opened:
     """Return relevant communities among those nearest to the question by vector, and all communities above them.
 
     A report on hundreds of entities names few of them, so its own words may hide reports below it that answer.
     `graphrag_pipeline_tests/bench/global_tokens.py` measures how many of the reports that matter are kept with these
-    communities and without. If ratings are free, as the embedded engine's are, their children are opened too.
+    communities and without. Their children are opened too.
     """
-    if relevance.is_overview or not settings.nearest_reports:
+    if relevance.is_overview:
         return _Opened()
     index = relevance.index
-    near = index.snapshot.vectors(REPORT_VECTORS).search(
-        index.embed_question(relevance.question), settings.nearest_reports
-    )
+    near = index.snapshot.vectors(REPORT_VECTORS).search(index.embed_question(relevance.question), NEAREST_REPORTS)
     rows = index.snapshot.rows_of("community_reports", [report_id for report_id, _ in near])
     communities = _community_rows(index, index.column("community_reports", "community")[rows])
     found = [report.community for report in relevance.rate(communities) if report.rating >= settings.threshold]
@@ -326,9 +313,8 @@ def _find_opened(relevance: RelevanceRater, settings: GlobalSearchSettings, is_f
         numbers = np.unique(parents[above])
         opened.update(numbers.tolist())
         above = _community_rows(index, numbers)
-    if is_free:
-        is_child = np.isin(parents, list(opened - {-1}))
-        opened.update(index.column("communities", "community")[is_child].tolist())
+    is_child = np.isin(parents, list(opened - {-1}))
+    opened.update(index.column("communities", "community")[is_child].tolist())
     return _Opened(frozenset(opened - {-1}), len(communities))
 
 
@@ -349,9 +335,9 @@ def _keep_best_roots(
     """Keep the best roots by rating, size and recency; dates are looked up only for roots that are equal otherwise.
 
     Args:
-        option: which has the number of roots.
+        option: `best_roots` or `overview_roots`, for the account.
     """
-    most = getattr(settings, option)
+    most = MAX_UNSEPARATED_ROOTS
     key = worth(rater.is_overview, bool(rater.account))
     best = sorted(roots, key=key)
     bound = key(best[min(most, len(best)) - 1])[:-2] if best else ()

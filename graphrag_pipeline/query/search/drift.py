@@ -219,7 +219,7 @@ def read_locally(index: IndexReader, question: str, max_tokens: int) -> Context:
     Its other options are those of the settings, but the calls of reranking and of keywords: a question has many
     follow-up questions.
     """
-    local = index.settings.local_search
+    local = index.settings.search("local")
     limit = min(max_tokens, local.max_context_tokens)
     changed = {"max_context_tokens": limit, "packing": "shared", "rerank": False, "model_keywords": False}
     return select_local_context(index, question, local.model_copy(update=changed))

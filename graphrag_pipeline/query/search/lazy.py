@@ -37,6 +37,11 @@ from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitR
 from graphrag_pipeline.settings.settings import LazySearchSettings
 from graphrag_pipeline.text.counted import counted
 
+MAX_FAILURES = 5
+"""Irrelevant text units in a row after which a community is skipped."""
+BATCH_SIZE = 5
+"""Text units of a community tested at once; with a model, in one call."""
+
 
 @dataclass(frozen=True)
 class LazySelection:
@@ -136,7 +141,7 @@ def find_relevant_units(
         rated.update((unit.row, unit) for units in tested for unit in units)
         return [[unit.rating >= settings.threshold for unit in units] for units in tested]
 
-    found = explore(group_by_community(index, rows), test, settings.budget, settings.max_failures, settings.batch_size)
+    found = explore(group_by_community(index, rows), test, settings.budget, MAX_FAILURES, BATCH_SIZE)
     return LazySelection(
         subqueries=tuple(subqueries),
         tested=tuple(rated[row] for row in rows[list(found.tested)].tolist()),
@@ -167,7 +172,7 @@ def _add_documents(index: IndexReader, chosen: list[int], n_relationships: np.nd
 
 def read_overview(index: IndexReader, question: str, max_tokens: int) -> Context:
     """Return text units that represent all that may be read, within a budget; no report is read and no test is made."""
-    selection = select_overview(index, question, index.settings.lazy_search)
+    selection = select_overview(index, question, index.settings.search("lazy"))
     return select_lazy_context(index, selection, max_tokens)
 
 

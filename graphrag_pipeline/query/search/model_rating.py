@@ -197,7 +197,7 @@ class ModelRater:
         return zip(asked, replies, strict=True)
 
     def _request(self, requests: Sequence[ChatRequest[Ratings]]) -> list[ChatReply[Ratings] | Failure]:
-        return request_all(self._index, "rating", requests, self._n_held, self._settings.max_concurrency)
+        return request_all(self._index, "rating", requests, self._n_held)
 
     def _check_first(self, replies: Sequence[ChatReply[Ratings] | Failure]) -> None:
         """Note whether the model can rate: `N_FIRST` useless replies before any other mean that it cannot.
@@ -310,7 +310,7 @@ def ratings_request(
     data = as_data(render_context(context))
     messages = open_question(index.prompt(prompt), AUTO, question, context_data=data)
     record = f"{kind} {', '.join(map(str, numbers))}"
-    most = index.settings.rating.max_reply_tokens + TOKENS_PER_RATING * len(numbers)
+    most = index.settings.own_reply_tokens("rating") + TOKENS_PER_RATING * len(numbers)
     schema = batch_format(numbers)
     parse = partial(read_ratings, numbers=numbers)
     return ChatRequest(record, messages, parse, schema, max_tokens=most, limits=RATING_LIMIT)

@@ -20,12 +20,11 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_overview
 from graphrag_pipeline.query.understanding.relevance import Background, make_background, score_relevance
-from graphrag_pipeline.settings.search import ADDED_REPORTS
 
 REPORT_VECTORS = "default-community-full_content"
 RATING_STEPS = (0.2, 0.3, 0.4, 0.5, 0.6)
 """A report's rating is the number of these that its relevance reaches."""
-MAX_UNSEPARATED_ROOTS = ADDED_REPORTS["overview_roots"]["embedded"]
+MAX_UNSEPARATED_ROOTS = 8
 """Number of roots that represent an index where ratings do not separate them."""
 MAX_BACKGROUND_REPORTS = 1_000
 REPRESENTATIVE_SHARE = 0.5

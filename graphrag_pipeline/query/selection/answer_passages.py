@@ -102,6 +102,15 @@ class AnswerPassage:
             return _show("\n".join(lines))
         return " ".join(_show(line, self.header) for line in lines if not _RULE.match(line))
 
+    def overlaps(self, other: AnswerPassage) -> bool:
+        """Return whether another passage shows a part of the same document, or of the same text unit."""
+        if self.unit.document_id != other.unit.document_id:
+            return False
+        (start, end), (first, last) = (item.unit.place_of(item.start, item.end) for item in (self, other))
+        if start is None or end is None or first is None or last is None:
+            return self.unit.id == other.unit.id and self.start < other.end and other.start < self.end
+        return start < last and first < end
+
 
 @dataclass(frozen=True)
 class RankedPassages:
@@ -128,10 +137,43 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
 
     Sentences that are the question itself are left out.
     """
+    scored = _score(index, question, units)
+    if scored is None:
+        return RankedPassages()
+    least = MIN_SHARE * scored.scores.max()
+    best = (passage for passage, score in scored.in_order() if score >= least)
+    return RankedPassages(tuple(_pick(best, n)), scored.confidence, scored.absent)
+
+
+def order_passages(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> Iterator[AnswerPassage]:
+    """Yield all windows of text units, best first; none if the question has no word to look for."""
+    scored = _score(index, question, units)
+    if scored is not None:
+        yield from (passage for passage, _ in scored.in_order())
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The windows of some text units, in reading order, with their scores, float (windows,)."""
+
+    windows: list[tuple[_Section, tuple[int, int]]]
+    scores: np.ndarray
+    confidence: float
+    absent: tuple[str, ...]
+
+    def in_order(self) -> Iterator[tuple[AnswerPassage, float]]:
+        """Yield the windows with their scores, best first, ties in reading order."""
+        for place in np.argsort(-self.scores, kind="stable").tolist():
+            section, window = self.windows[place]
+            yield section.passage(*window), self.scores[place]
+
+
+def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> _Scored | None:
+    """Score all windows of text units; None if there is no window, or no word to look for."""
     asked = _Asked.read(index, question)
     sections = [section for unit in units for section in _sections(unit, question)]
     if not sections or not asked.words:
-        return RankedPassages()
+        return None
     frequencies, lengths = _count(sections, asked)
     gains, held = score_words(frequencies, lengths)
     n_asked = len(asked.words)
@@ -139,16 +181,13 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
     frequencies, held = frequencies[:n_asked], held[:n_asked]
     near = _measure_nearness(index, f"{question} {asked.description}", sections)
     scores = fuse(by_words, near, 1.0)
-    order = np.argsort(-scores, kind="stable").tolist()
+    best = np.argsort(-scores, kind="stable")[:N_BEST].tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
-    windows = [(section, window) for section in sections for window in section.windows]
-    best = (
-        windows[place][0].passage(*windows[place][1]) for place in order if scores[place] >= MIN_SHARE * scores.max()
-    )
-    return RankedPassages(
-        tuple(_pick(best, n)),
-        _measure_confidence(held, near, order[:N_BEST]),
+    return _Scored(
+        [(section, window) for section in sections for window in section.windows],
+        scores,
+        _measure_confidence(held, near, best),
         tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
     )
 
@@ -414,19 +453,10 @@ def _pick(best: Iterable[AnswerPassage], n: int) -> Iterator[AnswerPassage]:
     for passage in best:
         if len(picked) == n:
             return
-        if any(_overlap(passage, other) for other in picked):
+        if any(passage.overlaps(other) for other in picked):
             continue
         own = words_of(passage.text)
         if own and not is_near_repeat(own, words):
             picked.append(passage)
             words.append(own)
             yield passage
-
-
-def _overlap(one: AnswerPassage, other: AnswerPassage) -> bool:
-    if one.unit.document_id != other.unit.document_id:
-        return False
-    (start, end), (first, last) = (item.unit.place_of(item.start, item.end) for item in (one, other))
-    if start is None or end is None or first is None or last is None:
-        return one.unit.id == other.unit.id and one.start < other.end and other.start < one.end
-    return start < last and first < end

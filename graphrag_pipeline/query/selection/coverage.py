@@ -2,7 +2,8 @@
 
 An entity is heard if a picked text unit is one of its own, if its mention in an overlapping neighbour lies in a picked
 one, or if an excerpt mentions it. Where whole text units leave an entity unheard, the strategy gets a little less of
-the budget, and the rest goes to excerpts. Keep out: how a mention and an excerpt are found (`excerpts.py`).
+the budget, and the rest goes to excerpts. Where `balanced` has room for fewer than `MIN_WHOLE` whole text units, it
+takes excerpts that answer the question, and no whole text unit. Keep out: how an excerpt is found (`excerpts.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import numpy as np
 
 from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.excerpts import EXCERPT_OVERHEAD, ExcerptFinder
-from graphrag_pipeline.query.selection.local_text_units import TextUnitPool, pick_text_units
+from graphrag_pipeline.query.selection.local_text_units import BALANCED, TextUnitPool, pick_text_units
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 MIN_EXCERPT_TOKENS = 12
 """Least limit of an excerpt; below it, fewer entities are heard."""
+EXCERPT_TOKENS = 100
+"""Most tokens of an excerpt, unless a mention has more."""
 MAX_SHARE = 0.5
 """Most of the budget that excerpts may take, as far as they keep `MIN_EXCERPT_TOKENS`."""
+MIN_WHOLE = 3
+"""Fewer whole text units than this show a question from one side: `balanced` then takes windows of many instead."""
 N_TRIES = 3
 """Selections with a budget for the excerpts that the one before lacked; the last keeps enough for all entities."""
 
@@ -80,7 +85,11 @@ def pick_for_entities(
 
     if finder is None or not settings.has_excerpts:
         return choose(budget)
-    return pick_with_excerpts(choose, pool.candidates, budget, finder, settings.excerpt_tokens)
+    picks = pick_with_excerpts(choose, pool.candidates, budget, finder, EXCERPT_TOKENS)
+    n_whole = sum(pick.excerpt is None for pick in picks)
+    if settings.strategy != BALANCED or pool.order is not None or n_whole >= min(MIN_WHOLE, len(pool.rows)):
+        return picks
+    return finder.answer(budget) or picks
 
 
 def unheard_entities(candidates: Candidates, picks: Sequence[Pick]) -> list[int]:

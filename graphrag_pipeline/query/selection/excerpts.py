@@ -11,6 +11,8 @@ tokens. Of a sentence that is longer, it is the words around the mention. A ment
 What whole text units of the same document show is not repeated: an entity whose mention lies in one of them is heard
 there, and an excerpt begins behind what they show, unless its mention lies across the border.
 
+Where hardly a text unit fits whole, excerpts are those that answer the question instead (`ExcerptFinder.answer`).
+
 An entity without any mention stays unheard, and the result says so. Its text units are searched in the order of its
 offer, more of them for names than for words, because words cost more to find.
 
@@ -28,6 +30,8 @@ import numpy as np
 from graphrag_pipeline.query.context import ROW_OVERHEAD
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
+from graphrag_pipeline.query.records import read_text_units
+from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, order_passages
 from graphrag_pipeline.query.selection.candidates import Excerpt, Pick
 from graphrag_pipeline.query.selection.document_places import DocumentPlaces
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool
@@ -43,6 +47,7 @@ from graphrag_pipeline.query.selection.mentions import (
     words_of_name,
 )
 from graphrag_pipeline.query.understanding.entity_matching import Match
+from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens
@@ -51,6 +56,8 @@ EXCERPT_OVERHEAD = ROW_OVERHEAD + 4
 """Tokens of an excerpt besides its text: those of a row, and the mark."""
 READ_AT_ONCE = (3, 8, 21, 32)
 """Text units of an entity in which a name is looked for, most of its relationships first, until one has it."""
+N_ANSWERING = 20
+"""Most relevant text units among whose windows the answering excerpts are."""
 MAX_WORDED = 6
 """Text units of an entity in which words of its names are looked for, if no text unit has a name."""
 MAX_MENTIONS = 20
@@ -96,6 +103,7 @@ class ExcerptFinder:
 
     def __init__(self, index: IndexReader, question: str, matches: Sequence[Match], pool: TextUnitPool) -> None:
         self._index = index
+        self._question = question
         self._words = content_words(question)
         self._entity_rows = [match.row for match in matches]
         self._pool = pool
@@ -155,6 +163,47 @@ class ExcerptFinder:
                 room = _room_around(mention.span, len(mention.text), shown)
                 cuts.append(_Cut((entity,), mention, *self._cut(mention, room, max_tokens), mention.span))
         return [self._pick(cut) for cut in _part(cuts, max_tokens)]
+
+    def answer(self, max_tokens: int) -> list[Pick]:
+        """Return excerpts that answer the question, of the most relevant text units, in the order of relevance.
+
+        The windows of `answer_passages.py` are taken best first, while they fit. Windows of a text unit that touch make
+        one excerpt. One that overlaps or nearly repeats what another text unit shows is left out.
+
+        Args:
+            max_tokens: of all excerpts, with `EXCERPT_OVERHEAD` each.
+        """
+        relevance = self._pool.candidates.relevance
+        if relevance is None:
+            return []
+        positions = np.argsort(-relevance, kind="stable")[:N_ANSWERING]
+        units = read_text_units(self._index, self._pool.rows[positions], relevance[positions])
+        taken: list[tuple[AnswerPassage, frozenset[str]]] = []
+        spans: dict[str, list[Span]] = {unit.id: [] for unit in units}
+        costs = dict.fromkeys(spans, 0)
+        for passage in order_passages(self._index, self._question, units):
+            unit, words = passage.unit, words_of(passage.text)
+            others = [(other, known) for other, known in taken if other.unit.id != unit.id]
+            if any(passage.overlaps(other) for other, _ in others) or is_near_repeat(
+                words, [known for _, known in others]
+            ):
+                continue
+            joined = _add_span(spans[unit.id], (passage.start, passage.end), unit.text)
+            cost = sum(count_tokens(unit.text[start:end]) + EXCERPT_OVERHEAD for start, end in joined)
+            if sum(costs.values()) - costs[unit.id] + cost > max_tokens:
+                break
+            spans[unit.id], costs[unit.id] = joined, cost
+            taken.append((passage, words))
+        return [
+            self._excerpt_of(position, unit.text, span)
+            for position, unit in zip(positions.tolist(), units, strict=True)
+            for span in spans[unit.id]
+        ]
+
+    def _excerpt_of(self, position: int, text: str, span: Span) -> Pick:
+        shown = text[slice(*span)]
+        owner = int(self._pool.candidates.owners[position])
+        return Pick(position, owner, Excerpt(*span, count_tokens(shown), tuple(sorted(find_named(shown, self._names)))))
 
     def _share(self, entity: int, mention: _Mention, cuts: list[_Cut]) -> bool:
         """Return whether a cut of an overlapping text unit shows a mention; that cut then is the entity's, too."""
@@ -259,6 +308,17 @@ class ExcerptFinder:
             start, end = cut_excerpt(mention.text[first:last], span, max_tokens)
             self._spans[key] = first + start, first + end
         return self._spans[key]
+
+
+def _add_span(spans: Sequence[Span], added: Span, text: str) -> list[Span]:
+    """Return spans of a text in order with one more; those that overlap, or have only white space between, as one."""
+    joined: list[Span] = []
+    for start, end in sorted((*spans, added)):
+        if joined and not text[joined[-1][1] : start].strip():
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _shown_by(cut: _Cut) -> tuple[int, Span]:

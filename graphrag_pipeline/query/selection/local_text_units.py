@@ -32,6 +32,7 @@ from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.storage.arrays import distinct, nth_largest
 
+BALANCED = "balanced"
 DEPTH_FIRST = "depth_first"
 PER_ENTITY_CAP = "per_entity_cap"
 N_BASIC = 5

@@ -68,7 +68,7 @@ def _choose_context(index: IndexReader, asked: Sequence[str], history: Sequence[
     if not is_given:  # the latest question is in the history: what was said before it is
         turns = turns[: max(place for place, (role, text) in enumerate(turns) if role == "user" and text.strip())]
     before = [turn for turn in turns if turn[1].strip()]
-    settings = index.settings.local_search.model_copy(update={"conversation_history": tuple(before)})
+    settings = index.settings.search("local", conversation_history=tuple(before))
     return select_local_context(index, asked[-1], settings)
 
 

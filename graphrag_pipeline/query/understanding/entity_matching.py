@@ -172,13 +172,13 @@ def _check_keys(index: IndexReader, keys: Sequence[str], rows: np.ndarray, entit
     if index.document_mask is not None and entity_key == "title":
         raise PipelineError(
             "filters need a vector table of entities by id: ask without filters, or run `graphrag-pipeline index` with "
-            "`local_search.entity_key: id` to embed again"
+            "`entity_key: id` of local search to embed again"
         )
     if len(keys) and (rows < 0).all() and index.document_mask is None:
         other = "title" if entity_key == "id" else "id"
         raise PipelineError(
             f"no vector of `{ENTITY_VECTORS}` belongs to an entity: none has a {entity_key} such as {keys[0]!r:.80}; "
-            f"set `local_search.entity_key` to {other}, or run `graphrag-pipeline index` to embed again"
+            f"set `entity_key` of local search to {other}, or run `graphrag-pipeline index` to embed again"
         )
 
 

@@ -27,7 +27,7 @@ from graphrag_pipeline_tests.support.roots import make_root, put
 from graphrag_pipeline_tests.support.thoroughness import usually
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-CHANGED = "storage: {n_buckets: 2}\nreports: {max_findings: 3}\n"
+CHANGED = "storage: {n_buckets: 2}\nreports: {min_report_size: 4}\n"
 
 
 def last(root: Root, stage: str, check: str) -> Any:
@@ -74,7 +74,7 @@ def test_a_changed_setting_and_file_warn_on_every_stale_asset_until_the_next_ind
     stale = {item.stage for item in find_stale(root, detect_input(root))}
     assert warned(root) == {*((stage, "up_to_date") for stage in stale), ("corpus_manifest", "documents_readable")}
     reports, manifest = (last(root, stage, "up_to_date") for stage in ("community_reports", "corpus_manifest"))
-    assert "reports.max_findings: 8 -> 3" in reports.description and reports.severity is dg.AssetCheckSeverity.WARN
+    assert "reports.min_report_size: 3 -> 4" in reports.description and reports.severity is dg.AssetCheckSeverity.WARN
     assert manifest.metadata["stale partitions"].value == 1 and not manifest.blocking
     files = last(root, "corpus_manifest", "documents_readable").metadata["documents not readable, each"].value
     assert "bad.docx" in files and "save it again" in files

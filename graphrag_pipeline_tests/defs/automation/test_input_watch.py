@@ -154,7 +154,7 @@ def test_the_sensor_does_not_finish_a_backfill_that_a_person_started(root: Root)
     assert look.run_key is None, "no change is left, but later stages are stale by their data"
     assert "text_units since the last candidate: text_units.overlap: 100 -> 9; " in look.reason
     build_tables(Root(root.path), (*STAGES, "index_candidate"))
-    (root.path / "settings.yaml").write_text(settings + "reports: {max_findings: 9}\n")
+    (root.path / "settings.yaml").write_text(settings + "reports: {max_input_tokens: 9000}\n")
     build_tables(Root(root.path), STAGES)  # it comes out equal, so there is no new candidate
     put(root.path, "four.txt", "They say that Scrooge saw the fog.")
     assert clock.look(2).run_key, "the backfill is done"

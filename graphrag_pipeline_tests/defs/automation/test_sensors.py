@@ -85,9 +85,9 @@ def test_sensor_and_schedule_wait_while_a_command_line_indexes(indexed_root: Roo
 def test_the_schedule_runs_unless_it_would_spend_on_changed_settings(indexed_root: Root) -> None:
     with open_instance(indexed_root) as instance:
         assert isinstance(at_the_hour(indexed_root, instance), dg.RunRequest)
-        (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 3}\n")
+        (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {min_report_size: 4}\n")
         skipped = at_the_hour(indexed_root, instance)
-    assert isinstance(skipped, dg.SkipReason) and "reports.max_findings: 8 -> 3" in str(skipped.skip_message)
+    assert isinstance(skipped, dg.SkipReason) and "reports.min_report_size: 3 -> 4" in str(skipped.skip_message)
 
 
 def test_an_invalid_cron_string_is_a_clear_error(tmp_path) -> None:

@@ -114,13 +114,13 @@ def test_a_ui_that_does_not_answer_is_asked_again(watched: Watched) -> None:
 def test_a_changed_setting_shows_on_the_checks_without_a_click(tmp_path: Path) -> None:
     root = indexed_root(tmp_path / "root")
     settings = root.path / "settings.yaml"
-    settings.write_text(settings.read_text(encoding="utf-8") + "reports: {max_findings: 3}\n", encoding="utf-8")
+    settings.write_text(settings.read_text(encoding="utf-8") + "reports: {min_report_size: 4}\n", encoding="utf-8")
     assert report_known_state(root.path) > 0
     key = dg.AssetCheckKey(dg.AssetKey("community_reports"), "up_to_date")
     with open_instance(root) as instance:
         record = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
     evaluation = record.event.dagster_event.event_specific_data
-    assert not evaluation.passed and "max_findings" in str(evaluation.metadata)
+    assert not evaluation.passed and "min_report_size" in str(evaluation.metadata)
     assert report_known_state(root.path) == 0, "an equal state is not reported again"
 
 

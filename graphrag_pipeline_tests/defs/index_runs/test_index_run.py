@@ -210,7 +210,7 @@ def test_below_a_changed_stage_older_definitions_ask_for_a_reload_too(root: Root
 def test_while_a_snapshot_is_pinned_an_asset_job_succeeds_and_its_candidate_waits(root: Root) -> None:
     first = str(root.snapshots.current())
     roll_back(root.snapshots, first)
-    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 1}\n")
+    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {min_report_size: 5}\n")
     root = Root(root.path)
     with open_instance(root) as instance:
         job = build_definitions(root).resolve_job_def("reports_only")

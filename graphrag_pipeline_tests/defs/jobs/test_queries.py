@@ -104,7 +104,7 @@ def test_the_answer_is_in_the_log_and_recorded_with_strategy_and_options(root: R
     assert event and event.asset_materialization
     shown = {name: value.value for name, value in event.asset_materialization.metadata.items()}
     assert shown["strategy"] == "round_robin"
-    options = Root(root.path).settings.local_search.model_dump(mode="json")
+    options = Root(root.path).settings.search("local").model_dump(mode="json")
     assert shown["options of the method"] == options | {"strategy": "round_robin", "top_k_entities": 3}
 
 

@@ -39,7 +39,7 @@ def scaffold(job: dg.JobDefinition) -> dict[str, Any]:
 def test_a_scaffold_shows_every_option_with_its_value_or_among_those_without(root: Root) -> None:
     for method, job in zip(METHODS.values(), build_query_jobs(root), strict=True):
         shown = scaffold(job)
-        section = getattr(Settings(), method.section).model_dump(mode="json")
+        section = Settings().search(method.name).model_dump(mode="json", exclude={"for_questions"})
         strategy = {"strategy": shown["strategy"]} if "strategy" in shown else {}
         unset = {name for name, value in section.items() if value is None}
         assert set(shown[OPTIONS].pop("without_value")) == unset
@@ -49,7 +49,8 @@ def test_a_scaffold_shows_every_option_with_its_value_or_among_those_without(roo
 
 def test_defaults_are_the_settings_of_the_root(root: Root) -> None:
     text = (
-        "local_search: {strategy: graph, top_k_entities: 7, now: 2024-05-01}\nauto_search: {methods: [basic, lazy]}\n"
+        "local_search: {strategy: graph, top_k_entities: 7, for_questions: {now: 2024-05-01}}\n"
+        "auto_search: {methods: [basic, lazy]}\n"
     )
     (root.path / "settings.yaml").write_text(f"{text}global_search: {{rated_text: summary}}\n")
     jobs = {job.name: scaffold(job) for job in build_query_jobs(Root(root.path))}

@@ -71,7 +71,7 @@ def test_every_job_has_its_kind(tmp_path: Path) -> None:
 def test_the_report_estimates_the_cost(tmp_path: Path) -> None:
     settings = settings_for_model("gpt-4o-mini", None, "http://127.0.0.1:9/v1", "NO_KEY_NEEDED")
     (tmp_path / "root").mkdir()
-    from graphrag_pipeline.settings.file import render_settings
+    from graphrag_pipeline.settings.rendering import render_settings
 
     shown, _ = run(make_root(tmp_path / "root", settings=render_settings(settings)), "stale_report")
     assert shown["estimated calls"] > 0
@@ -80,10 +80,10 @@ def test_the_report_estimates_the_cost(tmp_path: Path) -> None:
 
 def test_definitions_of_older_settings_ask_for_a_reload(indexed_root: Root) -> None:
     definitions = build_definitions(indexed_root)
-    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 3}\n")
+    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {min_report_size: 4}\n")
     shown, _ = run(indexed_root, "stale_report", definitions)
     assert shown["definitions"] == RELOAD
-    assert "reports.max_findings: 8 -> 3" in shown["stale"], "staleness is read from disk"
+    assert "reports.min_report_size: 3 -> 4" in shown["stale"], "staleness is read from disk"
 
 
 def test_reindex_stale_runs_exactly_the_stale_stages(indexed_root: Root) -> None:
@@ -129,7 +129,7 @@ def test_a_job_over_buckets_and_corpus_runs_both_and_makes_the_same_index(indexe
 
 @pytest.mark.thorough
 def test_reports_only_writes_reports_and_publishes(indexed_root: Root) -> None:
-    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {max_findings: 1}\n")
+    (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nreports: {min_report_size: 5}\n")
     before = indexed_root.snapshots.current()
     run(Root(indexed_root.path), "reports_only")
     assert not stale(indexed_root)

@@ -82,6 +82,20 @@ def test_a_failed_check_is_said_in_words_though_dagster_shows_its_markdown() -> 
     )
 
 
+@pytest.mark.parametrize("description", [None, ""])
+def test_a_failed_check_without_a_description_is_named_alone(description: str | None) -> None:
+    @dg.asset
+    def candidate() -> None:
+        pass
+
+    @dg.asset_check(asset=candidate, blocking=True)
+    def whole() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=False, description=description)
+
+    result = dg.materialize([candidate, whole], raise_on_error=False, run_config=QUIET)
+    assert str(failure_of(result, WHOLE)) == "check whole of candidate failed"
+
+
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_the_terminal_shows_a_failure_of_ours_in_words_and_another_one_with_its_frames(
     is_ours: bool, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest

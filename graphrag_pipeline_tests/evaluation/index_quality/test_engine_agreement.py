@@ -41,7 +41,7 @@ def by_model(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 def test_an_index_of_the_embedded_engine_is_not_compared_with_itself(tmp_path) -> None:
     snapshot = freeze(tmp_path)
     assert find_extractor(snapshot) == "" and compare_engines(snapshot, ExtractionSettings(), 25) is None
-    figures = agreement_figures(None, "", 25)
+    figures = agreement_figures(None, "")
     assert {figure.value for figure in figures} == {None} and "embedded engine" in figures[0].note
 
 
@@ -50,7 +50,7 @@ def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded
     assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
     assert found.n_shared_model == found.n_shared_embedded == 4
     assert found.added == ("FOG", "SCROOGE"), "the rules do not find a name that a text has once, at its end"
-    ratio, overlap = agreement_figures(found, "tiny", 25)
+    ratio, overlap = agreement_figures(found, "tiny")
     assert ratio.value == found.n_model / found.n_embedded and overlap.value == 4 / 6
     assert ratio.note.startswith("2.0 entities a text unit by tiny, ") and not overlap.is_low(QualitySettings())
 
@@ -70,7 +70,7 @@ def test_six_of_twentyone_entities_warn() -> None:
     ours = {f"n{i}": {f"n{i}"} for i in range(21)}
     theirs = {f"n{i}": {f"n{i}"} for i in range(6)}
     found = count_agreement("small", [(theirs, ours)] * 10)
-    ratio, overlap = agreement_figures(found, "small", 25)
+    ratio, overlap = agreement_figures(found, "small")
     assert ratio.note == (
         "6.0 entities a text unit by small, 21.0 by the embedded engine, 6.0 of which both find (10 text units)"
     )

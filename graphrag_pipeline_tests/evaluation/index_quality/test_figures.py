@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.index_quality.report_figures import measure_ci
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.settings.quality import THRESHOLDS, QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 
@@ -52,8 +52,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 
 def test_every_figure_has_a_threshold_and_every_threshold_a_figure() -> None:
-    thresholds = {name for name in QualitySettings.model_fields if name.startswith(("min_", "max_"))}
-    assert {kind.option for kind in FIGURES.values()} == thresholds
+    assert {kind.option for kind in FIGURES.values()} == THRESHOLDS.keys()
 
 
 def test_the_graph_of_the_small_index_is_counted(snapshot: Snapshot) -> None:
@@ -91,7 +90,7 @@ def test_an_index_without_entities_has_no_shares(tmp_path: Path) -> None:
     tables |= empty | {"covariates": tables["covariates"].slice(0, 0)}
     tables["text_units"] = replace_values(tables["text_units"], "entity_ids", {0: [], 1: [], 2: []})
     opened = freeze(tmp_path, tables)
-    found = by_name([*measure_graph(opened, False), *measure_duplicates(opened, QualitySettings()),
+    found = by_name([*measure_graph(opened, False), *measure_duplicates(opened),
                      *measure_citations(opened)])  # fmt: skip
     assert found.pop("text_unit_coverage").value == 0
     assert {figure.value for figure in found.values()} == {None}
@@ -149,17 +148,10 @@ def test_near_vectors_are_duplicates_unless_one_sentence_describes_both(
 ) -> None:
     if way == "search":
         monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.MAX_MATRIX_ROWS", 0)
-    found = by_name(measure_duplicates(twins, QualitySettings(duplicate_similarity=0.8)))["duplicates_by_vector"]
+    monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.DUPLICATE_SIMILARITY", 0.8)
+    found = by_name(measure_duplicates(twins))["duplicates_by_vector"]
     assert (found.value, found.n) == (0.4, 5)
     assert {example.rpartition(" (")[0] for example in found.examples} == {"MARLEY = SCROOGE", "SCROOGE = MARLEY"}
-
-
-def test_entities_are_sampled_by_setting(twins: Snapshot) -> None:
-    def compared(n: int) -> QualityFigure:
-        return by_name(measure_duplicates(twins, QualitySettings(n_compared_entities=n)))["duplicates_by_vector"]
-
-    assert compared(2).n == 2
-    assert compared(0).value is None and "n_compared_entities" in compared(0).note
 
 
 # ------------------------------------------------------------------------------------------------- citations, templates

@@ -54,7 +54,7 @@ def test_only_the_option_makes_a_warning_an_exit_status(root: Root, call: Call, 
     monkeypatch.setenv("GRAPHRAG__QUALITY__MAX_SINGLETONS", "0")
     monkeypatch.setenv("GRAPHRAG__QUALITY__MIN_TYPE_ENTROPY", "9")
     plain = call("--root", root.path, "evaluate", "--index")
-    assert plain.status == 0 and "WARN" in plain.out and "`quality.min_type_entropy`" in plain.out
+    assert plain.status == 0 and "WARN" in plain.out and "`quality.thresholds.min_type_entropy`" in plain.out
     assert call("--root", root.path, "evaluate", "--index", "--fail-on-warnings").status == 1
     monkeypatch.setenv("GRAPHRAG__QUALITY__MIN_TYPE_ENTROPY", "null")
     assert not figures_of(call("--root", root.path, "evaluate", "--index", "--json"))["type_entropy"]["is_warning"]

@@ -3,11 +3,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.graph.model_descriptions import (
+    MAX_JOINED_TOKENS,
     Subject,
     SummaryPlan,
     iterate_subjects,
@@ -71,6 +74,20 @@ def test_several_become_one_summary_of_the_sorted_distinct_list():
     assert row["n_descriptions"] == 2
     assert row["description"].startswith("Sum ")
     assert DESCRIPTIONS.from_rows([row]).num_rows == 1
+
+
+def test_up_to_three_short_descriptions_are_joined_without_a_call():
+    joining = replace(PLAN, max_joined=3)
+    row, model = summarize(["He is a miser", "He pays Bob.", "He is a miser."], joining)
+    assert (row["description"], row["n_descriptions"]) == ("He is a miser. He pays Bob.", 3)
+    assert (row["request_key"], row["is_fallback"], model.requests) == (None, False, [])
+    texts = ["A miser.", "A clerk's master.", "An uncle"]
+    assert {summarize(order, joining)[0]["description"] for order in permutations(texts)} == {
+        "A clerk's master. A miser. An uncle."
+    }
+    for others in (describe(4), ["long " * (MAX_JOINED_TOKENS // 2 + 1), "word " * (MAX_JOINED_TOKENS // 2)]):
+        assert summarize(others, joining)[1].requests
+    assert summarize(texts)[1].requests  # without the option, as in Microsoft GraphRAG
 
 
 def test_prompts_do_not_depend_on_the_order_of_arrival():

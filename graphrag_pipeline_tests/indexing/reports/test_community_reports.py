@@ -3,7 +3,6 @@ from __future__ import annotations
 from functools import partial
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,11 +186,6 @@ def test_a_community_without_any_text_still_has_a_report():
     assert (row["title"], row["summary"], row["findings"]) == ("Marley", "Marley", [])
     row = the_report(make_graph({("A", "B"): [], ("B", "C"): []}))
     assert (row["title"], row["findings"], row["is_verbatim"]) == ("B, A and C", [], False)
-
-
-@pytest.mark.parametrize("max_findings", [1, 2, 10])
-def test_findings_are_limited(max_findings):
-    assert len(the_report(FAMILY, options=ReportsSettings(max_findings=max_findings))["findings"]) <= max_findings
 
 
 def test_an_empty_index_has_no_reports():

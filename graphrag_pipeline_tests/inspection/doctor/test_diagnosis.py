@@ -288,7 +288,7 @@ def test_a_reranker_with_a_wrong_path_or_a_wrong_order_is_found_out(tmp_path: Pa
     def backwards(request: ReceivedRequest) -> Reply:
         return Reply(scores=[-float("capital of" in str(text)) for text in request.inputs])
 
-    rerank = {"model": "test-rerank", "prompt_price": 0, "max_attempts": 1}
+    rerank = {"model": "test-rerank", "prompt_price": 0}
     with running_model_server([("rerank", backwards)]) as server:
         address = {"base_url": server.base_url}
         root = make_model_root(tmp_path / "root", server.base_url, 2, rerank_model=rerank | address)

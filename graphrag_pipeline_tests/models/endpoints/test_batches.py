@@ -40,7 +40,7 @@ def open_anew(folder: Path) -> SharedDatabase:
 
 def learning_embedder(base_url: str, folder: Path) -> OpenAIEmbedder:
     database = open_anew(folder)
-    settings = EmbeddingModelSettings(model="test-embedding", base_url=base_url, **QUICK)
+    settings = EmbeddingModelSettings(model="test-embedding", base_url=base_url, batch_size=64, **QUICK)
     spending = Spending(database, BudgetSettings())
     return OpenAIEmbedder("embeddings", settings, ResponseCache(database), spending, KnownBatches(database))
 
@@ -128,6 +128,19 @@ def test_a_reranker_learns_the_size_and_cuts_no_text_for_it(status: str, message
         server.reset()
         assert None not in make().rerank("Where is Scrooge?", texts).scores
         assert n_refused(server) == 0
+
+
+def test_the_first_refused_size_is_warned_of_with_its_reason_and_a_later_one_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_model_server(max_batch_items=10, dimensions=8) as server:
+        model = learning_embedder(server.base_url, tmp_path)
+        model.embed(TEXTS)
+        server.push((lambda request: len(request.inputs) > 4, Fault("400", message=VAGUE)))
+        model.embed([f"again {text}" for text in TEXTS])
+    [warning] = [record.getMessage() for record in caplog.records if record.name.endswith("endpoints.batches")]
+    assert warning.startswith("test-embedding at 127.0.0.1 refuses 64 texts in one request (")
+    assert "array too long" in warning and "`batch_size: 10`" in warning
 
 
 def test_an_endpoint_that_fails_half_way_teaches_no_size() -> None:

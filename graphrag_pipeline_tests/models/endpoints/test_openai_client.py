@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, CallStats
 from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.endpoints import endpoint
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION, OpenAIChatModel
 from graphrag_pipeline.models.pool import complete_all
@@ -211,7 +212,7 @@ def test_a_cut_or_empty_reply_is_requested_once_more(tmp_path: Path, fault: str)
 
 
 CUT_REPLIES = [
-    ("The first fact is lo", 200, r"raise extraction\.max_reply_tokens"),
+    ("The first fact is lo", 200, r"raise `max_reply_tokens` in extraction\.model"),
     (
         "The ghost said once more that all of it was true. " * 5,
         100,
@@ -233,7 +234,7 @@ def test_a_correction_of_a_cut_reply_gets_a_larger_cap_unless_the_model_repeats_
 @pytest.mark.parametrize(
     ("options", "option"),
     [
-        ({"max_reply_tokens": 100}, "extraction.max_reply_tokens"),
+        ({"max_reply_tokens": 100}, "`max_reply_tokens` in extraction.model"),
         (
             {"max_reply_tokens": 100, "parameters": {"max_completion_tokens": 90}},
             "chat_model.parameters.max_completion_tokens",
@@ -290,14 +291,15 @@ def test_retry_after_is_honoured(tmp_path: Path) -> None:
     ("fault", "options", "reason"),
     [
         (Fault("429-retry-after-ms", retry_after_s=0.4), {}, ASKED_TO_WAIT),
-        (Fault("503"), {"backoff_s": 0.8}, BEFORE_RETRY),
+        (Fault("503"), {}, BEFORE_RETRY),
         (FACT, {"requests_per_minute": 120}, RATE_LIMIT),
     ],
     ids=["server", "retry", "rate"],
 )
 def test_the_account_of_a_caller_shows_why_nothing_is_sent(
-    tmp_path: Path, fault: Fault | str, options: dict[str, Any], reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault | str, options: dict[str, Any], reason: str
 ) -> None:
+    monkeypatch.setattr(endpoint, "FIRST_BACKOFF_S", 0.8 if reason == BEFORE_RETRY else 0.001)
     account, seen = CallStats(), dict[str, float]()
 
     async def scene(chat: OpenAIChatModel) -> None:
@@ -402,7 +404,8 @@ def test_a_request_that_times_out_alone_is_not_sent_again_and_again(tmp_path: Pa
         chat = chat_model(server.base_url, tmp_path, timeout_s=0.1, max_concurrency=1)
         with pytest.raises(
             CallFailedError,
-            match=r"2 attempts; .* no whole answer within 0.1 s; raise timeout_s, or lower extraction.max_reply_tokens",
+            match=r"2 attempts; .* no whole answer within 0.1 s; raise timeout_s, or lower "
+            r"`max_reply_tokens` in extraction.model",
         ) as caught:
             complete(chat, ask("Who?"))
     assert caught.value.is_unanswered

@@ -298,7 +298,7 @@ def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> Non
     assert embedder("http://127.0.0.1:2/v1", tmp_path, batch_size=3).fingerprint == base.fingerprint
     different: list[dict[str, Any]] = [
         {"model": "other"}, {"dimensions": 8}, {"batch_max_tokens": 450}, {"parameters": {"a": 1}},
-        {"tokenizer": "cl100k_base"}, {"token_margin": 0.12}, {"averaging": "plain"},
+        {"tokenizer": "cl100k_base"}, {"token_margin": 0.12},
     ]  # fmt: skip
     for changed in different:
         assert embedder("http://127.0.0.1:1/v1", tmp_path, **changed).fingerprint != base.fingerprint

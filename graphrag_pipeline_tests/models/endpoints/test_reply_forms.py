@@ -164,9 +164,7 @@ def rate_in_a_new_process(
     base_url: str, folder: Path, question: str, has_limits: bool = False, **settings: Any
 ) -> None:
     """Rate by the clients of a process of its own: only the database is shared."""
-    chosen = Settings(
-        chat_model=ChatModelSettings(**{"model": "m", "base_url": base_url, "backoff_s": 0.001} | settings)
-    )
+    chosen = Settings(chat_model=ChatModelSettings(**{"model": "m", "base_url": base_url} | settings))
     clients = ModelClients(chosen, folder / "responses.sqlite")
     assert complete(clients.chat_model("extraction"), rate(question, has_limits)).value.rating == 3
 

@@ -51,7 +51,7 @@ def test_scores_come_in_the_order_of_the_texts_from_either_path(path: str, sent:
 def test_a_paid_reply_without_scores_is_not_requested_again(scores: list[float], tmp_path: Path) -> None:
     stats = CallStats()
     with running_model_server([("rerank", Reply(scores=scores))]) as server:
-        model = reranker(server.base_url, tmp_path, max_attempts=3).for_caller(Caller((stats,)))
+        model = reranker(server.base_url, tmp_path).for_caller(Caller((stats,)))
         found = model.rerank(QUESTION, TEXTS)
     assert found.scores == (None, None, None) and "no result has an index below 3 and a score" in found.failure
     assert server.count("rerank") == 1 and "attempts" not in found.failure
@@ -83,23 +83,23 @@ def test_a_batch_that_the_endpoint_refuses_is_sent_in_halves(tmp_path: Path) -> 
 
 
 def test_the_end_of_a_long_text_is_left_out_and_counted(tmp_path: Path) -> None:
-    long = "fog " * 500
+    long = "fog " * 3000
     with running_model_server() as server:
-        found = reranker(server.base_url, tmp_path, max_document_tokens=100).rerank(QUESTION, [long, TEXTS[1]])
+        found = reranker(server.base_url, tmp_path).rerank(QUESTION, [long, TEXTS[1]])
     [body] = bodies(server)
-    assert body["documents"][0] == long[: len(body["documents"][0])] and len(body["documents"][0].split()) == 100
+    assert body["documents"][0] == long[: len(body["documents"][0])] and len(body["documents"][0].split()) == 2000
     assert body["documents"][1] == TEXTS[1] and found.n_cut == 1
 
 
 @pytest.mark.parametrize("dialect", ["openai", "llama.cpp"])
 def test_a_refusal_for_length_halves_the_limit_for_good(dialect: Any, tmp_path: Path) -> None:
-    long = "fog " * 500
-    with running_model_server(max_input_tokens=150, dialect=dialect) as server:
-        model = reranker(server.base_url, tmp_path, max_document_tokens=400)
+    long = "fog " * 3000
+    with running_model_server(max_input_tokens=800, dialect=dialect) as server:
+        model = reranker(server.base_url, tmp_path)
         assert model.rerank(QUESTION, [long, TEXTS[1]]).n_cut == 1
         n_first = server.count()
         found = model.rerank("Where is the fog?", [long, TEXTS[1]])
-    assert (n_first, server.count()) == (3, 4), "400, 200 and 100 tokens, then 100 at once"
+    assert (n_first, server.count()) == (3, 4), "2,000, 1,000 and 500 tokens, then 500 at once"
     assert None not in found.scores and not found.failure
 
 
@@ -112,9 +112,9 @@ def test_a_passing_fault_is_tried_again(fault: str, tmp_path: Path) -> None:
 
 def test_a_batch_that_fails_for_good_leaves_the_others_their_scores(tmp_path: Path) -> None:
     with running_model_server([("fog", Fault("500"))]) as server:
-        found = reranker(server.base_url, tmp_path, batch_size=1, max_attempts=2).rerank(QUESTION, TEXTS)
+        found = reranker(server.base_url, tmp_path, batch_size=1).rerank(QUESTION, TEXTS)
     assert [score is None for score in found.scores] == [True, False, False]
-    assert "no answer in 2 attempts" in found.failure
+    assert "no answer in 3 attempts" in found.failure
 
 
 def test_an_endpoint_without_the_path_and_a_missing_model_are_errors(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def attributes_of(span: ReadableSpan) -> dict[str, object]:
 
 def test_each_attempt_shows_its_tokens_cost_and_error(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     with running_model_server(lambda request: [Fault("500"), FACT]) as server:
-        chat = chat_model(server.base_url, tmp_path, use_spans=True, prompt_price=1.0, completion_price=1.0)
+        chat = chat_model(server.base_url, tmp_path, prompt_price=1.0, completion_price=1.0)
         complete(chat, ask("Who?"))
         complete(chat, ask("Who?"))  # from the store: no request, no span
         port = int(server.base_url.rpartition(":")[2].partition("/")[0])
@@ -78,7 +78,7 @@ def test_each_attempt_shows_its_tokens_cost_and_error(tmp_path: Path, sent: InMe
 
 def test_vectors_are_a_separate_operation(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     with running_model_server() as server:
-        embedder(server.base_url, tmp_path, use_spans=True).embed(["Marley"])
+        embedder(server.base_url, tmp_path).embed(["Marley"])
     [span] = sent.get_finished_spans()
     attributes = attributes_of(span)
     assert (span.name, attributes["gen_ai.operation.name"]) == ("embeddings test-embedding", "embeddings")
@@ -90,7 +90,7 @@ def test_a_failed_attempt_names_the_kind_of_error(
     tmp_path: Path, sent: InMemorySpanExporter, fault: str, kind: str
 ) -> None:
     with running_model_server(lambda request: Fault(fault)) as server, pytest.raises((CallFailedError, PipelineError)):
-        complete(chat_model(server.base_url, tmp_path, use_spans=True, timeout_s=0.2, max_attempts=1), ask("Who?"))
+        complete(chat_model(server.base_url, tmp_path, timeout_s=0.2, max_attempts=1), ask("Who?"))
     [span] = sent.get_finished_spans()
     assert (attributes_of(span)["error.type"], span.status.status_code) == (kind, StatusCode.ERROR)
 
@@ -99,7 +99,7 @@ def test_an_abandoned_attempt_is_an_error_and_no_span_holds_key_or_text(
     tmp_path: Path, sent: InMemorySpanExporter
 ) -> None:
     with running_model_server(lambda request: Fault("hang")) as server, pytest.raises(TimeoutError):
-        chat = chat_model(server.base_url, tmp_path, use_spans=True)
+        chat = chat_model(server.base_url, tmp_path)
         in_loop(asyncio.wait_for(chat.complete(ask("Who is Marley?")), 0.3))
     [span] = sent.get_finished_spans()
     assert attributes_of(span)["error.type"] == spans.ABANDONED
@@ -111,35 +111,22 @@ def test_requests_are_children_of_the_stage_or_query_that_makes_them(
 ) -> None:
     with (
         running_model_server(lambda request: FACT) as server,
-        parent_span(True, "stage extracted_graph", partition="003"),
+        parent_span("stage extracted_graph", partition="003"),
     ):
-        complete(chat_model(server.base_url, tmp_path, use_spans=True), ask("Who?"))
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
     request, stage = sent.get_finished_spans()
     assert request.parent is not None and request.parent.span_id == stage.context.span_id
     assert (stage.name, attributes_of(stage)) == ("stage extracted_graph", {"graphrag.partition": "003"})
 
 
-def test_a_query_has_a_span_if_a_model_has(tmp_path: Path, sent: InMemorySpanExporter) -> None:
+def test_a_query_has_a_span(tmp_path: Path, sent: InMemorySpanExporter) -> None:
     snapshot = freeze(tmp_path)
-    GraphIndex(snapshot, Settings(), load_static_embeddings()).search("Who is Scrooge?")
-    assert not sent.get_finished_spans()
-    settings = Settings.model_validate({"chat_model": {"use_spans": True}})
-    GraphIndex(snapshot, settings, load_static_embeddings()).search("Who is Scrooge?", method="basic")
+    GraphIndex(snapshot, Settings(), load_static_embeddings()).search("Who is Scrooge?", method="basic")
     [span] = sent.get_finished_spans()
     assert (span.name, attributes_of(span)) == ("query basic", {"graphrag.snapshot": snapshot.id})
 
 
-def test_spans_are_sent_only_if_enabled(tmp_path: Path, sent: InMemorySpanExporter) -> None:
-    with running_model_server(lambda request: FACT) as server, parent_span(False, "stage graph"):
-        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
-    assert not sent.get_finished_spans()
-
-
 def test_spans_need_no_opentelemetry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    spans._find_tracer.cache_clear()
-    try:
-        with running_model_server(lambda request: FACT) as server, parent_span(True, "stage graph"):
-            assert complete(chat_model(server.base_url, tmp_path, use_spans=True), ask("Who?")).value
-    finally:
-        spans._find_tracer.cache_clear()
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace")
+    with running_model_server(lambda request: FACT) as server, parent_span("stage graph"):
+        assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).value

@@ -81,7 +81,7 @@ def test_a_stage_has_a_cap_and_its_prompts_ask_for_no_more_words() -> None:
         {"chat_model": {"parameters": {"max_tokens": 700}}, "answers": {"model": {"context_window": 2048}}}
     )
     assert [small.words_for(name) for name in ("descriptions", "reports", "answers")] == [350, 350, 256]
-    assert Settings.model_validate({"reports": {"max_reply_tokens": 600}}).words_for("reports") == 300
+    assert Settings.model_validate({"reports": {"model": {"max_reply_tokens": 600}}}).words_for("reports") == 300
 
 
 def test_a_reply_has_the_cap_of_its_stage_and_its_key_does_not(tmp_path: Path) -> None:

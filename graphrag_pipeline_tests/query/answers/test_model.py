@@ -127,13 +127,6 @@ def test_an_answer_that_cites_nothing_says_so_and_the_embedded_engine_stands_bes
     assert result.answering["uncited"] == [{"sentence": "Surely Hamlet did.", "citation": None}]
 
 
-def test_sentences_without_citation_are_left_as_they_are_by_a_setting(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server(lambda request: INVENTED) as server:
-        answers = {"engine": "model", "check_uncited": False}
-        result = open_with_model(small, tmp_path, server, answers=answers).search(QUESTION)
-    assert result.answer == "Surely Hamlet did." + UNCITED and result.answering["uncited"] == []
-
-
 @pytest.mark.parametrize("method", ["local", "basic", "lazy"])
 def test_a_sentence_that_the_shown_text_supports_gets_its_citation(
     small: GraphIndex, tmp_path: Path, method: str

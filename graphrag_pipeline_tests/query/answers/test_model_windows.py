@@ -26,7 +26,7 @@ def prompt_tokens(small: GraphIndex, folder: Path, method: str) -> int:
 def test_an_answer_is_written_from_what_fits_and_says_what_does_not(small: GraphIndex, tmp_path: Path) -> None:
     window = prompt_tokens(small, tmp_path / "a", "local") - 10
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
-        short = {"engine": "model", "max_reply_tokens": 20}
+        short = {"engine": "model", "model": {"max_reply_tokens": 20}}
         index = open_with_model(small, tmp_path, server, answers=short)
         result = index.search(QUESTION)
         assert (result.answering["engine"], result.answering["failure"]) == ("model", "")
@@ -88,7 +88,7 @@ def test_a_learnt_window_leaves_as_much_for_the_context_as_for_one_that_is_set(
 def test_a_streamed_answer_is_written_from_what_fits(small: GraphIndex, tmp_path: Path) -> None:
     window = prompt_tokens(small, tmp_path / "a", "local") - 10
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
-        index = open_with_model(small, tmp_path, server, answers={"engine": "model", "max_reply_tokens": 20})
+        index = open_with_model(small, tmp_path, server, answers={"engine": "model", "model": {"max_reply_tokens": 20}})
         pieces: list[str] = []
         result = index.search(QUESTION, on_token=pieces.append)
         statuses = [call.status for call in server.calls]
@@ -103,7 +103,9 @@ def test_follow_ups_of_drift_are_asked_from_what_fits(carol: GraphIndex, tmp_pat
         whole = open_with_model(carol, tmp_path / "a", server).search(QUESTION, method="drift")
         window = max(call.prompt_tokens for call in server.calls if call.kind == "primer") * 3 // 4
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
-        index = open_with_model(carol, tmp_path, server, answers={"engine": "model", "max_reply_tokens": 200})
+        index = open_with_model(
+            carol, tmp_path, server, answers={"engine": "model", "model": {"max_reply_tokens": 200}}
+        )
         result = index.search(QUESTION, method="drift")
         assert 400 in {call.status for call in server.calls if call.kind == "primer"}
     assert result.answering["engine"] == "model" and result.answering["unread"] is None

@@ -14,7 +14,7 @@ from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.search import local as local_search
 from graphrag_pipeline.query.search.community_selection import rate_reports
 from graphrag_pipeline.query.search.global_ import map_points
-from graphrag_pipeline.settings.file import render_settings
+from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES

@@ -5,7 +5,6 @@ All ratings come from a model server by HTTP; its script gives each report the r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +37,8 @@ def select(
 ) -> tuple[Selection, ScriptedRatings]:
     script = ScriptedRatings(index, lambda community, _: rating(community))
     with running_model_server(script) as server:
-        asking = open_rated(index, folder, server, global_search=options)
-        return rate_reports(asking, question, asking.settings.global_search), script
+        asking = open_rated(index, folder, server)
+        return rate_reports(asking, question, asking.settings.search("global", **options)), script
 
 
 def parents_of(index: GraphIndex) -> dict[int, int]:
@@ -161,35 +160,6 @@ def test_all_of_the_next_level_are_rated_by_option_if_no_report_is_relevant(caro
     assert selection.options_used == {"fallback_level": {"rated": n_below, "kept": n_kept}}
 
 
-def test_reports_nearest_by_vector_are_rated_by_option_below_irrelevant_ones(carol: GraphIndex, tmp_path: Path) -> None:
-    parents = parents_of(carol)
-
-    def below(community: int) -> int:
-        return 3 * (parents[community] != -1)
-
-    plain, _ = select(carol, tmp_path, below)
-    assert not plain.kept
-    selection, script = select(carol, tmp_path, below, nearest_reports=60)
-    used = selection.options_used["nearest_reports"]
-    below_roots = [number for number in script.rated if parents[number] != -1]
-    assert 0 < used["rated"] == len(below_roots) == used["kept"] == len(selection.kept), "with all below those reports"
-    assert used["looked_up"] == 60
-
-
-@pytest.mark.parametrize(
-    ("question", "rating", "option"), [(QUESTION, 0, "best_roots"), (OVERVIEW, 3, "overview_roots")]
-)
-def test_the_best_roots_stay_by_option(
-    carol: GraphIndex, tmp_path: Path, question: str, rating: int, option: str
-) -> None:
-    selection, _ = select(carol, tmp_path, lambda _: rating, question, **{option: 4})
-    assert len(selection.kept) == 4 and not selection.is_separated
-    assert selection.options_used == {option: {"kept": 4}}
-    if option == "overview_roots":
-        largest = sorted((report.size for report in selection.rated), reverse=True)
-        assert [report.size for report in selection.kept] == largest[:4]
-
-
 def test_small_reports_share_a_call_and_a_level_has_a_limit_by_option(carol: GraphIndex, tmp_path: Path) -> None:
     options = {"small_reports_per_call": 5, "max_rated_per_level": 20, "max_level": 0}
     selection, script = select(carol, tmp_path, lambda _: 2, **options)
@@ -288,9 +258,3 @@ def test_the_embedded_engine_says_what_it_added(carol: GraphIndex) -> None:
     assert carol.search(OVERVIEW, method="global").selection["options_used"] == {"overview_roots": {"kept": 8}}
     near = carol.search("How did Bob Cratchit and his family celebrate Christmas?", method="global").selection
     assert near["options_used"]["nearest_reports"]["rated"] > 0
-    bare = {"nearest_reports": 0, "best_roots": 0, "overview_roots": 0}
-    few = carol.search("What is quantum chromodynamics?", method="global", nearest_reports=7, best_roots=0).selection
-    assert few["options_used"] == {"nearest_reports": {"looked_up": 7, "rated": 0, "kept": 0}}
-    nothing = carol.search("What is quantum chromodynamics?", method="global", **bare)
-    assert nothing.answer.startswith("Not in the index: ") and nothing.selection["options_used"] == {}
-    assert json.loads(json.dumps(nothing.to_dict()))["selection"]["kept"] == 0

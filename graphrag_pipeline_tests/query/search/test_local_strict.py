@@ -83,7 +83,7 @@ def test_a_question_has_the_context_of_its_matched_entities(carol: GraphIndex) -
     result = carol.search(question, strategy="depth_first", context_only=True)
     [ids] = parity_local.match_ids(carol, [question])
     assert [entity.id for entity in result.context.entities] == ids
-    settings = carol.settings.local_search.model_copy(update={"strategy": "depth_first"})
+    settings = carol.settings.search("local", strategy="depth_first")
     again = parity_local.select_ours(carol, ids, settings)
     numbers = parity_local.describe_context(again, settings)
     assert parity_local.describe_context(result.context, settings) == numbers
@@ -242,9 +242,9 @@ def test_vectors_join_entities_by_id_or_by_title(carol: GraphIndex, titled_root:
         found = index.search(question, context_only=True, entity_key="title").context
         assert found.entities == carol.search(question, context_only=True).context.entities
         assert [entity.match for entity in found.entities].count("vector") >= 5
-        with pytest.raises(PipelineError, match=r"set `local_search\.entity_key` to title"):
+        with pytest.raises(PipelineError, match="set `entity_key` of local search to title"):
             index.search(question, context_only=True)
-    with pytest.raises(PipelineError, match=r"set `local_search\.entity_key` to id"):
+    with pytest.raises(PipelineError, match="set `entity_key` of local search to id"):
         carol.search(question, context_only=True, entity_key="title")
 
 

@@ -39,7 +39,7 @@ def open_index(carol: GraphIndex, tmp_path: Path, server: ModelServer) -> Any:
     server.reset()
 
     def open_it(on: ModelServer = server, **rerank: Any) -> GraphIndex:
-        model = {"model": "test-rerank", "base_url": on.base_url, "backoff_s": 0.001, "max_attempts": 2, **rerank}
+        model = {"model": "test-rerank", "base_url": on.base_url, **rerank}
         return open_with_model(carol, tmp_path, on, answers=EMBEDDED, rerank_model=model)
 
     return open_it

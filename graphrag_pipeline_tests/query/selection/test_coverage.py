@@ -6,14 +6,26 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.search.local import LocalSelection, select_with_candidates
+from graphrag_pipeline.query.selection.candidates import Candidates, Pick
+from graphrag_pipeline.query.selection.coverage import (
+    MIN_EXCERPT_TOKENS,
+    cost_of,
+    pick_for_entities,
+    pick_with_excerpts,
+)
+from graphrag_pipeline.query.selection.excerpts import ExcerptFinder
+from graphrag_pipeline.query.selection.local_text_units import TextUnitPool, gather_offers, join_offers
 from graphrag_pipeline.query.selection.mentions import WordedText, find_half, find_mentions, words_of_name
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
+from graphrag_pipeline.query.understanding.entity_matching import begin_matching, name_entities
 from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 from graphrag_pipeline_tests.support.thoroughness import sums
@@ -119,6 +131,54 @@ def test_an_excerpt_has_exact_offsets_mentions_its_entities_and_is_no_repetition
             shown |= places
         assert [u.is_excerpt for u in context.text_units] == sorted(u.is_excerpt for u in context.text_units)
     assert n_excerpts >= 3
+
+
+def test_with_room_for_hardly_a_text_unit_balanced_takes_the_windows_that_answer(carol: GraphIndex) -> None:
+    for question in (*QUESTIONS, "What is Marley's chain made of?"):
+        context = select(carol, question, max_context_tokens=2_400).context
+        assert context.excerpts == context.text_units and len(context.excerpts) > 2
+        scores = [unit.score for unit in context.text_units]
+        assert scores == sorted(scores, reverse=True) and min(scores) > 0
+        shown: list[tuple[int, int]] = []
+        [source] = carol.snapshot.table("documents")["text"].to_pylist()
+        for unit in context.excerpts:
+            assert unit.text == source[unit.start : unit.end] and count_tokens(unit.text) == unit.n_tokens
+            assert all(unit.end <= start or end <= unit.start for start, end in shown)
+            shown.append((unit.start or 0, unit.end or 0))
+    assert "cash-boxes, keys, padlocks, ledgers, deeds" in " ".join(
+        " ".join(unit.text.split()) for unit in context.text_units
+    )
+
+
+def test_text_units_of_which_three_fit_are_read_whole(carol: GraphIndex) -> None:
+    context = select(carol, QUESTIONS[0], max_context_tokens=12_000).context
+    assert sum(not unit.is_excerpt for unit in context.text_units) >= 3
+
+
+def test_picks_that_fit_the_budget_exactly_are_taken_and_one_token_less_takes_fewer() -> None:
+    candidates = Candidates((np.arange(3),), (np.zeros(3, int),), np.ones(1), np.array([70, 50, 30]))
+    pool = TextUnitPool(np.arange(3), candidates, np.arange(0), tuple(Pick(unit, 0) for unit in (2, 0, 1)))
+    for budget, units in ((150, [2, 0, 1]), (149, [2, 0]), (100, [2, 0]), (99, [2, 1]), (30, [2]), (29, [])):
+        assert [pick.text_unit for pick in pick_for_entities(LocalSearchSettings(), pool, budget)] == units
+
+
+def test_a_text_unit_and_excerpts_that_fit_the_budget_exactly_are_all_taken(carol: GraphIndex) -> None:
+    question, settings = QUESTIONS[0], LocalSearchSettings()
+    matches = begin_matching(carol, question, 5, name_entities(carol, question, settings), settings)()
+    rows, candidates = join_offers(carol, matches, gather_offers(carol, matches), np.zeros(0, np.int64))
+    finder = ExcerptFinder(carol, question, matches, TextUnitPool(rows, candidates, np.zeros(0, np.int64)))
+    whole = Pick(int(candidates.text_units[0][0]), 0)
+
+    def pick(budget: int) -> list[Pick]:
+        def choose(left: int) -> list[Pick]:
+            return [whole] if left >= cost_of(candidates, [whole]) else []
+
+        return pick_with_excerpts(choose, candidates, budget, finder, max_tokens=MIN_EXCERPT_TOKENS)
+
+    everything = pick(10_000)
+    cost = cost_of(candidates, everything)
+    assert everything[0].excerpt is None and len(everything) > 1
+    assert pick(cost) == everything != pick(cost - 1)
 
 
 def test_an_entity_whose_mention_lies_in_a_picked_neighbour_is_heard_there(carol: GraphIndex) -> None:

@@ -156,23 +156,17 @@ def test_no_model_reads_documents_of_another_time(dated: GraphIndex, tmp_path: P
     assert "Time: “the last two weeks”" in result.answer
 
 
-@pytest.mark.parametrize("filtered_texts", [True, False])
-def test_where_a_time_leaves_no_relevant_report_a_model_reads_its_texts_by_option(
-    dated: GraphIndex, tmp_path: Path, filtered_texts: bool
-) -> None:
+def test_where_a_time_leaves_no_relevant_report_a_model_reads_its_texts(dated: GraphIndex, tmp_path: Path) -> None:
     def rate(request: ReceivedRequest) -> object:
         return {"reason": "no", "rating": 0} if request.kind == "rating" else None
 
     with running_model_server(rate) as server:
         index = open_with_model(dated, tmp_path, server, rating={"engine": "model"})
-        result = index.search(TWO_WEEKS, method="global", filtered_texts=filtered_texts)
-        n_maps, n_answers, n_rated = (server.count(kind) for kind in ("map", "answer", "rating"))
+        result = index.search(TWO_WEEKS, method="global")
+        n_maps, n_answers = (server.count(kind) for kind in ("map", "answer"))
     used = result.selection["options_used"]
-    assert result.selection["kept"] == n_maps == 0 and n_answers == filtered_texts
-    if filtered_texts:
-        assert used == {"filtered_texts": {"text_units": len(result.context.text_units)}} and result.context.text_units
-    else:
-        assert used == {} and n_rated == result.selection["rated"]
+    assert result.selection["kept"] == n_maps == 0 and n_answers == 1
+    assert used == {"filtered_texts": {"text_units": len(result.context.text_units)}} and result.context.text_units
 
 
 def test_a_query_job_reads_the_same_documents_and_keeps_the_account(dated: GraphIndex) -> None:

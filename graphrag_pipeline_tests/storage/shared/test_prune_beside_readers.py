@@ -6,7 +6,6 @@ import select
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -237,7 +236,7 @@ def test_a_reader_that_follows_during_the_sweep_does_not_fetch_a_doomed_manifest
         unlink(self, missing_ok)
         if self == doomed:  # the moment between the sweep of the root and that of the store
             asking.begin()
-            time.sleep(0.5)
+            select.select([asking.process_out], [], [], 10)  # it needs no lock that the sweep holds
 
     monkeypatch.setattr(Path, "unlink", unlink_beside_a_reader)
     prune(again(one), 1, LATE)

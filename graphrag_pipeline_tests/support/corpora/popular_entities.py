@@ -115,5 +115,5 @@ def search_units(index: GraphIndex, question: str, strategy: str, n_units: int) 
         strategy=strategy, top_k_entities=3, community_share=0, text_unit_share=1,
         max_context_tokens=n_units * (N_TOKENS + ROW_OVERHEAD) + N_PARTS * PART_OVERHEAD, packing="shared",
     )  # fmt: skip
-    result = index.search(question, context_only=True, **settings.model_dump())
+    result = index.search(question, context_only=True, **settings.model_dump(exclude={"for_questions"}))
     return [(int(unit.document_title.removeprefix("TU")), unit.entities) for unit in result.context.text_units]

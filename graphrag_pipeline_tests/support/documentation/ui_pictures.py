@@ -21,6 +21,7 @@ import yaml
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.settings.edit import set_options
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text
@@ -82,8 +83,8 @@ def new_sample(path: Path, n_buckets: int = 8) -> Root:
     """The sample corpus in a separate root, without an index."""
     shutil.copytree(SAMPLE / "input", path / "input")
     settings = (SAMPLE / "settings.yaml").read_text(encoding="utf-8")
-    assert "n_buckets: 8" in settings
-    (path / "settings.yaml").write_text(settings.replace("n_buckets: 8", f"n_buckets: {n_buckets}"), encoding="utf-8")
+    settings = set_options(settings, {("storage", "n_buckets"): n_buckets})
+    (path / "settings.yaml").write_text(settings, encoding="utf-8")
     init_root(path)
     return Root(path)
 
@@ -116,13 +117,14 @@ def picture_stale_report(browser: Any, server: str, root: Root) -> Image:
     with (root.path / "input" / "stave_5.txt").open("a", encoding="utf-8") as file:
         file.write("\nAnd so, as Tiny Tim observed, God bless Us, Every One!\n")
     settings = root.path / "settings.yaml"
-    settings.write_text(settings.read_text(encoding="utf-8").replace("max_findings: 8", "max_findings: 5"), "utf-8")
+    text = set_options(settings.read_text(encoding="utf-8"), {("reports", "min_report_size"): 5})
+    settings.write_text(text, encoding="utf-8")
     run_id = launch_job(server, "stale_report")
     assert wait_for_run(server, run_id) == "SUCCESS"
     browser.set_window_size(1280, 1000)
     show(browser, f"{server}/runs/{run_id}?selection=report_stale", "STEP_OUTPUT")
     click(browser, "(//*[contains(text(), 'Show Markdown')])[1]")
-    wait_for_text(browser, "max_findings: 8 -> 5")
+    wait_for_text(browser, "min_report_size: 3 -> 5")
     time.sleep(1)
     return as_picture(browser.find_element("css selector", "[role=dialog], .bp5-dialog, .bp4-dialog").screenshot_as_png)
 
@@ -144,7 +146,7 @@ def picture_automation(browser: Any, server: str) -> Image:
 
 def picture_costs(path: Path) -> Image:
     """Costs of an index, a question and a trial by the test model, whose prices are those of a small model."""
-    chat, vectors = {"prompt_price": 0.15, "completion_price": 0.6}, {"prompt_price": 0.02, "completion_price": 0.0}
+    chat, vectors = {"prompt_price": 0.15, "completion_price": 0.6}, {"prompt_price": 0.02}
     with patch.dict(os.environ, {KEY_VARIABLE: KEY}), running_model_server() as model:
         root = make_model_root(
             path, model.base_url, 6, chat_model=chat, embedding_model=vectors, budget={"max_cost": 2.0}

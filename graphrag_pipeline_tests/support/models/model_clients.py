@@ -18,7 +18,7 @@ from graphrag_pipeline.settings.models import BudgetSettings, ChatModelSettings,
 
 T = TypeVar("T")
 
-QUICK: dict[str, Any] = {"backoff_s": 0.001, "timeout_s": 5.0}
+QUICK: dict[str, Any] = {"timeout_s": 5.0}
 
 
 def open_cache(folder: Path) -> SharedDatabase:

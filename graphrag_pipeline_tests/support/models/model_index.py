@@ -16,7 +16,7 @@ from graphrag_pipeline_tests.model_server import ModelServer, ReceivedRequest
 def open_with_model(index: GraphIndex, folder: Path, server: ModelServer, **sections: dict[str, Any]) -> GraphIndex:
     """Open the same snapshot with `answers.engine: model` unless `sections` differ."""
     settings = {
-        "chat_model": {"model": "test-chat", "base_url": server.base_url, "backoff_s": 0.001, "max_attempts": 2},
+        "chat_model": {"model": "test-chat", "base_url": server.base_url, "max_attempts": 2},
         "answers": {"engine": "model"},
         **sections,
     }

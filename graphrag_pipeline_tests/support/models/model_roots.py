@@ -35,7 +35,7 @@ def make_model_root(path: Path, base_url: str, n_articles: int = 6, **sections: 
     """Make a root whose stages all use the model at an address."""
     settings = settings_for_model("test-chat", "test-embedding", base_url, KEY_VARIABLE)
     values = settings.model_dump(mode="json")
-    defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5, "backoff_s": 0.05}}
+    defaults = {"storage": {"n_buckets": 2}, "chat_model": {"timeout_s": 5}}
     for section, options in {**defaults, **sections}.items():
         values[section] |= options
     init_root(path, Settings.model_validate(values))
