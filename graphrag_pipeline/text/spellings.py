@@ -3,7 +3,7 @@
 Those of the former are by endings and letters, not by a dictionary: "TUMOUR" is "TUMOR". The rules also change words
 that have one spelling only ("SCIENCE"), so use the result only to compare.
 
-Keep out: which titles are one entity (`resolution.py`).
+Keep out: which titles are one entity (`indexing/graph/resolution.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `text/sentences.py` leaves such a heading in the sentence after it, because the ends of sentences decide the text units.
 Extraction splits them, so that "Diagnosis", newline, "Offer a biopsy" is not the name "Diagnosis Offer".
 
-Keep out: whether a line is a heading (`names/phrases.py`).
+Keep out: whether a name is a heading (`capitals.py`).
 """
 
 from __future__ import annotations
