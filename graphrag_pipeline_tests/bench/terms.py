@@ -35,7 +35,7 @@ from graphrag_pipeline_tests.bench.measuring import Figure
 TEXTS = Path(__file__).resolve().parents[1] / "data" / "terms"
 KINDS = ("guideline", "manual", "minutes", "story")
 N_LISTED = 100
-MAX_JUNK, MIN_TYPED = 0.2, 0.5
+MAX_JUNK, MIN_TYPED = 0.2, 0.45
 """What the small English pipeline of spaCy reaches: most types are right in stories and minutes, half in manuals."""
 
 

@@ -38,19 +38,33 @@ def set_gate(path: Path, **options: object) -> Root:
     return Root(path)
 
 
-def record(title: str) -> str:
-    return json.dumps({"id": title, "title": title, "text": "They say that Topper sang."}) + "\n"
+def record(title: str, text: str = "They say that Topper sang.") -> str:
+    return json.dumps({"id": title, "title": title, "text": text}) + "\n"
+
+
+OTHERS = "".join(
+    record(title, text)
+    for title, text in (
+        ("fog", "The fog came pouring in at every chink and keyhole."),
+        ("fire", "A very small fire burned in the cell beyond."),
+        ("door", "The knocker on the door was large and plain."),
+        ("bell", "A disused bell hung in the room upstairs."),
+        ("goose", "The pudding and the goose were on the table."),
+        ("street", "People shovelled snow away from the houses."),
+    )
+)
+"""More text units than recall looks at."""
 
 
 def lose_third(path: Path) -> None:
-    """Damage a document: it stays in the input folder, but is in no index."""
-    (path / "input" / "three.md").write_bytes(b"\x00\x80\x81")
+    """Replace a document by one about something else."""
+    (path / "input" / "three.md").write_text("The retention period of backup volumes is ninety days.\n")
 
 
 @pytest.fixture(scope="module")
 def _published_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gate") / "root"
-    make_root(path, {**CAROL, "rows.jsonl": record("kept") + record("dropped")})
+    make_root(path, {**CAROL, "rows.jsonl": record("kept") + record("dropped"), "others.jsonl": OTHERS})
     (path / "gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)), encoding="utf-8")
     build_tables(set_gate(path), EVERYTHING)
     return path
@@ -165,7 +179,7 @@ def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> Non
     (root.path / "input" / "two.txt").unlink()
     build_tables(root, EVERYTHING)  # no evidence is left, and no question
     BODIES[SNAPSHOT.name](StageRun(root, SNAPSHOT, WHOLE))
-    assert root.snapshots.open().n_rows("documents") == 3
+    assert root.snapshots.open().n_rows("documents") == 3 + 6
 
 
 def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:

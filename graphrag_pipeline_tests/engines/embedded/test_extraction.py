@@ -264,7 +264,7 @@ def test_carol_has_little_junk_among_its_most_frequent(carol: tuple[list[str], d
     top = sorted(mentions, key=lambda title: (-mentions[title], title))[:100]
     assert top[0] == "EBENEZER SCROOGE"
     junk = [title for title in top if title in JUNK]
-    assert len(junk) <= 16, junk
+    assert len(junk) <= 18, junk
 
 
 def test_carol_resolves_scrooge_across_staves(carol: tuple[list[str], dict[str, pa.Table]]) -> None:

@@ -84,7 +84,8 @@ def _propose(folded: FoldedText, language: str, spacy_model: str) -> list[tuple[
     """Return (start, end, type) of what may be names, by the means that there are for the language."""
     pipeline_language = language_of(spacy_model)
     if language in (pipeline_language, "") or pipeline_language == "xx":
-        found = find_entities(folded.text, spacy_model)
+        entities = find_entities(folded.prose, spacy_model)
+        found = [entity for entity in entities if "\n" not in folded.text[entity[0] : entity[1]]]
         others = _overlooked(found, find_capitals(folded, language, MIN_SINGLE))
         return [*(name for name in found if name[2]), *others]
     if language == "zh":

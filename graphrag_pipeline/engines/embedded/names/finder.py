@@ -34,6 +34,7 @@ _WORD = late_regex(r"[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}_&]|[.'’/-](?=[\p{L}\p{N}]
 _ARTICLE = late_regex(r"(?:the|a|an|this|that|these|those|my|our|your|his|her|its|their)\s+", regex.IGNORECASE)
 _WORD_BEFORE = late_regex(r"(?<![\p{L}.])(\p{Lu}\p{L}+\.?) $")
 _POSSESSIVE = late_regex(r"['’]s?$")
+_SMALL_LAST = late_regex(r"(?<=\S)\s+\p{Ll}[\p{Ll}'’-]*$")
 _BREAK = late_regex(r"[|*#{}()\[\]<>=¤`\"“”«»;:]|\s[-–—/]\s|,\s(?!(?:Inc|Ltd|LLC|Corp|Jr|Sr|D\.C)\b)")
 _NUMBERED = late_regex(r"\d+(?:\.\d+)*\.?\s+(?=\p{L})")
 _AMOUNT = late_regex(r"\d[ \u00a0]?$")
@@ -84,8 +85,11 @@ class Forms:
 
     def add_entity(self, start: int, end: int, kind: str) -> None:
         """Add what spaCy takes for a name."""
-        start, end = clean_form(self._folded.text, start, end)
-        form = self._folded.text[start:end]
+        text = self._folded.text
+        start, end = clean_form(text, start, end)
+        while small := _SMALL_LAST.search(text, start, end):  # a name ends with a capital or a digit
+            end = small.start()
+        form = text[start:end]
         if self._may_be_name(form, start):
             self._votes[form][kind] += 1
 
@@ -102,7 +106,7 @@ class Forms:
                 continue
             found[form] = _most(votes)
         surnames = {word for form, kind in found.items() if kind == PERSON and " " in form for word in form.split()}
-        found = {form: _check_person(form, kind, surnames) for form, kind in found.items()}
+        found = {form: _check_person(form, self._votes[form], surnames) for form in found}
         for form, kind in self._sure.items():
             found[form] = kind or found.get(form) or CONCEPT
         return found
@@ -210,16 +214,19 @@ def _match_unspaced(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int,
     yield from ((match.start(), match.end(), match.group()) for match in pattern.finditer(text))
 
 
-def _check_person(form: str, kind: str, surnames: Collection[str]) -> str:
-    """Return the type of a form where given names decide: of one word, and of a name that nothing else has a type for.
+def _check_person(form: str, votes: Counter[str], surnames: Collection[str]) -> str:
+    """Return the type of a form, a person only with more evidence than one label.
 
-    A small pipeline takes many words of a manual for people; a given name or a full name with the word confirms it.
+    A small pipeline takes many words of a manual for people. A given name confirms it, a full name with the word, or a
+    second occurrence with the same label. A given name also decides where nothing else has a type for a form.
     """
+    kind = _most(votes)
     first, *rest = form.split()
     is_given = first.upper() in GIVEN_NAMES
     if rest:
         return PERSON if kind == UNKNOWN and is_given else kind
-    return PERSON if is_given else UNKNOWN if kind == PERSON and form not in surnames else kind
+    is_sure = is_given or form in surnames or votes[PERSON] == votes.total() > 1
+    return PERSON if is_given else UNKNOWN if kind == PERSON and not is_sure else kind
 
 
 def _most(votes: Mapping[str, int]) -> str:

@@ -40,6 +40,7 @@ class FoldedText:
 
     Attributes:
         text: the sentences, separated by line breaks.
+        prose: the same, with blanks between sentences of one paragraph, as spaCy reads texts best.
         spans: start and end of each sentence in `text`; an empty span for one without text.
     """
 
@@ -49,6 +50,7 @@ class FoldedText:
         self.spans: list[tuple[int, int]] = []
         parts: list[str] = []
         length = 0
+        inside: list[int] = []  # places of the ends of sentences inside a paragraph
         for start, end in spans:
             first = length
             for run in _RUN.finditer(original, start, end):
@@ -59,8 +61,14 @@ class FoldedText:
                 length += run.end() - run.start() + 1
             if length > first:
                 parts[-1] = "\n"
+                if "\n" not in original[self._places[-1] : end]:
+                    inside.append(length - 1)
             self.spans.append((first, max(length - 1, first)))
         self.text = "".join(parts)
+        characters = list(self.text)
+        for place in inside:
+            characters[place] = " "
+        self.prose = "".join(characters)
         self._sentence_starts = [start for start, _ in self.spans]
 
     def place_of(self, start: int, end: int) -> tuple[int, int]:

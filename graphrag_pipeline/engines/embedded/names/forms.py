@@ -76,7 +76,7 @@ def _link_persons(kinds: Mapping[str, str]) -> dict[str, str]:
             fitting = [name for name in full[rest[0]] if _may_address(keys, rest[0], name, addressed[name])]
             if len(fitting) == 1:
                 links[form] = fitting[0]
-            elif not fitting and keys and not keys & FEMALE_HONORIFICS and kinds.get(rest[0]) in (PERSON, UNKNOWN):
+            elif not fitting and keys and not keys & FEMALE_HONORIFICS and rest[0] in kinds:
                 links[form] = rest[0]
     return links
 
@@ -120,11 +120,19 @@ def _follow(form: str, links: Mapping[str, str]) -> str:
 
 
 def vote_types(counts: Mapping[str, int], types: Mapping[str, str], links: Mapping[str, str]) -> dict[str, str]:
-    """Return the type of each canonical form: that of most occurrences of its forms, known types first."""
+    """Return the type of each canonical form: that of most occurrences of its forms, known types first.
+
+    A name with a form of address is a person's.
+    """
     votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    addressed = set()
     for form, canonical in links.items():
         votes[canonical][types.get(form, UNKNOWN)] += counts.get(form, 1)
+        if types.get(form) == PERSON and split_honorifics(form)[0]:
+            addressed.add(canonical)
     return {
-        form: min(found, key=lambda kind: (kind == UNKNOWN, kind == CONCEPT, -found[kind], kind))
+        form: PERSON
+        if form in addressed
+        else min(found, key=lambda kind: (kind == UNKNOWN, kind == CONCEPT, -found[kind], kind))
         for form, found in votes.items()
     }

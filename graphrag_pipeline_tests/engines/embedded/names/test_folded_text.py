@@ -23,6 +23,7 @@ def test_a_name_over_a_line_break_has_its_place_in_the_original() -> None:
     text = "We met Ebenezer\n  Scrooge. He left."
     folded = FoldedText(text, split_sentences(text))
     assert folded.text == "We met Ebenezer Scrooge.\nHe left.\n"
+    assert folded.prose == "We met Ebenezer Scrooge. He left. "
     name = folded.name_at("Ebenezer Scrooge", 7, 23)
     assert text[name.start : name.end] == "Ebenezer\n  Scrooge" and name.sentence == 0
     assert folded.is_first(25) and not folded.is_first(7)
