@@ -55,6 +55,7 @@ html_theme = "furo"
 html_title = f"graphrag_pipeline {version}"
 html_static_path = ["_static"]
 html_css_files = ["docs.css"]
+html_search_scorer = str(HERE / "_static" / "search_scorer.js")
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
