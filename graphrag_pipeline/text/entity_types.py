@@ -6,8 +6,6 @@ The first four are those of Microsoft GraphRAG's default prompt.
 from __future__ import annotations
 
 PERSON, ORGANIZATION, GEO, EVENT = "PERSON", "ORGANIZATION", "GEO", "EVENT"
-PROPER = frozenset({PERSON, ORGANIZATION, GEO, EVENT})
-"""Types of what has a name of its own."""
 IDENTIFIER = "IDENTIFIER"
 """Of systems, tables, tickets and files: `dim_customer`, `TICKET-118`."""
 CONCEPT = "CONCEPT"

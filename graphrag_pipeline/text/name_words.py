@@ -90,8 +90,6 @@ plains ridge canyon gorge highway heights allotments close crescent mews monumen
 """Last words of the names of places."""
 PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
 """First words of the names of places: "Mount Rainier"."""
-SMALL_JOINTS = words("of the and for on in & de des du la")
-"""Small words inside a name, without a letter in its acronym."""
 
 
 def key_of(word: str) -> str:

@@ -41,7 +41,7 @@ though through throughout till together too toward towards truly twice unless un
 well were whatever whenever whereat whereupon whereof wherein wherever whether while whilst will would yes yet yesterday
 today tomorrow tonight tis twas twill ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi
 hilli hm hmm ho
-hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow ma'am 
+hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow ma'am
 http https www
 """)
 _ADVERB_ENDINGS = ("LY", "ING", "ED")

@@ -1,4 +1,4 @@
-"""Embedded extraction: entities and relationships of text units by rules, without a model.
+"""Embedded extraction: entities and relationships of text units, without a chat model.
 
 Each document is read alone, so that a new document changes only its own bucket. `names/document.py` finds the names
 and their types; this module makes rows.
@@ -9,9 +9,8 @@ There is one relationship mention per text unit, pair and sentence. `start` and 
 the first occurrence of the name in the sentence for an entity, of the sentence for a relationship.
 
 `name` is the canonical form of the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge");
-`normalize_title(name)` is its key. `written` is `document.text[start:end]`. It includes the article if the document
-mostly writes the name with it ("the Ghost"). If the title of a document is a name, its first text unit has one more
-mention, with `is_about` and without a place.
+`normalize_title(name)` is its key. `written` is `document.text[start:end]`. If the title of a document is a name, its
+first text unit has one more mention, with `is_about` and without a place.
 
 Keep out: steps that need the whole corpus (`indexing/graph`).
 """

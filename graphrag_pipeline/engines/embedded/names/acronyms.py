@@ -7,6 +7,8 @@ reverse, "WHO (World Health Organization)", is read the same way.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from graphrag_pipeline.text.late_patterns import late_regex
 
 MAX_ACRONYM = 10  # characters
@@ -29,28 +31,28 @@ def find_definitions(text: str) -> dict[str, tuple[int, int]]:
         inside = match.group(1)
         short = _SHORT.match(inside)
         line = text.rfind("\n", 0, match.start()) + 1
+        before = text[line : match.start()].rstrip()
         if short and _is_short_form(short.group(1)):
-            place = _long_form(short.group(1), text[line : match.start()].rstrip())
+            place = _long_form(short.group(1), before)
             if place is not None:
-                long = text[line : match.start()].rstrip()[place:]
-                found.setdefault(short.group(1), (line + place, line + place + len(long)))
-        elif (before := _WORDS.findall(text, line, match.start())) and _is_short_form(before[-1].strip('"“”')):
-            place = _long_form(before[-1].strip('"“”'), inside)
-            if place == 0:
-                found.setdefault(before[-1].strip('"“”'), (match.start(1), match.end(1)))
+                found.setdefault(short.group(1), (line + place, line + len(before)))
+        elif words := _WORDS.findall(before):
+            last = words[-1].strip('"“”')
+            if _is_short_form(last) and _long_form(last, inside) == 0:
+                found.setdefault(last, match.span(1))
     return found
 
 
-def find_acronyms(text: str) -> dict[str, int]:
+def find_acronyms(text: str) -> Counter[str]:
     """Return each acronym of a text with its number of occurrences; units behind numbers and shouted lines are none."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for match in _ACRONYM.finditer(text):
         acronym = match.group()
-        line = text[text.rfind("\n", 0, match.start()) + 1 : text.find("\n", match.end())]
+        words = text[text.rfind("\n", 0, match.start()) + 1 : text.find("\n", match.end())].split()
         if sum(map(str.isalpha, acronym)) < 2 or _NUMBER_BEFORE.search(text, max(match.start() - 2, 0), match.start()):
             continue
-        if sum(word.isupper() for word in line.split()) * 2 <= len(line.split()) or line.count(" ") < 1:
-            found[acronym] = found.get(acronym, 0) + 1
+        if sum(map(str.isupper, words)) * 2 <= len(words) or len(words) < 2:
+            found[acronym] += 1
     return found
 
 

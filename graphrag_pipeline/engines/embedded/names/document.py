@@ -98,7 +98,7 @@ def _propose(folded: FoldedText, language: str, spacy_model: str) -> list[tuple[
 def _overlooked(
     found: Sequence[tuple[int, int, str]], others: Iterable[tuple[int, int, str]]
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the others that overlap no name found, and are inside of no date or amount."""
+    """Yield the others that overlap nothing found; what was found without a type only excludes what is inside of it."""
     ends = [end for _, end, _ in found]
     for start, end, kind in others:
         near = found[bisect_right(ends, start) : bisect_right(ends, end) + 1]
@@ -124,7 +124,6 @@ def _with_dates(
     folded: FoldedText, found: list[tuple[int, int, str]], types: dict[str, str]
 ) -> list[tuple[int, int, str]]:
     """Add the full dates outside of names; their form is day, month, year. `types` gets them as events."""
-    taken = [(start, end) for start, end, _ in found]
-    dates = [date for date in find_dates(folded.text) if not any(a < date[1] and date[0] < b for a, b in taken)]
+    dates = list(_overlooked(found, find_dates(folded.text)))
     types |= {form: EVENT for _, _, form in dates}
     return sorted([*found, *dates])

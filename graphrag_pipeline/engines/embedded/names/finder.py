@@ -159,9 +159,8 @@ class Forms:
     def _is_named(self, word: str, n_named: int, counts: Mapping[str, tuple[int, int]]) -> bool:
         """Whether one word is a name: not mostly in small letters, and not seen as a name by chance."""
         inside, first = counts.get(word, (0, 0))
-        if not inside and is_common_word(word.upper()):
-            return False
-        if self._lower[word.lower()] > inside and not word.isupper() and is_common_word(word.upper()):
+        is_mostly_small = self._lower[word.lower()] > inside and not word.isupper()
+        if (not inside or is_mostly_small) and is_common_word(word.upper()):
             return False
         return n_named >= _LEAST_ALIKE * (inside + first) or n_named > 2
 

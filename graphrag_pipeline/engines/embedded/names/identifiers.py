@@ -14,6 +14,7 @@ from collections import Counter
 
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
+from graphrag_pipeline.text.name_words import words
 
 CAMEL = "camel"
 """A word with a capital inside: a product, a company ("LanceDB") or a person ("McDonald")."""
@@ -33,36 +34,12 @@ _CELL_END = late_regex(r" ?(?:$|\n|[|])")
 _BEFORE = late_regex(r"([\w'’]+)[ ]$")
 _AFTER = late_regex(r"[ ]([\w'’]+)")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.m", "p.m", "z.b", "d.h", "u.a"})
-_NO_BARE_NOUN = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "those",
-        "no",
-        "any",
-        "each",
-        "every",
-        "some",
-        "such",
-        "more",
-        "my",
-        "our",
-        "your",
-        "his",
-        "her",
-        "its",
-        "their",
-    ]
-)
+_NO_BARE_NOUN = words("a an the this that these those no any each every some such more my our your his her its their")
 _SMALL = SMALL_WORDS["en"] - {"of"}
 
 
 def find_identifiers(text: str, prose: str) -> dict[str, str]:
-    """Return identifier -> "" for one with a form of its own, or CAMEL for a name that may have another type.
+    """Return identifier -> how it is written; CAMEL may be the name of something else.
 
     Args:
         text: the document.
@@ -89,6 +66,6 @@ def _is_bare_noun(text: str, start: int, end: int) -> bool:
     if _CELL_START.search(text, max(start - 4, 0), start) and _CELL_END.match(text, end):
         return True
     before, after = _BEFORE.search(text, max(start - 20, 0), start), _AFTER.match(text, end)
-    if before is None or before.group(1).lower() in _NO_BARE_NOUN:
+    if before is None or before.group(1).upper() in _NO_BARE_NOUN:
         return False
     return (after is None and text[end : end + 1] in ".,;)") or (after is not None and after.group(1) in _SMALL)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from graphrag_pipeline.text.entity_types import GEO, ORGANIZATION, PERSON
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.name_words import words
 
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "\u30a1-\u30faー"
@@ -22,57 +23,9 @@ _ORGANIZATION = late_re(
     rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"
     r"(?:株式会社|大学|銀行|新聞|省|庁|党|協会|委員会|研究所|病院)"
 )
-_COMMON = frozenset(
-    [
-        "皆",
-        "先",
-        "奥",
-        "母",
-        "父",
-        "兄",
-        "姉",
-        "弟",
-        "妹",
-        "息子",
-        "娘",
-        "患者",
-        "学生",
-        "お客",
-        "神",
-        "殿",
-        "諸",
-        "同",
-        "両",
-        "彼",
-        "僕",
-        "何",
-        "登山",
-        "下山",
-        "沢山",
-        "帰",
-    ]
-)
+_COMMON = words("皆 先 奥 母 父 兄 姉 弟 妹 息子 娘 患者 学生 お客 神 殿 諸 同 両 彼 僕 何 登山 下山 沢山 帰")
 _COUNTRY = late_re(
-    "|".join(
-        sorted(
-            [
-                "日本",
-                "中国",
-                "韓国",
-                "米国",
-                "英国",
-                "東京",
-                "京都",
-                "大阪",
-                "北海道",
-                "アメリカ",
-                "イギリス",
-                "フランス",
-                "ドイツ",
-                "イタリア",
-            ]
-        )
-    )
+    "|".join(sorted(words("日本 中国 韓国 米国 英国 東京 京都 大阪 北海道 アメリカ イギリス フランス ドイツ イタリア")))
 )
 
 

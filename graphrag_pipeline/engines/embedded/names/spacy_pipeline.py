@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATIO
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+os.environ.setdefault("BLIS_NUM_THREADS", "1")
+"""The matrix product of spaCy uses one thread: the buckets of an index run side by side."""
 
 TYPES = {
     **dict.fromkeys(("PERSON", "PER", "PRS"), PERSON),
@@ -36,8 +39,6 @@ _MOST_KNOWN = 1_000_000
 """Words that a pipeline keeps in memory, about 0.2 kB each, before it is loaded again."""
 _BATCH = 20_000
 """Characters of the text that the pipeline reads at once, about: its memory grows with them."""
-
-
 _lock = threading.Lock()
 """A pipeline switches parts on and off and learns words, so one thread uses it at a time."""
 
@@ -85,9 +86,8 @@ def find_entities(text: str, name: str = "") -> list[tuple[int, int, str]]:
         name: as of `load_pipeline`.
     """
     pipeline = load_pipeline(name)
-    tagger = [part for part in ("tagger", "morphologizer") if part in pipeline.pipe_names]
     found = []
-    with _lock, pipeline.select_pipes(disable=_only_for(tagger, pipeline)):
+    with _lock, pipeline.select_pipes(disable=_not_for_names(name)):
         for start, part in _batches(text):
             for entity in pipeline(part.replace("|", ";")).ents:  # cells of a table
                 if "\n" not in entity.text:
@@ -107,12 +107,15 @@ def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         yield [(token.idx, token.idx + len(token), token.tag_) for token in sentence]
 
 
-def _only_for(tagger: Iterable[str], pipeline: Language) -> list[str]:
+@cache
+def _not_for_names(name: str) -> list[str]:
     """Return the parts that only tags need: the tagger, and the vectors of words if the names have their own."""
+    pipeline = load_pipeline(name)
+    taggers = [part for part in ("tagger", "morphologizer") if part in pipeline.pipe_names]
     names: Any = pipeline.get_pipe("ner")
     shared = names.model.get_ref("tok2vec") if "tok2vec" in pipeline.pipe_names else None
     has_own = shared is not None and not any("listener" in layer.name for layer in shared.walk())
-    return [*tagger, *(("tok2vec",) if has_own else ())]
+    return [*taggers, *(("tok2vec",) if has_own else ())]
 
 
 def _batches(text: str) -> Iterator[tuple[int, str]]:
@@ -122,11 +125,3 @@ def _batches(text: str) -> Iterator[tuple[int, str]]:
         end = len(text) if len(text) - start <= _BATCH else text.find("\n", start + _BATCH) + 1 or len(text)
         yield start, text[start:end]
         start = end
-
-
-def _keep_one_thread() -> None:
-    """Let the matrix product of spaCy use one thread: the buckets of an index run side by side."""
-    os.environ.setdefault("BLIS_NUM_THREADS", "1")
-
-
-_keep_one_thread()
