@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search_result import SearchResult
     from graphrag_pipeline.settings.file import load_settings
     from graphrag_pipeline.settings.settings import Settings
-    from graphrag_pipeline.storage.vectors.registry import register_vector_store
     from graphrag_pipeline.storage.vectors.stores import VectorCollection, VectorRecord, VectorStore
+from graphrag_pipeline.storage.vectors import register_vector_store
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
@@ -53,7 +53,7 @@ _MODULES = {
     "query.search_result": ("SearchResult",),
     "settings.file": ("load_settings",),
     "settings.settings": ("Settings",),
-    "storage.vectors.registry": ("register_vector_store",),
+    "storage.vectors": ("register_vector_store",),
     "storage.vectors.stores": ("VectorCollection", "VectorRecord", "VectorStore"),
 }
 """Module -> its public names."""

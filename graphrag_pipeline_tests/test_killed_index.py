@@ -21,8 +21,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.purge import holds_deleted
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, holds_deleted
 from graphrag_pipeline_tests.support.dagster.killed_runs import Change, Moment, draw_moments, kill_run, measure_run
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, ModelIndex
 from graphrag_pipeline_tests.support.roots import (

@@ -13,16 +13,19 @@ Keep out: who is behind a request (`rules.py`).
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from graphrag_pipeline.access.keys import PREFIX
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filters import parse_filter
@@ -274,3 +277,108 @@ def _top_comment(path: Path) -> str:
 def is_readable_by_others(path: Path) -> bool:
     """Return whether other users of the machine can read the file."""
     return bool(os.stat(path).st_mode & 0o077)
+
+
+PREFIX = "graphrag"
+_ID_BYTES = 4
+_SECRET_BYTES = 32
+
+
+class NewKey(NamedTuple):
+    """A key that was just made: `text` is shown once, `id` and `sha256` are stored."""
+
+    id: str
+    text: str
+    sha256: str
+
+
+def make_key() -> NewKey:
+    """Return a new key, such as `graphrag_1f0c55d2_...`; its id is a part of the text."""
+    key_id = secrets.token_hex(_ID_BYTES)
+    text = f"{PREFIX}_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    return NewKey(key_id, text, hash_key(text))
+
+
+def hash_key(text: str) -> str:
+    """Return the SHA-256 of a key in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def is_equal(presented: str, stored: str) -> bool:
+    """Compare two hashes in constant time."""
+    return hmac.compare_digest(presented, stored)
+
+
+def is_expired(expires: datetime | None, now: datetime) -> bool:
+    """Return whether a key has expired; None never does."""
+    return expires is not None and now >= expires
+
+
+def add_key(
+    path: Path, name: str, roots: Sequence[str] = (), filters: Sequence[str] = (), is_whole: bool = False,
+    expires: datetime | None = None,
+) -> str:  # fmt: skip
+    """Give a principal a new key, and the right to read roots; make both if they do not exist.
+
+    Args:
+        roots: served roots; none adds only a key to a principal that exists.
+        filters: that its documents must pass.
+        is_whole: the principal may read the whole root.
+
+    Returns:
+        The key, which is stored nowhere.
+
+    Raises:
+        PipelineError: neither or both of `filters` and `is_whole` are given, or the result does not validate.
+    """
+    if roots and bool(filters) == is_whole:
+        raise PipelineError("say which documents the principal may read: filters, or all of the root; not both")
+    key = make_key()
+    with _editing(path) as values:
+        entry = values["principals"].get(name)
+        if entry is None and not roots:
+            raise PipelineError(
+                f"`{path}` has no principal `{name}`; say what it may read, by `--filter` or `--all`, to add it"
+            )
+        entry = values["principals"].setdefault(name, {"roots": {}, "keys": [], "claims": {}})
+        entry["roots"] |= {root: ALL if is_whole else list(filters) for root in roots}
+        entry["keys"] = [*entry["keys"], {"id": key.id, "sha256": key.sha256, "expires": expires}]
+    return key.text
+
+
+def remove(path: Path, name: str, key_id: str = "") -> None:
+    """Remove a principal, or one key of it.
+
+    Raises:
+        PipelineError: there is no such principal or key.
+    """
+    with _editing(path) as values:
+        entry = values["principals"].get(name)
+        if entry is None:
+            known = ", ".join(values["principals"]) or "none"
+            raise PipelineError(f"`{path}` has no principal `{name}`; there are {known}")
+        if not key_id:
+            del values["principals"][name]
+            return
+        left = [key for key in entry["keys"] if key["id"] != key_id]
+        if len(left) == len(entry["keys"]):
+            known = ", ".join(key["id"] for key in left) or "none"
+            raise PipelineError(f"`{name}` has no key {key_id}; there are {known}")
+        entry["keys"] = left
+
+
+@contextmanager
+def _editing(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the content of the file as plain values, and save them; two commands never edit at once."""
+    from filelock import FileLock
+    from pydantic import ValidationError
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), mode=0o600):
+        access = load_access_file(path) if path.exists() else AccessFile()
+        values = access.model_dump(mode="json")
+        yield values
+        try:
+            save_access_file(path, AccessFile.model_validate(values))
+        except ValidationError as error:
+            raise AccessError(f"{path}: {'; '.join(problem['msg'] for problem in error.errors())}") from None

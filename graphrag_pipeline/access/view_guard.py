@@ -9,18 +9,131 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from graphrag_pipeline.access.view_records import ViewRecord, list_records, read_record
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from graphrag_pipeline.access.view_settings import find_view
-from graphrag_pipeline.access.withdrawn import has_withdrawn
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.files import read_sealed, seal
+from graphrag_pipeline.filters import COLUMNS, Filter, flatten_metadata, passes, read_metadata
+from graphrag_pipeline.inputs.source_records import is_row_number, parse_filters
+from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root
 from graphrag_pipeline.storage.damage import describe_damage
 from graphrag_pipeline.storage.manifests import is_snapshot_id
 from graphrag_pipeline.storage.snapshots import Snapshot
+
+_FILE = "view.json"
+_N_KEPT = 200
+"""Publications of the root that are kept."""
+_FAR_OVER = 10
+"""A making that takes this many times as long as the last one has probably ended without a result."""
+
+
+@dataclass(frozen=True)
+class ViewRecord:
+    """What is known about the making of a view.
+
+    Attributes:
+        made_of: snapshot of the root -> snapshot of the view made of it, oldest first.
+        seconds: that the last finished making took, if it changed the view; 0.0 before the first.
+        started: time at which the making under way began, in seconds since 1970; 0.0 if none is under way.
+    """
+
+    made_of: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    started: float = 0.0
+
+    def seconds_left(self, now: float) -> float:
+        """Return the seconds until a view that has no snapshot now is likely to have one, at least 1.
+
+        A making that is over its time is expected to take a quarter more of it; one far over its time has ended.
+        """
+        elapsed = now - self.started if self.started else 0.0
+        if not 0 <= elapsed <= _FAR_OVER * max(self.seconds, 1.0):
+            elapsed = 0.0
+        return max(1.0, self.seconds - elapsed, elapsed / 4)
+
+
+def read_record(view: Path) -> ViewRecord:
+    """Return the record of a view; an empty one if the file is missing or damaged."""
+    try:
+        return ViewRecord(**read_sealed((view / _FILE).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return ViewRecord()
+
+
+def list_records(root: Path) -> Iterator[ViewRecord]:
+    """Yield the records of all views of a root."""
+    for path in sorted((root / VIEWS_FOLDER).glob(f"*/{_FILE}")):
+        yield read_record(path.parent)
+
+
+def note_start(view: Path) -> None:
+    """Record that the view is being made from now on."""
+    _write(view, replace(read_record(view), started=time.time()))
+
+
+def note_end(view: Path, root_snapshot: str, view_snapshot: str, seconds: float | None) -> None:
+    """Record that the view is made of a snapshot of its root.
+
+    Args:
+        seconds: that it took; None if nothing was to be made.
+    """
+    known = read_record(view)
+    before = {one: made for one, made in known.made_of.items() if one != root_snapshot}
+    made_of = dict([*before.items(), (root_snapshot, view_snapshot)][-_N_KEPT:])
+    _write(view, ViewRecord(made_of, known.seconds if seconds is None else seconds))
+
+
+def _write(view: Path, record: ViewRecord) -> None:
+    files.replace(view / _FILE, seal(asdict(record)))
+
+
+def has_withdrawn(published: pa.Table, view: pa.Table, filters: Sequence[str]) -> bool:
+    """Return whether a view holds a document which its root has published, and which does not pass.
+
+    Args:
+        published: contract table `documents` of the root.
+        view: that of the view.
+    """
+    held = view.select(["id", "path", "record"]).to_pylist()
+    conditions = parse_filters(filters)
+    rows = published.select([*COLUMNS, "metadata"]).to_pylist()
+    passing = [_passes(row, conditions) for row in rows]
+    if all(passing):
+        return False
+    refused = [row for row, is_passing in zip(rows, passing, strict=True) if not is_passing]
+    allowed = {row["id"] for row, is_passing in zip(rows, passing, strict=True) if is_passing}
+    named = [row for row in held if not is_row_number(row["record"] or "")]
+    if not {row["id"] for row in named}.isdisjoint(row["id"] for row in refused):
+        return True
+    unknown = {row["id"] for row in held} - {row["id"] for row in named if row["id"] in allowed}
+    texts = _texts_of(view, unknown)
+    if not texts:
+        return False
+    hidden = _texts_of(published, {row["id"] for row in refused}) - _texts_of(published, allowed)
+    paths = {row["path"] for row in refused if is_row_number(row["record"] or "")}
+    numbered = {row["id"] for row in held if row["path"] in paths and is_row_number(row["record"] or "")}
+    return not texts.isdisjoint(hidden) or not _texts_of(view, numbered) <= _texts_of(published, allowed)
+
+
+def _passes(row: dict[str, Any], conditions: Sequence[Filter]) -> bool:
+    columns = {name: row[name] for name in COLUMNS}
+    metadata = dict(flatten_metadata(read_metadata(row["metadata"])))
+    return all(passes(condition, columns, metadata) for condition in conditions)
+
+
+def _texts_of(documents: pa.Table, ids: Iterable[str]) -> set[str]:
+    wanted = pa.array(sorted(ids), pa.string())
+    return set(documents["text"].filter(pc.is_in(documents["id"], value_set=wanted)).to_pylist())
+
 
 _FIRST_S = 60.0
 """Seconds that the first view of a root is expected to take."""

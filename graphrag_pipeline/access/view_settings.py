@@ -7,19 +7,26 @@ the cache of replies, so a model is not paid again for a document. Keep out: mak
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from graphrag_pipeline.access.access_file import ViewRules
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filters import Filter, each_value, parse_filter, read_value
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, VIEWS_FOLDER, Root, init_root
 from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER
+from graphrag_pipeline.query.filtering.document_fields import DocumentFields, StoredField
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE, SETTINGS_FILE, Settings
@@ -118,3 +125,53 @@ def _copy_tuned(root: Path, place: Path, adopted: str) -> None:
         return
     for source in sorted((root / TUNED_FOLDER / adopted).glob("*")):
         files.put_new(place / TUNED_FOLDER / adopted / source.name, source.read_bytes())
+
+
+_N_NAMED = 3
+
+
+def advise(root: Root, filters: Sequence[str]) -> list[str]:
+    """Return what is odd about filters in the published index of a root, one line each.
+
+    Raises:
+        PipelineError: no document has a field of the filters, or nothing is published.
+    """
+    with closing(root.open_snapshot()) as snapshot:
+        fields = DocumentFields(snapshot.table("documents"))
+        n_documents, found = snapshot.n_rows("documents"), []
+        passing = np.ones(n_documents, dtype=bool)
+        for condition in map(parse_filter, filters):
+            mask, field = fields.mask_of(condition), fields.find(condition)
+            passing &= mask & _has_value(field)
+            found += [*_advise_on_values(condition, field), *_advise_on_missing(condition, field)]
+    if n_documents and not passing.any():
+        found.append(f"none of the {n_documents:,} documents passes {' and '.join(filters)}, so nothing can be read")
+    return found
+
+
+def _advise_on_values(condition: Filter, field: StoredField) -> Iterator[str]:
+    if condition.operator not in ("=", "!="):
+        return
+    counted = Counter(field.codes.tolist())
+    held = [(value, counted[code]) for code, of in enumerate(field.values) for value in each_value(of)]
+    texts = Counter[str]()
+    for value, count in held:
+        texts[read_value(value).text] += count
+    is_listed = len(condition.values) > 1
+    for written in condition.values[: -1 if is_listed else None]:
+        wanted = read_value(written)
+        if wanted.is_text and wanted.text not in texts:
+            near = difflib.get_close_matches(wanted.text, list(texts), n=_N_NAMED, cutoff=0.5)
+            named = near or [text for text, _ in texts.most_common(_N_NAMED)]
+            listed = ", ".join(f"{text!r} ({texts[text]:,})" for text in named)
+            yield f"no document has {written!r} in {condition.field!r}; the nearest values: {listed}"
+
+
+def _advise_on_missing(condition: Filter, field: StoredField) -> Iterator[str]:
+    n_missing = int((~_has_value(field)).sum())
+    if n_missing:
+        yield f"{n_missing:,} documents have no {condition.field!r}, so they do not pass {condition.text!r}"
+
+
+def _has_value(field: StoredField) -> np.ndarray:
+    return np.array([bool(each_value(of)) and of != "" for of in field.values], dtype=bool)[field.codes]

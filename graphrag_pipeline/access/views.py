@@ -22,10 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from graphrag_pipeline.access.access_file import ViewRules
-from graphrag_pipeline.access.view_guard import find_unreadable
-from graphrag_pipeline.access.view_records import note_end, note_start
+from graphrag_pipeline.access.view_guard import find_unreadable, has_withdrawn, note_end, note_start
 from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
-from graphrag_pipeline.access.withdrawn import has_withdrawn
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import DamagedFileError, NoSnapshotError, PipelineError
 from graphrag_pipeline.filters import parse_filter

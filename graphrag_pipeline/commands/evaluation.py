@@ -90,7 +90,7 @@ def evaluate(
     """
     from graphrag_pipeline.evaluation.measurement import Wanted
     from graphrag_pipeline.query.index.graph_index import GraphIndex
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     project = open_root(root)
     project.follow()
@@ -172,7 +172,7 @@ def _measure(root: Root, index: GraphIndex, path: Path, wanted: Wanted, against:
 def _measure_index(root: Root, chosen: str | None, against: str | None, as_json: bool, fail_on_warnings: bool) -> None:
     from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
     from graphrag_pipeline.evaluation.index_quality.rendering import render_quality
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     settings = root.settings.quality
     other = find_snapshot(root.snapshots, against) if against else None

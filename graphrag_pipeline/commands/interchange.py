@@ -10,7 +10,7 @@ import typer
 
 from graphrag_pipeline.commands.terminal import SNAPSHOT_GROUP, RootOption, echo, logging_costs, open_root
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
+from graphrag_pipeline.interchange.index_export import EXPORT_FORMATS
 
 
 def add_interchange_commands(app: typer.Typer) -> None:

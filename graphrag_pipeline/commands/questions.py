@@ -78,7 +78,7 @@ def query(
     from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.methods.registry import look_up_method
     from graphrag_pipeline.query.methods.state import SearchRequest
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     conditions = tuple(as_text(text) for text in filters or [])
     request = SearchRequest(as_text(question), method, strategy, conditions, _read_options(option or [], history))

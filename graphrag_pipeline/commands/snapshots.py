@@ -20,7 +20,7 @@ from graphrag_pipeline.commands.terminal import (
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.storage.history import SnapshotFacts
+    from graphrag_pipeline.storage.snapshot_store import SnapshotFacts
 
 _HOUR_S = 3600
 
@@ -50,7 +50,7 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
-    from graphrag_pipeline.storage.history import list_snapshots
+    from graphrag_pipeline.storage.snapshot_store import list_snapshots
 
     project = open_root(root)
     project.follow()
@@ -84,7 +84,7 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     from dataclasses import asdict
 
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
-    from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import describe_snapshot, find_snapshot
 
     project = open_root(root)
     project.follow()
@@ -109,7 +109,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     project = open_root(root)
     project.follow()
@@ -126,7 +126,7 @@ def diff(old: _Id, new: _Id, root: RootOption = None, as_json: JsonOption = Fals
 def rollback(snapshot: _Id, root: RootOption = None) -> None:
     """Publish an earlier snapshot and pin it: newer ones are not published until `unpin`."""
     from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
-    from graphrag_pipeline.storage.history import find_snapshot, roll_back
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot, roll_back
 
     project = open_root(root)
     with project.writing():

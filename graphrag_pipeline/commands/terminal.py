@@ -104,7 +104,7 @@ def open_snapshot(root: Root, start: str | None) -> Snapshot:
     Raises:
         PipelineError: no snapshot has such an id, or its files cannot be read.
     """
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     if start:
         root.follow()

@@ -54,7 +54,7 @@ def trace(
     from graphrag_pipeline.defs.runs.lookup import finding_runs
     from graphrag_pipeline.inspection.tracing import trace_citation
     from graphrag_pipeline.query.index.graph_index import GraphIndex
-    from graphrag_pipeline.storage.history import find_snapshot
+    from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
     project = open_root(root)
     chosen = find_snapshot(project.snapshots, snapshot) if snapshot else None

@@ -25,7 +25,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
+from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 
 _DIGITS = 12
 _ANSWER_FIGURES = 2

@@ -28,7 +28,7 @@ from graphrag_pipeline.evaluation.result import Evaluation, Measured
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval, parse_methods
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.storage.history import find_snapshot
+from graphrag_pipeline.storage.snapshot_store import find_snapshot
 
 OnProgress = Callable[[str], None]
 

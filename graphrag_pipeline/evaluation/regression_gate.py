@@ -23,7 +23,7 @@ from graphrag_pipeline.evaluation.golden_figures import GoldenFigure, measure_go
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.storage.history import clear_refusal, record_refusal
+from graphrag_pipeline.storage.snapshot_store import clear_refusal, record_refusal
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 _MAX_NAMED = 3

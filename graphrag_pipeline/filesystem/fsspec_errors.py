@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.settings.urls import holds_secret, mask_url, mask_urls
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 _MAX_REASON_CHARS = 200
 
@@ -35,3 +39,39 @@ def describe_error(error: BaseException, url: str = "") -> str:
 def shown_cause(error: BaseException, url: str) -> BaseException | None:
     """Return an error as the cause of ours, for tracebacks in logs and in Dagster; None if they would show a secret."""
     return None if holds_secret("".join(traceback.format_exception(error)), url) else error
+
+
+def list_files(store: AbstractFileSystem, folder: str) -> dict[str, dict[str, Any]]:
+    """Return all files below a folder, by path.
+
+    Stores of objects list them in one go. Others are listed folder by folder, not by `find`, which leaves out a folder
+    below the first whose listing fails.
+
+    Raises:
+        Exception: a folder cannot be listed; it was not removed.
+    """
+    if _lists_at_once(store):
+        return dict(store.find(folder, detail=True))
+    found: dict[str, dict[str, Any]] = {}
+    folders = [folder]
+    for at in folders:
+        try:
+            entries = store.ls(at, detail=True)
+        except FileNotFoundError:
+            if at == folder:
+                raise
+            continue  # it was removed while the folder was listed
+        for entry in entries:
+            name = entry["name"]
+            if entry["type"] != "directory":
+                found[name] = entry
+            elif name.rstrip("/") != at.rstrip("/"):
+                folders.append(name.rstrip("/"))
+    return found
+
+
+def _lists_at_once(store: AbstractFileSystem) -> bool:
+    """Whether the store has a listing of its own of all files below a prefix, which fails as a whole."""
+    from fsspec.asyn import AsyncFileSystem
+
+    return isinstance(store, AsyncFileSystem) and type(store)._find is not AsyncFileSystem._find

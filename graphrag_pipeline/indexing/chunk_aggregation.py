@@ -9,7 +9,7 @@ A text unit may end between 2 * target - max and max tokens, so its mean length 
 possible, else behind the chunk with the lowest content hash. So an edit moves only the ends near it.
 
 If rules conflict, the limits of tokens and pages win. A text unit then ends with a title only if no chunk follows, or
-if the next chunk is too many pages or titles away. Keep out: reading chunks (`inputs/chunks.py`), ids and tables
+if the next chunk is too many pages or titles away. Keep out: reading chunks (`inputs/rows.py`), ids and tables
 (`text_units.py`).
 """
 

@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.storage.vectors.folders import connect
+from graphrag_pipeline.tables import VECTOR_TABLES
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MARKER = "graphrag_pipeline_export.json"
 """File with the format, the snapshot, and the paths of all files and folders of an export."""
@@ -143,3 +155,279 @@ def _move(new: Path, target: Path) -> None:
         os.rename(old, target)
         raise
     shutil.rmtree(old)
+
+
+EXPORT_FORMATS: dict[str, tuple[str, str]] = {
+    "graphrag": ("graphrag_export", "write_graphrag"),
+    "graphml": ("graphml_file", "write_graphml"),
+    "csv": ("graph_csv", "write_graph_csv"),
+}
+"""Name of the format -> (module of this folder, function)."""
+
+SEPARATOR = "\x1f"
+"""Between the elements of an array property (`--array-delimiter=U+001F`)."""
+
+_FORMULA = r"^([=+\-@\t\r\n＝＋－＠])"
+"""The beginning of a text that spreadsheets run."""
+
+_NODES: dict[str, tuple[str, frozenset[str]]] = {
+    "Document": ("documents", frozenset(("text_unit_ids",))),
+    "TextUnit": ("text_units", frozenset(("document_id", "entity_ids", "relationship_ids", "covariate_ids"))),
+    "Entity": ("entities", frozenset(("text_unit_ids",))),
+    "Covariate": ("covariates", frozenset(("text_unit_id", "text_unit_ids"))),
+    "Community": (
+        "communities", frozenset(("parent", "children", "entity_ids", "relationship_ids", "text_unit_ids")),
+    ),
+    "CommunityReport": ("community_reports", frozenset(("parent", "children", "findings"))),
+}  # fmt: skip
+"""Label -> contract table, and its columns that are relationships or, like `findings`, are in `full_content_json`."""
+
+_ENDS = frozenset(("source", "target", "source_id", "target_id"))
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Relationships of one type: ids of their ends, whose labels are `start` and `end`, and their properties."""
+
+    start: str
+    end: str
+    start_ids: pa.Array
+    end_ids: pa.Array
+    properties: pa.Table | None = None
+
+
+def write_graph_csv(snapshot: Snapshot, folder: Path) -> dict[str, int]:
+    """Write all files; returns rows by path."""
+    written = {}
+    (folder / "nodes").mkdir()
+    (folder / "relationships").mkdir()
+    for label, (table, left_out) in _NODES.items():
+        written[f"nodes/{label}.csv"] = _write_nodes(
+            folder / "nodes" / f"{label}.csv", label, snapshot, table, left_out
+        )
+    for kind, edges in _all_edges(snapshot).items():
+        path = f"relationships/{kind}.csv"
+        _write_edges(folder / path, kind, edges)
+        written[path] = len(edges.start_ids)
+    return written
+
+
+def _write_nodes(path: Path, label: str, snapshot: Snapshot, table: str, left_out: Collection[str]) -> int:
+    rows = snapshot.table(table)
+    columns = {f"id:ID({label})": rows["id"]} | _properties(rows, {"id", *left_out})
+    _write(columns | {":LABEL": pa.repeat(label, rows.num_rows)}, path)
+    return rows.num_rows
+
+
+def _write_edges(path: Path, kind: str, edges: _Edges) -> None:
+    columns = {f":START_ID({edges.start})": edges.start_ids, f":END_ID({edges.end})": edges.end_ids}
+    if edges.properties is not None:
+        columns |= _properties(edges.properties, _ENDS)
+    _write(columns | {":TYPE": pa.repeat(kind, len(edges.start_ids))}, path)
+
+
+def _write(columns: Mapping[str, pa.Array | pa.ChunkedArray], path: Path) -> None:
+    pa_csv.write_csv(pa.table({name: without_formulas(column) for name, column in columns.items()}), path)
+
+
+def without_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a column with an apostrophe before each text that a spreadsheet would run."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pc.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")
+
+
+def _properties(rows: pa.Table, left_out: Collection[str]) -> dict[str, pa.ChunkedArray]:
+    """Columns by their names in the header."""
+    properties = {}
+    for field in rows.schema:
+        if field.name in left_out:
+            continue
+        column = rows[field.name]
+        is_list = pa.types.is_list(field.type)
+        kind = _property_type(field.type.value_type) + "[]" if is_list else _property_type(field.type)
+        properties[f"{field.name}:{kind}"] = _join_elements(column.combine_chunks()) if is_list else column
+    return properties
+
+
+def _property_type(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "long"
+    return "double" if pa.types.is_floating(kind) else "boolean" if pa.types.is_boolean(kind) else "string"
+
+
+def _join_elements(lists: pa.ListArray) -> pa.Array:
+    """One text a list of texts; null for an empty list, since "" would be a list of one empty text."""
+    elements = pc.replace_substring(lists.values, SEPARATOR, "\ufffd")
+    joined = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, elements), SEPARATOR)
+    return pc.if_else(pc.equal(pc.list_value_length(lists), 0), None, joined)
+
+
+def _all_edges(snapshot: Snapshot) -> dict[str, _Edges]:
+    """Relationships by type."""
+    units, entities, claims, communities, reports, relationships = (
+        snapshot.table(name)
+        for name in ("text_units", "entities", "covariates", "communities", "community_reports", "relationships")
+    )
+    id_of_number = (communities["community"], communities["id"])
+    id_of_title = (entities["title"], entities["id"])
+    return {
+        "PART_OF": _Edges("TextUnit", "Document", units["id"], units["document_id"]),
+        "HAS_ENTITY": _Edges("TextUnit", "Entity", *_pairs(units, "entity_ids")),
+        "RELATED": _Edges("Entity", "Entity", relationships["source_id"], relationships["target_id"], relationships),
+        "HAS_COVARIATE": _Edges("TextUnit", "Covariate", *_pairs(units, "covariate_ids")),
+        "HAS_SUBJECT": _Edges("Covariate", "Entity", *_found(claims, "subject_id", *id_of_title)),
+        "HAS_OBJECT": _Edges("Covariate", "Entity", *_found(claims, "object_id", *id_of_title)),
+        "HAS_MEMBER": _Edges("Community", "Entity", *_pairs(communities, "entity_ids")),
+        "HAS_PARENT": _Edges("Community", "Community", *_found(communities, "parent", *id_of_number)),
+        "HAS_REPORT": _Edges("Community", "CommunityReport", *reversed(_found(reports, "community", *id_of_number))),
+    }
+
+
+def _pairs(rows: pa.Table, column: str) -> tuple[pa.Array, pa.Array]:
+    """(id of the row, element) for each element of a list column."""
+    lists = rows[column].combine_chunks()
+    return rows["id"].combine_chunks().take(lists.value_parent_indices()), lists.flatten()
+
+
+def _found(rows: pa.Table, column: str, keys: pa.ChunkedArray, ids: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """(id of the row, id whose key the column names) for each row that names a known key."""
+    places = pc.index_in(rows[column].combine_chunks(), value_set=keys.combine_chunks())
+    is_known = places.is_valid()
+    return rows["id"].combine_chunks().filter(is_known), ids.combine_chunks().take(places.drop_null())
+
+
+GRAPHML_FILE = "graph.graphml"
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def read_graph(snapshot: Snapshot) -> nx.Graph:
+    """Return the entities and relationships of a snapshot, all in memory."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    entities = _with_communities(snapshot.table("entities"), snapshot.table("communities"))
+    graph.add_nodes_from((row["id"], _attributes(row)) for row in entities.to_pylist())
+    relationships = snapshot.table("relationships").to_pylist()
+    graph.add_edges_from((row["source_id"], row["target_id"], _attributes(row)) for row in relationships)
+    return graph
+
+
+def write_graphml(snapshot: Snapshot, folder: Path) -> dict[str, int]:
+    """Write `graph.graphml` into a folder; returns its number of nodes and edges."""
+    import networkx as nx
+
+    graph = nx.relabel_nodes(read_graph(snapshot), xml_id, copy=False)
+    for _, attributes in [*graph.nodes(data=True), *((None, data) for *_, data in graph.edges(data=True))]:
+        attributes.update((name, xml_text(value)) for name, value in attributes.items() if not _is_number(value))
+    nx.write_graphml_xml(graph, folder / GRAPHML_FILE, edge_id_from_attribute="id")  # with lxml, another file
+    return {f"{GRAPHML_FILE} nodes": graph.number_of_nodes(), f"{GRAPHML_FILE} edges": graph.number_of_edges()}
+
+
+def _attributes(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _with_communities(entities: pa.Table, communities: pa.Table) -> pa.Table:
+    """Return `entities` with one column per level: the community number, null below the entity's finest community."""
+    members = communities["entity_ids"].combine_chunks()
+    rows = pc.index_in(members.flatten(), value_set=entities["id"].combine_chunks()).to_numpy(zero_copy_only=False)
+    owners = members.value_parent_indices().to_numpy()
+    levels, numbers = (communities[column].to_numpy()[owners] for column in ("level", "community"))
+    for level in np.unique(levels):
+        here = levels == level
+        column = np.full(entities.num_rows, -1, dtype=np.int64)
+        column[rows[here]] = numbers[here]
+        entities = entities.append_column(f"community_{level}", pa.array(column, mask=column < 0))
+    return entities
+
+
+def xml_id(record_id: str) -> str:
+    """Return an id for XML; one with characters that XML cannot hold ends with a hash, to be unique."""
+    clean = _ILLEGAL.sub("\ufffd", record_id)
+    return clean if clean == record_id else f"{clean}-{stable_hash(record_id)[:8]}"
+
+
+def xml_text(value: Any) -> str:
+    """Return a value as text for XML: lists as JSON, line ends as XML readers return them."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _ILLEGAL.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+_COMMUNITY = ("id", "human_readable_id", "community", "level", "parent", "children", "title")
+_COLUMNS = {
+    "documents": ("id", "human_readable_id", "title", "text", "text_unit_ids", "creation_date", "raw_data"),
+    "text_units": (
+        "id", "human_readable_id", "text", "n_tokens", "document_id", "entity_ids", "relationship_ids",
+        "covariate_ids",
+    ),
+    "entities": (
+        "id", "human_readable_id", "title", "type", "description", "text_unit_ids", "frequency", "degree",
+    ),
+    "relationships": (
+        "id", "human_readable_id", "source", "target", "description", "weight", "combined_degree", "text_unit_ids",
+    ),
+    "covariates": (
+        "id", "human_readable_id", "covariate_type", "type", "description", "subject_id", "object_id", "status",
+        "start_date", "end_date", "source_text", "text_unit_id",
+    ),
+    "communities": (*_COMMUNITY, "entity_ids", "relationship_ids", "text_unit_ids", "period", "size"),
+    "community_reports": (
+        *_COMMUNITY, "summary", "full_content", "rank", "rating_explanation", "findings", "full_content_json",
+        "period", "size",
+    ),
+}  # fmt: skip
+_VECTOR_NAMES = {
+    "default-text_unit-text": "text_unit_text",
+    "default-entity-description": "entity_description",
+    "default-relationship-description": "relationship_description",
+    "default-community-full_content": "community_full_content",
+}
+"""Our vector table -> GraphRAG's. GraphRAG does not read that of relationships; it saves our import the embedding."""
+_BATCH_ROWS = 4_096
+
+
+def write_graphrag(snapshot: Snapshot, folder: Path) -> dict[str, int]:
+    """Write all tables and vectors; returns rows by path."""
+    written = {}
+    for name, columns in _COLUMNS.items():
+        rows = snapshot.table(name)
+        if name == "documents":
+            rows = _with_raw_data(rows)
+        if name == "community_reports":
+            rows = rows.sort_by([("level", "descending"), ("community", "ascending")])
+        pq.write_table(rows.select(columns).replace_schema_metadata(None), folder / f"{name}.parquet")
+        written[f"{name}.parquet"] = rows.num_rows
+    connection = connect(folder / "lancedb")
+    for name, its_name in _VECTOR_NAMES.items():
+        schema = _vector_schema(snapshot, name)
+        reader = pa.RecordBatchReader.from_batches(schema, _vector_batches(snapshot, name, schema))
+        written[f"lancedb/{its_name}"] = connection.create_table(its_name, data=reader).count_rows()
+    return written
+
+
+def _with_raw_data(documents: pa.Table) -> pa.Table:
+    """Return `documents` with `raw_data`, GraphRAG's name for metadata: JSON, null if empty."""
+    metadata = documents["metadata"]
+    return documents.append_column("raw_data", pc.if_else(pc.equal(metadata, "{}"), None, metadata))
+
+
+def _vector_schema(snapshot: Snapshot, name: str) -> pa.Schema:
+    dimensions = snapshot.manifest.vectors[name].dimensions
+    return pa.schema([("id", pa.string()), ("vector", pa.list_(pa.float32(), dimensions))])
+
+
+def _vector_batches(snapshot: Snapshot, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a vector table in the order of its contract table, without zero vectors."""
+    ids = snapshot.table(VECTOR_TABLES[name][0])["id"]
+    for start in range(0, len(ids), _BATCH_ROWS):
+        part = ids.slice(start, _BATCH_ROWS).combine_chunks()
+        matrix = snapshot.vectors(name).vectors(part.to_pylist())
+        has_vector = matrix.any(axis=1)
+        flat = pa.array(np.ascontiguousarray(matrix[has_vector], dtype=np.float32).ravel())
+        vectors = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type)
+        yield pa.record_batch([part.filter(pa.array(has_vector)), vectors], schema=schema)

@@ -1,7 +1,7 @@
 """Repairs of damaged files of a root.
 
 A file that does not match its hash counts as never made. It is downloaded from the shared store, made again from the
-other files of its snapshot (`publishing/remaking.py`), or removed, and then `index` makes it again from its inputs. A
+other files of its snapshot (`publishing/candidates.py`), or removed, and then `index` makes it again from its inputs. A
 file that nothing can make again, as of an imported index, is moved to `cache/damaged` and named. Keep out: when files
 are checked (`verification.py`).
 """
@@ -18,8 +18,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.publishing.candidates import read_passed, verify
-from graphrag_pipeline.publishing.remaking import remake
+from graphrag_pipeline.publishing.candidates import read_passed, remake, verify
 from graphrag_pipeline.storage.damage import (
     ARRAYS,
     MAPPED_TABLE,

@@ -31,12 +31,11 @@ from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.pipeline.tuned_sets import folder_of, list_sets
 from graphrag_pipeline.storage.garbage import SweepReport, check_readable
-from graphrag_pipeline.storage.history import refusal_of
 from graphrag_pipeline.storage.locks import hold_alone, is_held, one_index_run, one_view_builder, one_writer
+from graphrag_pipeline.storage.snapshot_store import refusal_of
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.purge import holds_deleted, rewrite_whole
-from graphrag_pipeline.storage.vectors.registry import LANCEDB
+from graphrag_pipeline.storage.vectors import LANCEDB
+from graphrag_pipeline.storage.vectors.folders import VectorFolder, holds_deleted, rewrite_whole
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.text.counted import counted
 

@@ -22,15 +22,18 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of
-from graphrag_pipeline.inputs.record_filters import is_row_number, parse_filters, passes_all, row_order
-from graphrag_pipeline.inputs.record_values import canonical_json
 from graphrag_pipeline.inputs.rows import find_repeated_id
 from graphrag_pipeline.inputs.source_records import (
     SourceRecord,
+    canonical_json,
     document_id_of,
     format_of,
+    is_row_number,
+    parse_filters,
+    passes_all,
     problem_record,
     rename_row,
+    row_order,
     with_metadata,
 )
 from graphrag_pipeline.storage.manifests import Manifest

@@ -31,7 +31,7 @@ from graphrag_pipeline.settings.rendering import SCHEMA_FILE, render_schema, ren
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
 from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, prepare_home
-from graphrag_pipeline.storage.root_format import move_to_this_version
+from graphrag_pipeline.storage.formats import move_to_this_version
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
@@ -117,7 +117,7 @@ def write_schema(path: Path) -> None:
 
 
 class Root:
-    """A root with its settings, stores and models; an older one moves to this release (`storage/root_format.py`).
+    """A root with its settings, stores and models; an older one moves to this release (`storage/formats.py`).
 
     Args:
         path: a folder that holds settings.yaml.

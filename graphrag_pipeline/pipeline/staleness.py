@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.open_work import measure_lag
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
-from graphrag_pipeline.storage.history import refusal_of
+from graphrag_pipeline.storage.snapshot_store import refusal_of
 from graphrag_pipeline.storage.table_store import Head
 
 

@@ -27,8 +27,7 @@ from graphrag_pipeline.pipeline.file_repairs import (
 )
 from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root
 from graphrag_pipeline.settings.settings import SETTINGS_FILE
-from graphrag_pipeline.storage.check_times import CheckTimes
-from graphrag_pipeline.storage.damage import StoredPart, find_changed_parts
+from graphrag_pipeline.storage.damage import CheckTimes, StoredPart, find_changed_parts
 from graphrag_pipeline.storage.locks import one_index_run, one_view_builder, one_writer
 from graphrag_pipeline.storage.shared.transfer import UPLOAD_AGAIN
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.publishing.layout import LAYOUT_ARRAYS, build_layout
+from graphrag_pipeline.publishing.arrays import LAYOUT_ARRAYS, build_layout
 from graphrag_pipeline.query.names import NameIndex
 from graphrag_pipeline.storage.lookups import read_name_arrays
 
@@ -100,7 +100,7 @@ class SnapshotReader:
 
     @functools.cached_property
     def layout(self) -> Mapping[str, np.ndarray]:
-        """The arrays of the layout (`publishing/layout.py`); computed for a snapshot of an earlier release."""
+        """The arrays of the layout (`publishing/arrays.py`); computed for a snapshot of an earlier release."""
         if self._shared:
             return self._shared.layout
         arrays = self.snapshot.adjacency

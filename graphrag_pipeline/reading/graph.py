@@ -1,6 +1,6 @@
 """Parts of the graph as it is drawn: a level of communities, the inside of a community, the surroundings of an entity.
 
-Positions come from the layout of the snapshot (`publishing/layout.py`), so every part has its place in one picture.
+Positions come from the layout of the snapshot (`publishing/arrays.py`), so every part has its place in one picture.
 Under a filter, a part holds only records that pass, and sizes count only those. Keep out: drawing.
 """
 

@@ -11,7 +11,7 @@ import re
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inputs.record_filters import is_row_number
+from graphrag_pipeline.inputs.source_records import is_row_number
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.storage.snapshots import Snapshot
 

@@ -17,7 +17,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.access.rules import NotAuthenticatedError
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError

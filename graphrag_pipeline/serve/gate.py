@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.access.rules import NotAuthenticatedError
 from graphrag_pipeline.serve.answers import answer_error
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError

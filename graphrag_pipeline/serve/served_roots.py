@@ -21,7 +21,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.errors import NotFoundError, NotReadyError
-from graphrag_pipeline.storage.history import find_snapshot
+from graphrag_pipeline.storage.snapshot_store import find_snapshot
 from graphrag_pipeline.text.tokens import load_encoding
 
 _log = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag_pipeline.access.principals import NotAuthenticatedError
-from graphrag_pipeline.access.rules import FollowedRules
+from graphrag_pipeline.access.rules import FollowedRules, NotAuthenticatedError
 from graphrag_pipeline.access.view_guard import ViewWatch
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.serve.served_roots import ServedRoots

@@ -1,30 +1,36 @@
 """Immutable folders of memory-mapped arrays in a snapshot: adjacency, and the sentences of the text units.
 
 Each array is a `.npy` file. The folder is named after its content, so that snapshots share it. The arrays are defined
-where they are built (`publishing/adjacency.py`, `indexing/sentence_embeddings.py`). Keep out: searching.
+where they are built (`publishing/arrays.py`, `indexing/sentence_embeddings.py`). Keep out: searching.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import pyarrow as pa
 
+from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.content_hashes import hash_file
 from graphrag_pipeline.filesystem.listed_folders import (
     LIST_FILE,
     find_changed_files,
+    hash_file,
     is_hashed,
     read_file_list,
     write_file_list,
 )
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.text.scripts import joins
 
 _MAX_SPARSITY = 64
 """Rows of a table for each row of a group, up to which marking them in an array is faster than sorting them."""
@@ -125,7 +131,7 @@ class ArrayFolder:
 class Adjacency(ArrayFolder):
     """Memory-mapped adjacency of a snapshot, in row numbers of the contract tables.
 
-    Each `<a>_<b>s` relation (listed in `publishing/adjacency.py`) is a pair of arrays in compressed sparse row form:
+    Each `<a>_<b>s` relation (listed in `publishing/arrays.py`) is a pair of arrays in compressed sparse row form:
     `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
     `indices[indptr[i]:indptr[i + 1]]`, ascending.
     """
@@ -277,3 +283,165 @@ def _firsts(ordered: np.ndarray) -> np.ndarray:
     is_first = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return is_first
+
+
+MAX_BYTES = 64_000_000
+"""Memory for the means of a snapshot: 62,500 text units at 256 dimensions."""
+
+
+class SentenceMeans:
+    """The mean vector of each text unit's sentences, weighted by their lengths in characters.
+
+    A text unit has one place, which it may share with others if not all fit; the last one read is kept there. Safe to
+    use from several threads.
+
+    Args:
+        max_bytes: of the vectors that are kept; at least one is.
+    """
+
+    def __init__(self, sentences: Sentences, max_bytes: int = MAX_BYTES) -> None:
+        self._sentences = sentences
+        dimensions = sentences.vectors.shape[1]
+        n_places = max(min(len(sentences.indptr) - 1, max_bytes // (4 * dimensions)), 1)
+        self._rows = np.full(n_places, -1, dtype=np.int64)
+        self._vectors = np.empty((n_places, dimensions), dtype=np.float32)  # memory is taken where rows are written
+        self._lock = threading.Lock()
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the means of some text units.
+
+        Args:
+            rows: row numbers of text units, int (n,).
+
+        Returns:
+            Unit vectors, float32 (n, dimensions); zeros for a text unit without known words.
+        """
+        places = rows % len(self._rows)
+        with self._lock:
+            is_known = self._rows[places] == rows
+            found = self._vectors.take(places, axis=0)
+        missing = np.flatnonzero(~is_known)
+        if len(missing):
+            found[missing] = compute_means(self._sentences, rows[missing])
+            self._keep(rows[missing], found[missing])
+        return found
+
+    def _keep(self, rows: np.ndarray, vectors: np.ndarray) -> None:
+        places, first = np.unique(rows % len(self._rows), return_index=True)
+        with self._lock:
+            self._rows[places] = rows[first]
+            self._vectors[places] = vectors[first]
+
+
+def compute_means(sentences: Sentences, rows: np.ndarray) -> np.ndarray:
+    """Return the means of some text units, as `SentenceMeans.read` does."""
+    sums = np.zeros((len(rows), sentences.vectors.shape[1]), dtype=np.float32)
+    positions, places = expand_rows(sentences.indptr, rows)
+    scales, vectors = sentences.scales[places], sentences.read_vectors(places).astype(np.float32)
+    bounds = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
+    # A product per text unit is faster than one `reduceat` over all.
+    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+        np.dot(scales[start:end], vectors[start:end], out=sums[place])
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    means: np.ndarray = sums / np.where(lengths > 0, lengths, 1)
+    return means
+
+
+_BATCH = 4_096
+"""Number of text units that are searched for names at a time."""
+
+
+def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
+    """Return all arrays by name, for contract tables in file order."""
+    entities, text_units = tables["entities"], tables["text_units"]
+    n_entities, n_units = len(entities), len(text_units)
+    entity_rows, unit_rows = list_pairs(entities["text_unit_ids"], text_units["id"])
+    topics = _topics(tables)
+    about = np.flatnonzero(topics >= 0)
+    indptr, ends = compress(np.r_[unit_rows, about], np.r_[entity_rows, topics[about]], n_units)
+    units = np.repeat(np.arange(n_units, dtype=np.int32), np.diff(indptr))
+    is_about = topics[units] == ends
+    entity_indptr, entity_edges = compress(ends, np.arange(len(ends)), n_entities)
+    about_indptr, about_edges = compress(ends[is_about], np.flatnonzero(is_about), n_entities)
+    return {
+        "text_unit_mentions_indptr": indptr,
+        "mention_entities": ends,
+        "mention_text_units": units,
+        "mention_is_about": is_about,
+        "entity_mentions_indptr": entity_indptr,
+        "entity_mentions_indices": entity_edges,
+        "entity_about_indptr": about_indptr,
+        "entity_about_indices": about_edges,
+        **_find_places(text_units, indptr, ends, entities["names"]),
+    }
+
+
+def _topics(tables: Mapping[str, pa.Table]) -> np.ndarray:
+    """Return the row of the entity that the title of each text unit's document names, -1 without one: int64."""
+    documents = tables["documents"]
+    titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())
+    of_document = positions(titles, tables["entities"]["title"])
+    document = positions(tables["text_units"]["document_id"], documents["id"])
+    return np.where(document >= 0, np.r_[of_document, -1][document], -1)
+
+
+def _find_places(
+    text_units: pa.Table, indptr: np.ndarray, ends: np.ndarray, names: pa.ChunkedArray
+) -> dict[str, np.ndarray]:
+    forms = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    counts = np.zeros(len(ends), dtype=np.int64)
+    starts: list[np.ndarray] = []
+    stops: list[np.ndarray] = []
+    first = 0
+    for batch in text_units.select(["text"]).to_batches(max_chunksize=_BATCH):  # a batch in memory at a time
+        bounds = indptr[first : first + len(batch) + 1]
+        written = forms.take(pa.array(ends[bounds[0] : bounds[-1]])).to_pylist()
+        edges = range(bounds[0], bounds[-1])
+        owners = np.repeat(np.arange(len(batch)), np.diff(bounds)).tolist()
+        texts = batch["text"].to_pylist()
+        found = [find_names(texts[owner], own or ()) for owner, own in zip(owners, written, strict=True)]
+        counts[edges.start : edges.stop] = [len(places) for places in found]
+        pairs = np.array([place for places in found for place in places], dtype=np.int32).reshape(-1, 2)
+        starts.append(pairs[:, 0])
+        stops.append(pairs[:, 1])
+        first += len(batch)
+    return {
+        "mention_places_indptr": np.r_[0, np.cumsum(counts)],
+        "mention_starts": np.concatenate(starts) if starts else np.zeros(0, dtype=np.int32),
+        "mention_ends": np.concatenate(stops) if stops else np.zeros(0, dtype=np.int32),
+    }
+
+
+def find_names(text: str, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return (start, end) of every place where a text has one of the names as whole words; longest names win."""
+    longest: dict[int, int] = {}
+    for name in names:
+        start = text.find(name) if name else -1
+        while start >= 0:
+            end = start + len(name)
+            before, after = text[start - 1 : start], text[end : end + 1]
+            if not (joins(before, name[0]) or joins(name[-1], after)) and end > longest.get(start, 0):
+                longest[start] = end
+            start = text.find(name, end)
+    return sorted(longest.items())
+
+
+class Mentions:
+    """The mention graph of a snapshot, memory-mapped.
+
+    Args:
+        arrays: the folder that holds them.
+    """
+
+    def __init__(self, arrays: ArrayFolder) -> None:
+        self.unit_indptr = arrays.array("text_unit_mentions_indptr")
+        self.entity_indptr = arrays.array("entity_mentions_indptr")
+        self.entity_edges = arrays.array("entity_mentions_indices")
+        self.about_indptr = arrays.array("entity_about_indptr")
+        self.about_edges = arrays.array("entity_about_indices")
+        self.entities = arrays.array("mention_entities")
+        self.text_units = arrays.array("mention_text_units")
+        self.is_about = arrays.array("mention_is_about")
+        self.places_indptr = arrays.array("mention_places_indptr")
+        self.starts = arrays.array("mention_starts")
+        self.ends = arrays.array("mention_ends")

@@ -1,7 +1,7 @@
 """Versions of the JSON files of a root and of a shared store, and the names that such files may hold.
 
 The version of a file is the number in `format`; a file without one has format 1. It is read before all other keys,
-except the hash of the file (`filesystem/sealed_json.py`), since a damaged file must not look like a newer one. A
+except the hash of the file (`filesystem/files.py`), since a damaged file must not look like a newer one. A
 newer file is refused with the release that reads it, from its key `needs_release`. An older file is changed in memory
 by one stated step per version. To change a format: raise the number, name the release, and add the step from the number
 before. A root of each release is kept in `graphrag_pipeline_tests/data/roots/`, written by
@@ -13,14 +13,18 @@ files.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from graphrag_pipeline.errors import NewerFormatError, PipelineError
-from graphrag_pipeline.filesystem.sealed_json import read_sealed
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.filesystem.files import read_sealed, seal
+from graphrag_pipeline.storage.locks import one_writer
 
 Values = dict[str, Any]
 _NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,199}")
@@ -167,3 +171,99 @@ def foreign_name_error(name: object, place: object) -> PipelineError:
         f"`{place}` names the file or folder {name!r}, which is not a name that graphrag-pipeline gives; check "
         "who may write there, since it may have been changed on purpose. Nothing that it names was written"
     )
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RootStep:
+    """A change of the files of a root from one version to the next.
+
+    Attributes:
+        release: the release that makes it, and the first one that reads the result.
+        does: what it does, for the user, such as "moves vectors to their own folder".
+        change: makes it in a root; runs again after an interruption.
+    """
+
+    release: str
+    does: str
+    change: Callable[[Path], None]
+
+
+STEPS: tuple[RootStep, ...] = ()
+"""All steps, oldest first: the first one moves a root from version 1 to 2. Never change or remove one."""
+
+
+def move_to_this_version(root: Path, steps: Sequence[RootStep] | None = None) -> None:
+    """Move an older root to the version of this release; a root of this version costs one look at a file.
+
+    Args:
+        steps: None is `STEPS`.
+
+    Raises:
+        NewerFormatError: a newer release wrote the root.
+        PipelineError: a step failed, or this user may not write into the root; the message names the way out.
+    """
+    known = STEPS if steps is None else tuple(steps)
+    if _read_version(root, known) > len(known):
+        return
+    try:
+        with one_writer(root):
+            if not _has_index(root):  # a new one, which this release will write
+                _record(root, known)
+            for number in range(_read_version(root, known), len(known) + 1):
+                _take_step(root, known[:number])
+    except PipelineError as error:
+        raise PipelineError(f"{_describe_older(root, known)}. Here it failed: {error}") from None
+
+
+def _take_step(root: Path, steps: Sequence[RootStep]) -> None:
+    """Make the last of these steps, and record it once its result is on disk."""
+    _log.warning("`%s`: release %s %s, since an earlier release wrote it", root, steps[-1].release, steps[-1].does)
+    try:
+        steps[-1].change(root)
+    except OSError as error:
+        raise files.write_error(root, error) from error
+    files.flush_to_disk(root)
+    _record(root, steps)
+
+
+def _record(root: Path, steps: Sequence[RootStep]) -> None:
+    path = _path(root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.replace_durably(path, seal({**_format_of(steps).mark, "version": len(steps) + 1}))
+
+
+def _describe_older(root: Path, steps: Sequence[RootStep]) -> str:
+    version = _read_version(root, steps)
+    left = ", then it ".join(step.does for step in steps[version - 1 :])
+    return (
+        f"`{root}` has version {version}, of an earlier release, and this release reads version {len(steps) + 1}. Run "
+        f"`graphrag-pipeline verify` once as a user who may write there: it {left}"
+    )
+
+
+def _read_version(root: Path, steps: Sequence[RootStep]) -> int:
+    path = _path(root)
+    try:
+        return int(_format_of(steps).read(path.read_bytes(), path)["version"])
+    except FileNotFoundError:
+        return 1
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PipelineError(
+            f'`{path}` is damaged ({error}); write {{"version": {len(steps) + 1}}} into it if this release has opened '
+            "the root before, else restore it from a copy"
+        ) from None
+
+
+def _format_of(steps: Sequence[RootStep]) -> FileFormat:
+    return FileFormat(len(steps) + 1, steps[-1].release if steps else "", dict.fromkeys(range(1, len(steps) + 1), dict))
+
+
+def _path(root: Path) -> Path:
+    return root / "snapshots" / "root.json"
+
+
+def _has_index(root: Path) -> bool:
+    return any((root / name).is_dir() for name in ("snapshots", "tables", "heads"))

@@ -23,17 +23,15 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.storage.locks import hold_alone
 from graphrag_pipeline.storage.manifests import Manifest, hash_path
-from graphrag_pipeline.storage.snapshot_store import COPY_SUFFIX, SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import COPY_SUFFIX, EVALUATIONS_FOLDER, SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
+from graphrag_pipeline.storage.vectors import LANCEDB, open_vector_store
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.registry import LANCEDB, open_vector_store
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import INDEX_CANDIDATE, VECTOR_TABLES
 
 DAMAGED_FOLDER = "damaged"
 """Folder in `cache/` for files that nothing can make again; `verify --repair` moves them there."""
-EVALUATIONS_FOLDER = "evaluations"
-"""Folder of the root that holds the evaluation figures of each snapshot, in a folder named by its id."""
 _OWNED_FOLDERS = ("tables", "heads", "snapshots", EVALUATIONS_FOLDER, "cache", "dagster")
 _Collection = tuple[str, VectorFolder]
 """Kind of vector store, and the collection in it."""

@@ -17,8 +17,8 @@ from typing import Any
 from graphrag_pipeline.errors import NewerFormatError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, Values, check_names, check_shape
+from graphrag_pipeline.storage.vectors import LANCEDB
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.registry import LANCEDB
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 FORMAT = FileFormat()

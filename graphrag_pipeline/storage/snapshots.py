@@ -22,7 +22,7 @@ from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
-from graphrag_pipeline.storage.arrays import Adjacency, Sentences
+from graphrag_pipeline.storage.arrays import Adjacency, Mentions, SentenceMeans, Sentences
 from graphrag_pipeline.storage.damage import (
     MAPPED_TABLE,
     READ_CHECK_BYTES,
@@ -39,9 +39,7 @@ from graphrag_pipeline.storage.damage import (
 from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
 from graphrag_pipeline.storage.manifests import Manifest
-from graphrag_pipeline.storage.mentions import Mentions
-from graphrag_pipeline.storage.sentence_means import SentenceMeans
-from graphrag_pipeline.storage.vectors.registry import open_vector_store
+from graphrag_pipeline.storage.vectors import open_vector_store
 from graphrag_pipeline.storage.vectors.stores import VectorCollection, VectorStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.sealed_json import read_sealed, seal
+from graphrag_pipeline.filesystem.files import read_sealed, seal
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.storage.damage import find_changed_file
 from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape

@@ -34,12 +34,13 @@ from graphrag_pipeline.tables.stage import (
     MODEL_STAGES,
     RELATIONSHIP_MENTIONS,
     RELATIONSHIPS,
+    SENTENCE_EMBEDDINGS,
     STAGE_TABLES,
+    TEXT_UNIT_EMBEDDINGS,
     TEXT_UNITS,
     TITLE_CHUNK,
     failures_table,
 )
-from graphrag_pipeline.tables.vectors import SENTENCE_EMBEDDINGS, TEXT_UNIT_EMBEDDINGS
 
 __all__ = [
     "CAPTION_CHUNK",

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from graphrag_pipeline.access.access_file import ViewRules, load_access_file
+from graphrag_pipeline.access.access_file import ViewRules, add_key, load_access_file
 from graphrag_pipeline.access.audit import AuditLog
-from graphrag_pipeline.access.editing import add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.views import build_view, check_view
@@ -20,6 +19,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.serve.audit import Audit
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import canaries
+from graphrag_pipeline_tests.support.canaries import MAX_CANARIES, make_canaries, open_rows
 from graphrag_pipeline_tests.support.roots import build_tables, make_root
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
@@ -211,3 +211,20 @@ def test_the_audit_log_says_who_read_what_and_no_text(world):
     assert "Cratchit" not in world.audit.read_text()
     world.server.client.get("/roots", headers={"authorization": "Bearer wrong"})
     assert json.loads(world.audit.read_text().splitlines()[-1])["status"] == 401
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_no_word_of_a_canary_is_in_another_one_or_in_an_open_text(seed):
+    words = [word.lower() for one in make_canaries(300, seed) for word in one.words]
+    opened = "\n".join(str(row) for row in open_rows(300)).lower()
+    text = "\n".join(words)
+    assert [word for word in words if text.count(word) != 1 or word in opened] == []
+
+
+def test_the_same_seed_gives_the_same_canaries():
+    assert make_canaries(3) == make_canaries(3) != make_canaries(3, seed=8)
+
+
+def test_more_canaries_than_there_are_words_for_are_refused():
+    with pytest.raises(ValueError, match=f"at most {MAX_CANARIES:,}"):
+        make_canaries(MAX_CANARIES + 1)

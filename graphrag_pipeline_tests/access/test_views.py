@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.access.access_file import ViewRules
-from graphrag_pipeline.access.filter_advice import advise
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
-from graphrag_pipeline.access.view_settings import derive_settings, find_view, view_id, write_view
+from graphrag_pipeline.access.view_settings import advise, derive_settings, find_view, view_id, write_view
 from graphrag_pipeline.access.views import build_view, check_view, remove_unneeded_views
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root

@@ -33,7 +33,7 @@ from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units
 from graphrag_pipeline.query.selection.local_text_units import N_SEEDS
 from graphrag_pipeline.query.selection.pagerank import MAX_UNITS
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
-from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
+from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 from graphrag_pipeline_tests.bench.large_index import HUB, LARGE_FROM, NOUNS, VERBS, Shape, name_of
 from graphrag_pipeline_tests.bench.measuring import Figure, measure_command, measure_module
 

@@ -21,7 +21,7 @@ from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
-from graphrag_pipeline.storage.history import list_snapshots
+from graphrag_pipeline.storage.snapshot_store import list_snapshots
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 

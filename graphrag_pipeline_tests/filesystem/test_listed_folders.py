@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from graphrag_pipeline.filesystem.listed_folders import (
     LIST_FILE,
     find_changed_files,
     find_damaged_files,
+    hash_file,
     is_hashed,
     write_file_list,
 )
@@ -57,3 +61,13 @@ def test_a_list_of_an_older_release_has_sizes_alone(folder: Path) -> None:
     assert find_changed_files(folder) == [] and not is_hashed(folder)
     (folder / LIST_FILE).write_text('{"a": 3, "b/c": 5}', encoding="utf-8")
     assert find_changed_files(folder) == [folder / "b" / "c"]
+
+
+def test_a_remembered_hash_is_not_that_of_an_equally_old_file_of_the_same_size(tmp_path: Path) -> None:
+    """Unpacked files all have the time 0, and a file may get the inode of one that was removed."""
+    path = tmp_path / "unpacked.npy"
+    for content in (b"first version", b"other version"):
+        path.write_bytes(content)
+        os.utime(path, ns=(0, 0))
+        time.sleep(0.06)  # old enough to be remembered
+        assert hash_file(path) == hash_file(path) == hashlib.sha256(content).hexdigest()

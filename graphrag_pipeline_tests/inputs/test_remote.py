@@ -16,8 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.inputs.files import fingerprint_input, list_unused_records, read_input
-from graphrag_pipeline.inputs.remote import list_remote
+from graphrag_pipeline.inputs.files import fingerprint_input, list_remote, list_unused_records, read_input
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.file import load_settings

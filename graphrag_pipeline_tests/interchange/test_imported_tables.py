@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.identity import entity_id, normalize_title
-from graphrag_pipeline.interchange.imported_documents import locate_text
-from graphrag_pipeline.interchange.imported_tables import repair_tables
+from graphrag_pipeline.interchange.imported_tables import locate_text, repair_tables
 from graphrag_pipeline.publishing import checks
 from graphrag_pipeline.tables import CONTRACT_TABLES
 

@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.forgetting import forget_document, render_forgot
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import write_set
-from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, TEXT, make_model_root
 from graphrag_pipeline_tests.support.roots import (

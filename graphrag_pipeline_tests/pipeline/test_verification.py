@@ -18,7 +18,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.verification import repair_before_index, verify_root
 from graphrag_pipeline.publishing.candidates import publish
-from graphrag_pipeline.storage.check_times import CheckTimes
+from graphrag_pipeline.storage.damage import CheckTimes
 from graphrag_pipeline.storage.manifests import hash_path
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.corpora import small_index
@@ -243,7 +243,7 @@ def test_files_of_an_older_release_get_their_hashes(root: Root) -> None:
 def test_an_index_run_checks_the_oldest_files_and_all_within_the_days_of_the_setting(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphrag_pipeline.storage.check_times.SAMPLE_BYTES", 1)
+    monkeypatch.setattr("graphrag_pipeline.storage.damage.SAMPLE_BYTES", 1)
     parts = list_parts(root)
     times = CheckTimes(root.path)
     assert len(times.find_due(parts, 1e9, 30)) == len(parts), "never checked"

@@ -19,7 +19,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.serve.served_roots import ServedRoots
-from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.bench.publications import REQUESTS
 from graphrag_pipeline_tests.support.open_files import count_open_files
 from graphrag_pipeline_tests.support.roots import build_tables, put

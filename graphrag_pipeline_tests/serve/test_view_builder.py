@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.access.editing import add_key
+from graphrag_pipeline.access.access_file import add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.access.view_settings import find_view

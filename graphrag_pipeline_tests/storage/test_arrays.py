@@ -1,6 +1,9 @@
 """Array folders: named by content, mapped when read, related rows by compressed sparse rows."""
 
+from __future__ import annotations
+
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +15,15 @@ from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage.arrays import (
     Adjacency,
     ArrayFolder,
+    SentenceMeans,
     Sentences,
     expand_rows,
+    find_names,
     group_rows,
     nth_largest,
     write_arrays,
 )
+from graphrag_pipeline_tests.support.corpora import small_index
 
 
 def test_equal_arrays_share_a_folder_and_other_arrays_have_their_own(tmp_path: Path) -> None:
@@ -85,3 +91,83 @@ def write_sentences(folder: Path) -> Sentences:
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Sentences:
     return write_sentences(tmp_path_factory.mktemp("sentences"))
+
+
+N_UNITS = 30
+
+
+@pytest.fixture(scope="module")
+def sentences_sentence_means(tmp_path_factory: pytest.TempPathFactory) -> Sentences:
+    random = np.random.default_rng(3)
+    indptr = np.r_[0, np.cumsum(random.integers(0, 5, N_UNITS))]
+    vectors = random.integers(-127, 128, (indptr[-1], 256), dtype=np.int8)
+    vectors[indptr[4] : indptr[5]] = 0
+    folder = tmp_path_factory.mktemp("sentences_sentence_means")
+    scales = random.random(indptr[-1], dtype=np.float32)
+    arrays = {"text_unit_sentences_indptr": indptr, "sentence_vectors": vectors, "sentence_scales": scales}
+    return Sentences(folder / write_arrays(folder, arrays))
+
+
+def mean_of(sentences_sentence_means: Sentences, row: int) -> np.ndarray:
+    places = slice(*sentences_sentence_means.indptr[row : row + 2])
+    total = (
+        sentences_sentence_means.scales[places, None] * sentences_sentence_means.vectors[places].astype(np.float64)
+    ).sum(axis=0)
+    return total / (np.linalg.norm(total) or 1)
+
+
+@pytest.mark.parametrize("n_kept", [1, 7, N_UNITS, 10 * N_UNITS])
+def test_a_mean_is_that_of_its_sentences_however_many_are_kept(
+    sentences_sentence_means: Sentences, n_kept: int
+) -> None:
+    means = SentenceMeans(sentences_sentence_means, max_bytes=n_kept * 4 * 256)
+    expected = np.array([mean_of(sentences_sentence_means, row) for row in range(N_UNITS)])
+    for rows in ([3, 4, 29, 0], [29, 3, 28, 21, 14, 7, 0], list(range(N_UNITS)), [], [5, 5]):
+        found = means.read(np.array(rows, dtype=np.int64))
+        assert found.dtype == np.float32 and found == pytest.approx(expected[rows], abs=1e-6)
+
+
+def test_threads_that_share_places_read_their_own_rows(sentences_sentence_means: Sentences) -> None:
+    means = SentenceMeans(sentences_sentence_means, max_bytes=7 * 4 * 256)
+    alone = SentenceMeans(sentences_sentence_means).read(np.arange(N_UNITS))
+    orders = [np.random.default_rng(seed).permutation(N_UNITS) for seed in range(200)]
+    with ThreadPoolExecutor(4) as threads:
+        for rows, found in zip(orders, threads.map(means.read, orders), strict=True):
+            assert np.array_equal(found, alone[rows])
+
+
+def test_names_are_found_as_whole_words_the_longest_of_a_place():
+    text = "Bob Cratchit and Bobby met Bob."
+    assert [text[start:end] for start, end in find_names(text, ["Bob", "Bob Cratchit"])] == ["Bob Cratchit", "Bob"]
+    assert find_names("薰儿看见萧炎了", ["萧炎"]) == [(4, 6)]
+    assert find_names("nobody", ["", "Bob"]) == []
+
+
+def test_every_text_unit_of_an_entity_is_an_edge_with_its_places(tmp_path):
+    snapshot = small_index.freeze(tmp_path)
+    mentions = snapshot.mentions
+    titles = snapshot.table("entities")["title"].to_pylist()
+    texts = snapshot.table("text_units")["text"].to_pylist()
+    found = {}
+    for edge, (unit, entity) in enumerate(zip(mentions.text_units, mentions.entities, strict=True)):
+        places = range(mentions.places_indptr[edge], mentions.places_indptr[edge + 1])
+        found[texts[unit].split()[0], titles[entity]] = [
+            texts[unit][mentions.starts[place] : mentions.ends[place]] for place in places
+        ]
+    assert found["Scrooge", "BOB CRATCHIT"] == ["Bob Cratchit", "Bob Cratchit"]
+    assert found["Marley", "SCROOGE"] == ["Scrooge"]
+    assert len(found) == sum(map(len, small_index.UNITS_OF.values()))
+    assert not mentions.is_about.any()
+
+
+def test_a_text_unit_is_about_the_entity_that_its_document_is_titled_by(tmp_path):
+    tables = small_index.contract_tables()
+    documents = tables["documents"]
+    titles = ["Scrooge" if title == "b.txt" else title for title in documents["title"].to_pylist()]
+    place = documents.column_names.index("title")
+    snapshot = small_index.freeze(tmp_path, {**tables, "documents": documents.set_column(place, "title", [titles])})
+    mentions = snapshot.mentions
+    entity = int(snapshot.rows_of("entities", ["SCROOGE"], "title")[0])
+    about = mentions.about_edges[mentions.about_indptr[entity] : mentions.about_indptr[entity + 1]]
+    [unit] = mentions.text_units[about].tolist()
+    assert snapshot.take("text_units", [unit], ["text"])[0]["text"] == small_index.TEXTS["b.txt"]

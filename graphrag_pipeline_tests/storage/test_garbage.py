@@ -13,7 +13,7 @@ import pytest
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.garbage import find_old_snapshots, sweep
-from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.support.roots import GOING_ON, build_tables, contract_bytes, make_root, table_bytes
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, files_of, first_of, root
 

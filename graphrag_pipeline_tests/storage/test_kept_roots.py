@@ -15,9 +15,8 @@ from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.verification import verify_root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.storage import manifests, root_format, snapshot_store, table_store
-from graphrag_pipeline.storage.formats import FileFormat, installed_release
-from graphrag_pipeline.storage.root_format import RootStep
+from graphrag_pipeline.storage import formats, manifests, snapshot_store, table_store
+from graphrag_pipeline.storage.formats import FileFormat, RootStep, installed_release
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.support.kept_root import ENDING, KEPT, MAX_BYTES, pack_root, unpack_root
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -96,7 +95,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         path = self.folder / "published" / "current.json"
         return str(json.loads(path.read_bytes())["snapshot"])
 
-    monkeypatch.setattr(root_format, "STEPS", STEPS)
+    monkeypatch.setattr(formats, "STEPS", STEPS)
     monkeypatch.setattr(SnapshotStore, "current", current)
     return monkeypatch
 
@@ -113,7 +112,7 @@ def test_a_kept_root_moves_once_by_each_step_and_says_so(
     caplog.clear()
     assert "Scrooge" in ask(kept, "Who was a partner of Marley?")
     assert "earlier release" not in caplog.text
-    later.setattr(root_format, "STEPS", STEPS[:1])
+    later.setattr(formats, "STEPS", STEPS[:1])
     with pytest.raises(NewerFormatError, match=r"root\.json` has format 3, which needs release 0\.3\.0 or later"):
         Root(kept)
 
@@ -125,7 +124,7 @@ def test_a_step_that_was_interrupted_runs_again(kept: Path, later: pytest.Monkey
 
     with later.context() as patched:
         if name == "second step":
-            patched.setattr(root_format, "STEPS", (STEPS[0], RootStep("0.3.0", "is killed", kill)))
+            patched.setattr(formats, "STEPS", (STEPS[0], RootStep("0.3.0", "is killed", kill)))
         else:
             patched.setattr(files, "flush_to_disk" if name == "flush" else "replace_durably", kill)
         with pytest.raises(KeyboardInterrupt):
@@ -138,7 +137,7 @@ def test_a_user_who_may_not_write_gets_the_way_out(kept: Path, later: pytest.Mon
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", str(kept))
 
-    later.setattr(root_format, "STEPS", (RootStep("0.2.0", "moves the pointer", refuse),))
+    later.setattr(formats, "STEPS", (RootStep("0.2.0", "moves the pointer", refuse),))
     with pytest.raises(PipelineError) as refused:
         Root(kept)
     assert f"`{kept}` has version 1, of an earlier release, and this release reads version 2" in str(refused.value)
@@ -152,7 +151,7 @@ def test_a_new_root_has_the_version_of_its_release(tmp_path: Path, later: pytest
     def fail(_: Path) -> None:
         raise AssertionError("a new root needs no step")
 
-    later.setattr(root_format, "STEPS", (RootStep("0.2.0", "fails", fail),))
+    later.setattr(formats, "STEPS", (RootStep("0.2.0", "fails", fail),))
     init_root(tmp_path)
     Root(tmp_path)
     (tmp_path / "heads" / "documents").mkdir(parents=True)
@@ -160,7 +159,7 @@ def test_a_new_root_has_the_version_of_its_release(tmp_path: Path, later: pytest
 
 
 def test_the_version_of_a_root_survives_prune_and_verify(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(root_format, "STEPS", (RootStep("0.2.0", "does nothing", lambda _: None),))
+    monkeypatch.setattr(formats, "STEPS", (RootStep("0.2.0", "does nothing", lambda _: None),))
     prune(Root(kept), 1, float("inf"))
     assert verify_root(Root(kept), is_repairing=True).findings == ()
     assert (kept / "snapshots" / "root.json").exists()

@@ -14,7 +14,7 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import NewerFormatError, NoSnapshotError, PipelineError
-from graphrag_pipeline.filesystem.sealed_json import CHECK, seal
+from graphrag_pipeline.filesystem.files import CHECK, seal
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune

@@ -16,9 +16,8 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import Lease
-from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState
+from graphrag_pipeline.storage.shared.state import NumberedStates, StoreState
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphrag_pipeline.storage.vectors.registry import register_vector_store
+from graphrag_pipeline.storage.vectors import register_vector_store
 from graphrag_pipeline.storage.vectors.stores import (
     ScoredIds,
     VectorRecord,

@@ -46,8 +46,8 @@ def add(
     file: _FileOption = None,
 ) -> None:
     """Permit a principal to read a root, and print a new key for it, once."""
-    from graphrag_pipeline.access.editing import add_key
-    from graphrag_pipeline.access.filter_advice import advise
+    from graphrag_pipeline.access.access_file import add_key
+    from graphrag_pipeline.access.view_settings import advise
     from graphrag_pipeline.access.views import check_filters
 
     roots = open_roots(root, also or [])
@@ -111,7 +111,7 @@ def remove_principal(
     file: _FileOption = None,
 ) -> None:
     """Remove a principal, or one of its keys; a running server refuses it from the next request on."""
-    from graphrag_pipeline.access.editing import remove
+    from graphrag_pipeline.access.access_file import remove
 
     path = find_access_file(file, open_roots(root, also or []))
     remove(path, name, key)

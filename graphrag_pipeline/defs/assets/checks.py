@@ -20,8 +20,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS
-from graphrag_pipeline.publishing.removal import check_removal
+from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS, check_removal
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 

@@ -16,8 +16,8 @@ from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.inspection.snapshot_diff import diff_snapshots, render_diff
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.storage.history import describe_snapshot
 from graphrag_pipeline.storage.shared.state import manifest_name
+from graphrag_pipeline.storage.snapshot_store import describe_snapshot
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def index_candidate(run: StageRun) -> None:
     from graphrag_pipeline.indexing.embeddings import look_up_all_vectors
     from graphrag_pipeline.publishing.candidates import freeze_candidate
-    from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
-    from graphrag_pipeline.publishing.token_counts import COUNTED_TEXTS
+    from graphrag_pipeline.publishing.contract_tables import COUNTED_TEXTS, JOINED_TABLES, join_contract_tables
     from graphrag_pipeline.text.tokens import count_tokens_each
 
     last = run.root.tables.head(run.stage.name)

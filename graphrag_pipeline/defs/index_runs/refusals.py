@@ -80,7 +80,7 @@ def refuse_removal(root: Root, manifests: Mapping[str, pa.Table]) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from graphrag_pipeline.publishing.removal import find_removal_problem
+    from graphrag_pipeline.publishing.checks import find_removal_problem
 
     try:
         published = root.snapshots.open()

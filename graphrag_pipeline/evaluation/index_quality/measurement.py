@@ -29,7 +29,7 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.quality import QualitySettings
-from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
+from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 _DIGITS = 12

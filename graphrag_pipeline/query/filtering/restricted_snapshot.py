@@ -22,9 +22,7 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.filtering.document_mask import DocumentMask
 from graphrag_pipeline.query.filtering.partial_descriptions import describe_by_text_units
-from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Sentences, expand_rows
-from graphrag_pipeline.storage.mentions import Mentions
-from graphrag_pipeline.storage.sentence_means import SentenceMeans
+from graphrag_pipeline.storage.arrays import Adjacency, ArrayFolder, Mentions, SentenceMeans, Sentences, expand_rows
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each

@@ -184,7 +184,7 @@ class GraphIndex(IndexReader):
 
     def graph(self) -> nx.Graph:
         """Return the entities and relationships as a graph: by id, with all columns and the communities."""
-        from graphrag_pipeline.interchange.graphml_file import read_graph
+        from graphrag_pipeline.interchange.index_export import read_graph
 
         return read_graph(self.snapshot)
 

@@ -1,6 +1,6 @@
 """Personalised PageRank over entities and text units near a question (after HippoRAG 2, Gutierrez et al. 2025).
 
-The paper is arXiv 2502.14802. Nodes are entities and text units; edges are mentions (`storage/mentions.py`). With P the
+The paper is arXiv 2502.14802. Nodes are entities and text units; edges are mentions (`storage/arrays.py`). With P the
 row-normalised edge weights, d = DAMPING and s the seeds:
 
     p[0] = s;  p[k+1] = (1 - d) s + d P^T p[k],  N_STEPS times
@@ -43,8 +43,7 @@ from graphrag_pipeline.query.selection.pagerank_subgraph import (
 )
 from graphrag_pipeline.query.selection.relations import score_relations
 from graphrag_pipeline.query.selection.windows import embed_question, score_sentences
-from graphrag_pipeline.storage.arrays import Sentences, expand_rows, group_rows
-from graphrag_pipeline.storage.mentions import Mentions
+from graphrag_pipeline.storage.arrays import Mentions, Sentences, expand_rows, group_rows
 
 DAMPING = 0.7
 """Probability to follow an edge; otherwise the step goes back to a seed."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag_pipeline.storage.arrays import expand_rows, group_rows
-from graphrag_pipeline.storage.mentions import Mentions
+from graphrag_pipeline.storage.arrays import Mentions, expand_rows, group_rows
 
 ABOUT_WEIGHT = 3.0
 """Factor of a mention edge if the title of the text unit's document names the entity."""

@@ -20,7 +20,7 @@ from graphrag_pipeline.serve.endpoint import Call
 from graphrag_pipeline.serve.errors import NotFoundError
 from graphrag_pipeline.serve.queries import Answered, RootQuery
 from graphrag_pipeline.serve.served_roots import IndexLease
-from graphrag_pipeline.storage.history import SnapshotFacts, describe_snapshot, list_snapshots
+from graphrag_pipeline.storage.snapshot_store import SnapshotFacts, describe_snapshot, list_snapshots
 
 SnapshotKey = Annotated[Key, Path(description="Id or its beginning.")]
 

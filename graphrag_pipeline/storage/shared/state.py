@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import NewerFormatError, PipelineError
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape
 from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id
+from graphrag_pipeline.storage.shared.objects import ObjectStore
 from graphrag_pipeline.storage.table_store import Head
+from graphrag_pipeline.storage.vectors import LANCEDB
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
-from graphrag_pipeline.storage.vectors.registry import LANCEDB
 
 STATE_FORMAT = FileFormat()
 OWNED = ("tables", "snapshots")
@@ -213,3 +219,115 @@ def needed_objects(state: StoreState, manifests: Mapping[str, Manifest]) -> set[
     for manifest in manifests.values():
         names |= searched_names(manifest)
     return names
+
+
+STATES = "states"
+_NAME = re.compile(rf"{STATES}/(\d+)\.json\.gz")
+_N_KEPT = 2
+"""States that are kept, so that a reader that listed one still finds it."""
+_N_READS, _READ_AGAIN_S = 3, 0.3
+"""A state counts as damaged if it cannot be read this often, with this pause: a transfer may have been cut off."""
+
+
+def state_name(number: int) -> str:
+    """Return the name of the object of a state."""
+    return f"{STATES}/{number:09d}.json.gz"
+
+
+class NumberedStates:
+    """The states of one store."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+
+    def latest(self) -> StoreState | None:
+        """Return the current state of the store; None if it has no state.
+
+        Raises:
+            StoreError: the store fails.
+            DamagedStateError: the state is damaged.
+        """
+        for _ in range(_N_READS - 1):
+            try:
+                return self._read_latest()
+            except DamagedStateError:
+                time.sleep(_READ_AGAIN_S)
+        return self._read_latest()
+
+    def _read_latest(self) -> StoreState | None:
+        while numbers := self._numbers():
+            name = state_name(numbers[-1])
+            data = self._objects.read(name)
+            if data is not None:  # else a newer state replaced it since it was listed
+                return StoreState.from_bytes(data, f"{self._objects.shown_url}/{name}", numbers[-1])
+        return None
+
+    def publish(self, state: StoreState) -> bool:
+        """Publish a state, unless another writer published one of its number; return whether it is published.
+
+        Raises:
+            StoreError: the store fails; the state may be published or not.
+        """
+        self.remove_before(state.number - _N_KEPT)  # first, so that its error publishes nothing
+        name, data = state_name(state.number), state.to_bytes()
+        self._objects.flush()  # after a power cut, a state that is there names only objects that are there
+        # A request that the client repeated finds the object of its first attempt.
+        is_published = self._objects.create(name, data) or self._objects.read(name) == data
+        self._objects.flush()
+        return is_published
+
+    def remove_before(self, number: int) -> None:
+        """Remove the states of lower numbers, since they may name forgotten documents."""
+        self._objects.remove([state_name(old) for old in self._numbers() if old < number])
+
+    def _numbers(self) -> list[int]:
+        found = (_NAME.fullmatch(name) for name in self._objects.names(STATES))
+        return sorted(int(match[1]) for match in found if match)
+
+
+class StoreNotes:
+    """The notes about one store.
+
+    Args:
+        folder: the folder of all notes.
+    """
+
+    def __init__(self, folder: Path, url: str) -> None:
+        name = stable_hash(url)[:16]
+        self._state_path = folder / f"{name}.json.gz"
+        self._joined_path = folder / f"{name}.joined"
+        self._pending_path = folder / f"{name}.again.json"
+
+    def state(self) -> StoreState | None:
+        """Return the last state read from the store; None if it is unknown.
+
+        Raises:
+            NewerFormatError: a newer release wrote it.
+        """
+        try:
+            return StoreState.from_bytes(self._state_path.read_bytes(), str(self._state_path))
+        except NewerFormatError:
+            raise
+        except (FileNotFoundError, PipelineError):  # a damaged note counts as missing
+            return None
+
+    def write_state(self, state: StoreState) -> None:
+        """Save the last common state of copy and store."""
+        files.replace(self._state_path, state.to_bytes())
+
+    @property
+    def is_joined(self) -> bool:
+        """Return whether a run confirmed that the documents of the root are those of the store."""
+        return self._joined_path.exists()
+
+    def join(self) -> None:
+        """Record that the documents of the root are those of the store."""
+        files.replace(self._joined_path, b"")
+
+    def pending_uploads(self) -> list[str]:
+        """Return the archives to upload again although the store has them, sorted."""
+        return list(json.loads(self._pending_path.read_bytes())) if self._pending_path.exists() else []
+
+    def write_pending_uploads(self, names: Iterable[str]) -> None:
+        """Save the archives to upload again."""
+        files.replace(self._pending_path, json.dumps(sorted(names)).encode())

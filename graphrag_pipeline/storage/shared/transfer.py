@@ -7,7 +7,9 @@ the choice of objects, and the current state.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +22,52 @@ from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.damage import find_changed_file
 from graphrag_pipeline.storage.formats import check_names, foreign_name_error
 from graphrag_pipeline.storage.manifests import Manifest, hash_path, mapped_name
-from graphrag_pipeline.storage.shared.folders import pack, unpack
 from graphrag_pipeline.storage.shared.objects import ObjectStore
 from graphrag_pipeline.storage.shared.state import OWNED, archive_names, manifest_name, table_names
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """Write all files of a folder into an archive.
+
+    Raises:
+        PipelineError: the disk is full or the archive cannot be written.
+    """
+    try:
+        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as packed:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+                entry.size = path.stat().st_size
+                with path.open("rb") as file:
+                    packed.addfile(entry, file)
+    except OSError as error:
+        raise files.write_error(archive, error) from error
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Replace `folder` by the content of an archive, in one step.
+
+    Raises:
+        NoSnapshotError: the file is not an archive, or the folder in it is not whole.
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder.parent) as working:
+            made = Path(working) / "new"
+            made.mkdir()
+            with tarfile.open(archive) as packed:
+                packed.extractall(made, filter="data")
+            if damaged := find_changed_files(made):
+                raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store (`{damaged[0].name}`)")
+            if folder.exists():  # it is damaged, or was rewritten in the store
+                os.replace(folder, Path(working) / "old")
+            os.replace(made, folder)
+    except tarfile.TarError as error:
+        raise NoSnapshotError(f"`{folder.name}` is damaged in the shared store ({error})") from error
+    except OSError as error:
+        raise files.write_error(folder, error) from error
+
 
 _log = logging.getLogger(__name__)
 UPLOAD_AGAIN = (

@@ -14,7 +14,6 @@ from pathlib import Path
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.storage.history import clear_refusal, record_refusal, refusal_of
 from graphrag_pipeline.storage.locks import is_held
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.shared.state import (
@@ -30,7 +29,7 @@ from graphrag_pipeline.storage.shared.state import (
     stage_file_names,
 )
 from graphrag_pipeline.storage.shared.transfer import MissingObjects, Transfer
-from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore, clear_refusal, record_refusal, refusal_of
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.table_store import Head, TableStore
 from graphrag_pipeline.tables import INDEX_CANDIDATE

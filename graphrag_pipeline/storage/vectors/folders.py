@@ -23,14 +23,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
-from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_changed_files, is_hashed, write_file_list
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage.vectors.damaged_tables import reporting_damage
-from graphrag_pipeline.storage.vectors.mapped_rows import holds_rows, write_segment
-from graphrag_pipeline.storage.vectors.row_keys import KEYS_FILE, RowKeys, hash_rows, read_row_keys, write_row_keys
-from graphrag_pipeline.storage.vectors.rows_apart import TABLE_ROWS, read_apart
+from graphrag_pipeline.storage.vectors.rows import (
+    KEYS_FILE,
+    TABLE_ROWS,
+    RowKeys,
+    hash_rows,
+    holds_rows,
+    read_apart,
+    read_row_keys,
+    reporting_damage,
+    write_row_keys,
+    write_segment,
+)
 
 ANN_MIN_ROWS = 20_000
 """Number of rows from which a table gets an index; below it, exact search is as fast."""
@@ -318,3 +326,42 @@ def connect(folder: Path) -> Any:
 def quote_ids(ids: Collection[str]) -> str:
     """Return ids as SQL string literals; quotes are doubled, so O'Brien and x') OR ('1'='1 stay data."""
     return ", ".join("'" + i.replace("'", "''") + "'" for i in ids)
+
+
+def holds_deleted(parent: Path, folder: VectorFolder) -> bool:
+    """Return whether the files of a folder hold deleted rows."""
+    return any((folder.path(parent) / f"{folder.name}.lance" / "_deletions").glob("*"))
+
+
+def rewrite_whole(parent: Path, folder: VectorFolder) -> None:
+    """Build a folder whole and replace the old one, which no process may have open.
+
+    After a kill between the two moves the folder is missing, and the next `index` rebuilds it.
+
+    Raises:
+        PipelineError: the disk is full, the folder is damaged, or its content does not match its name.
+    """
+    content = read_table(folder.path(parent), folder.name)
+    if not replace_whole(parent, folder, content):
+        raise PipelineError(f"`{folder.path(parent)}` is damaged; run `graphrag-pipeline index`, then this again")
+
+
+def replace_whole(parent: Path, folder: VectorFolder, rows: VectorRows) -> bool:
+    """Build a folder whole from these rows and replace the old one; return False if its name is not that of the rows.
+
+    Raises:
+        PipelineError: the disk is full or the folder cannot be written.
+    """
+    place = folder.path(parent)
+    if stable_hash(folder.name, str(folder.has_full_text), rows.content_hash()) != folder.content:
+        return False
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=parent) as working:
+            rebuilt = build_vector_folder(Path(working), folder.name, rows, folder.has_full_text)
+            if place.exists():
+                os.replace(place, Path(working) / "old")
+            os.replace(rebuilt.path(Path(working)), place)
+    except OSError as error:
+        raise files.write_error(place, error) from error
+    return True

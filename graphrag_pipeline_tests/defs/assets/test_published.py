@@ -12,7 +12,7 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import put
 

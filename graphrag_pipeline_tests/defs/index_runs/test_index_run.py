@@ -21,7 +21,7 @@ from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline.storage.history import roll_back
+from graphrag_pipeline.storage.snapshot_store import roll_back
 from graphrag_pipeline_tests.support.roots import CAROL, indexed_root, make_root, put, table_bytes
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.access.access_file import ViewRules
-from graphrag_pipeline.access.editing import add_key
+from graphrag_pipeline.access.access_file import ViewRules, add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.views import build_view

@@ -14,9 +14,8 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.manifests import hash_of
-from graphrag_pipeline.storage.shared.numbered_states import state_name
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import SnapshotMarks, manifest_name
+from graphrag_pipeline.storage.shared.state import SnapshotMarks, manifest_name, state_name
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline.storage.table_store import StoredFile, data_version_of
 from graphrag_pipeline_tests.support.machines import index, machine, reader, state_of

@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from graphrag_pipeline.errors import StoreError
-from graphrag_pipeline.storage.shared.numbered_states import NumberedStates
 from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.state import NumberedStates
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
 

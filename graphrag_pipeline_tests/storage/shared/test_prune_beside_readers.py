@@ -19,9 +19,9 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.shared.objects import open_object_store
+from graphrag_pipeline.storage.shared.shared_store import WriteSession
 from graphrag_pipeline.storage.shared.state import manifest_name, named_objects
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
-from graphrag_pipeline.storage.shared.write_session import WriteSession
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, opened_snapshot, reader, state_of

@@ -18,7 +18,7 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.storage.shared.numbered_states import STATES
+from graphrag_pipeline.storage.shared.state import STATES
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment
 from graphrag_pipeline_tests.support.dagster.killed_runs import working_apart
 from graphrag_pipeline_tests.support.machines import again, machine, reader

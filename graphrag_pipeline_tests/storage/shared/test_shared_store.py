@@ -17,11 +17,10 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.storage.history import list_snapshots, roll_back
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
-from graphrag_pipeline.storage.shared.numbered_states import STATES, NumberedStates, state_name
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState, named_objects
+from graphrag_pipeline.storage.shared.state import STATES, NumberedStates, StoreState, named_objects, state_name
+from graphrag_pipeline.storage.snapshot_store import list_snapshots, roll_back
 from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, reader
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX

@@ -14,9 +14,8 @@ from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, Lease
-from graphrag_pipeline.storage.shared.numbered_states import STATES
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import StoreState, archive_names, head_names, stage_file_names
+from graphrag_pipeline.storage.shared.state import STATES, StoreState, archive_names, head_names, stage_file_names
 from graphrag_pipeline.storage.shared.transfer import Transfer
 from graphrag_pipeline_tests.support.machines import (
     again,

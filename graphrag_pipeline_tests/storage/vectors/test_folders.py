@@ -1,5 +1,7 @@
 """Vector tables: search, quoting, and folders that never change after they got their name."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +9,14 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.storage.vectors import folders as vectors_module
-from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, vector_rows
-from graphrag_pipeline.storage.vectors.tables import VectorTable
+from graphrag_pipeline.storage.vectors.folders import (
+    VectorFolder,
+    build_vector_folder,
+    holds_deleted,
+    rewrite_whole,
+    vector_rows,
+)
+from graphrag_pipeline.storage.vectors.lance import VectorTable
 from graphrag_pipeline_tests.support.damage import flip_bit
 
 NAME = "default-text_unit-text"
@@ -124,3 +132,35 @@ def test_every_error_of_the_library_about_a_damaged_table_names_its_folder(tmp_p
         except NoSnapshotError as error:
             n_named += str(folder) in str(error)
     assert n_named > 20
+
+
+N_ROWS_purge = 40
+
+
+def build_purge(parent: Path, first: int, previous: VectorFolder | None = None) -> VectorFolder:
+    """Build a folder of the rows from `first` on, by difference from `previous`."""
+    rows = range(first, N_ROWS_purge)
+    vectors = np.random.default_rng(0).normal(size=(N_ROWS_purge, 8)).astype(np.float32)[first:]
+    texts = [f"a passage of number{row:02}" for row in rows]
+    content = vector_rows([f"id{row:02}" for row in rows], texts, vectors, ["{}"] * len(rows))
+    return build_vector_folder(parent, NAME, content, True, previous)
+
+
+def files_that_say(folder: Path, word: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and word in path.read_bytes()]
+
+
+def test_rows_deleted_by_difference_lie_in_the_files_until_a_rewrite(tmp_path: Path) -> None:
+    whole = build_purge(tmp_path, 0)
+    smaller = build_purge(tmp_path, 1, whole)
+    assert [holds_deleted(tmp_path, folder) for folder in (whole, smaller)] == [False, True]
+    assert files_that_say(smaller.path(tmp_path), b"number00")
+
+    rewrite_whole(tmp_path, smaller)
+
+    assert not holds_deleted(tmp_path, smaller)
+    assert not files_that_say(smaller.path(tmp_path), b"number00")
+    table = VectorTable(tmp_path, smaller)
+    assert table.count() == N_ROWS_purge - 1
+    assert [record_id for record_id, _ in table.search_text("number07", 5)] == ["id07"]
+    assert [path.name for path in tmp_path.iterdir()] == [NAME], "nothing half done is left"

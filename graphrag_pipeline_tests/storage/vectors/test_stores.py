@@ -13,18 +13,10 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.settings.settings import VectorStoreSettings
+from graphrag_pipeline.storage.vectors import open_vector_store, register_vector_store, registered_vector_stores
 from graphrag_pipeline.storage.vectors.folders import vector_rows
 from graphrag_pipeline.storage.vectors.lance import LanceStore
-from graphrag_pipeline.storage.vectors.registry import (
-    open_vector_store,
-    register_vector_store,
-    registered_vector_stores,
-)
-from graphrag_pipeline.storage.vectors.stores import (
-    VectorRecord,
-    VectorStore,
-    collection_of,
-)
+from graphrag_pipeline.storage.vectors.stores import VectorRecord, VectorStore, collection_of
 from graphrag_pipeline_tests.support.memory_vectors import KIND, MemoryVectorStore
 
 NAME = "default-entity-description"
@@ -223,7 +215,7 @@ def test_an_unregistered_kind_is_an_error_that_names_the_registered_ones(tmp_pat
 
 def test_a_module_registers_its_kind_and_gets_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_vector_store.py").write_text(
-        "from graphrag_pipeline.storage.vectors.registry import register_vector_store\n"
+        "from graphrag_pipeline.storage.vectors.stores import register_vector_store\n"
         "from graphrag_pipeline_tests.support.memory_vectors import MemoryVectorStore\n"
         "class Mine(MemoryVectorStore):\n"
         "    def __init__(self, endpoint='nowhere'):\n"

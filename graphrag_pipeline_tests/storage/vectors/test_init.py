@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from graphrag_pipeline.storage.vectors.unused_client import CLIENT
+from graphrag_pipeline.storage.vectors import CLIENT
 
 PROGRAM = f"""
 import sys
-import graphrag_pipeline.storage.vectors.tables
+import graphrag_pipeline.storage.vectors.lance
 import lancedb
 print("{CLIENT}.api" in sys.modules, lancedb.connect.__name__)
 import {CLIENT} as client

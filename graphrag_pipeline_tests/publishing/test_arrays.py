@@ -11,11 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.publishing.adjacency import build_adjacency
-from graphrag_pipeline.publishing.arrays import build_earlier_arrays
-from graphrag_pipeline.publishing.disc_packing import exchange_places, pack_discs
-from graphrag_pipeline.publishing.layout import N_STRONGEST, build_layout
-from graphrag_pipeline.publishing.remaking import remake
+from graphrag_pipeline.publishing.arrays import (
+    N_STRONGEST,
+    build_adjacency,
+    build_earlier_arrays,
+    build_layout,
+    exchange_places,
+    pack_discs,
+)
+from graphrag_pipeline.publishing.candidates import remake
 from graphrag_pipeline.storage.damage import ARRAYS
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.corpora import small_index

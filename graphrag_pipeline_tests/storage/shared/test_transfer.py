@@ -8,7 +8,7 @@ import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem.listed_folders import write_file_list
-from graphrag_pipeline.storage.shared.folders import pack, unpack
+from graphrag_pipeline.storage.shared.transfer import pack, unpack
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.candidates import publish
-from graphrag_pipeline.storage.history import describe_snapshot, find_snapshot, list_snapshots, roll_back
+from graphrag_pipeline.storage.snapshot_store import describe_snapshot, find_snapshot, list_snapshots, roll_back
 from graphrag_pipeline_tests.support.roots import build_tables, put
 from graphrag_pipeline_tests.support.two_snapshots import EVERYTHING, _indexed_twice, date_manifest, first_of, root
 

@@ -8,8 +8,7 @@ from itertools import islice
 
 import pytest
 
-from graphrag_pipeline.inputs.latin_alphabets import find_latin_encoding
-from graphrag_pipeline.inputs.legacy_encodings import guess_encoding
+from graphrag_pipeline.inputs.legacy_encodings import find_latin_encoding, guess_encoding
 from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
