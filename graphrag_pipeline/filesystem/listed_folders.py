@@ -1,14 +1,13 @@
 """Immutable folders that hold the list of their own files with sizes and hashes.
 
 The list is written before the folder gets its final name, so a folder with a list was complete once. It holds a hash of
-itself. A list of an older release has sizes alone; a folder without a list counts as damaged until it gets one. Keep
+itself. A folder without a list counts as damaged. Keep
 out: the meaning of the files.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -81,10 +80,10 @@ LIST_FILE = "files.json"
 
 @dataclass(frozen=True)
 class ListedFile:
-    """The size in bytes and the SHA-256 that a list has of a file; "" in a list of an older release."""
+    """The size in bytes and the SHA-256 that a list has of a file."""
 
     n_bytes: int
-    sha256: str = ""
+    sha256: str
 
 
 def write_file_list(folder: Path) -> None:
@@ -106,20 +105,18 @@ def read_file_list(folder: Path) -> dict[str, ListedFile]:
     """
     data = (folder / LIST_FILE).read_bytes()
     try:
-        values = json.loads(data)
-        if values and all(isinstance(size, int) for size in values.values()):
-            return {name: ListedFile(size) for name, size in values.items()}
         return {name: ListedFile(**file) for name, file in read_sealed(data, is_required=True)["files"].items()}
     except (AttributeError, TypeError, KeyError) as error:
         raise ValueError(f"`{folder / LIST_FILE}` is damaged ({error})") from None
 
 
-def is_hashed(folder: Path) -> bool:
-    """Return whether a folder has a list with the hash of each file."""
+def has_list(folder: Path) -> bool:
+    """Return whether a folder has a list that can be read."""
     try:
-        return all(file.sha256 for file in read_file_list(folder).values())
+        read_file_list(folder)
     except (OSError, ValueError):
         return False
+    return True
 
 
 def _sizes(folder: Path) -> Iterator[tuple[str, int]]:
@@ -149,10 +146,9 @@ def find_changed_files(folder: Path, is_fresh: bool = False) -> list[Path]:
     """
     if damaged := find_damaged_files(folder):
         return damaged
-    hashed = {folder / name: file for name, file in read_file_list(folder).items() if file.sha256}
-    listed = {path: file.sha256 for path, file in hashed.items()}
-    n_bytes = sum(file.n_bytes for file in hashed.values())
-    is_same = each_in_threads(lambda path: has_hash(path, listed[path], is_fresh), listed, n_bytes)
+    listed = {folder / name: file for name, file in read_file_list(folder).items()}
+    n_bytes = sum(file.n_bytes for file in listed.values())
+    is_same = each_in_threads(lambda path: has_hash(path, listed[path].sha256, is_fresh), listed, n_bytes)
     return [path for path, same in zip(listed, is_same, strict=True) if not same]
 
 

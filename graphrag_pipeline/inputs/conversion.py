@@ -1,7 +1,8 @@
 """Conversion of html, pdf, docx, pptx and xlsx files to Markdown by markitdown, within limits.
 
 The size of an archive after unzipping and the number of pages are checked before anything is parsed. Limits of time
-and memory are those of the process that reads the file (`reading_process.py`); no others bound a pdf. Problems are
+and memory are those of the process that reads the file (`reading_process.py`); no others bound a pdf, or a sheet whose cells are
+far apart. Problems are
 stored in the corpus manifest, so do not reword them. Keep out: text and structured files (`formats.py`).
 """
 
@@ -12,7 +13,6 @@ import importlib
 import io
 import re
 import zipfile
-from contextlib import nullcontext
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -25,7 +25,6 @@ from graphrag_pipeline.inputs.formats import (
     decode_text,
     normalize_text,
 )
-from graphrag_pipeline.inputs.sheet_limits import limited_sheets
 from graphrag_pipeline.settings.input import InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
@@ -64,8 +63,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
-        with limited_sheets(MAX_UNZIPPED_RATIO) if format == "xlsx" else nullcontext():
-            result = converter.convert(io.BytesIO(data), info)
+        result = converter.convert(io.BytesIO(data), info)
     except (MemoryError, DamagedInput):
         raise
     except Exception as error:  # the parsers below it raise errors of any kind

@@ -38,7 +38,7 @@ _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
 _SLICE_ROWS = 1_024
 MAX_UNZIPPED_RATIO = 100
-"""Most bytes of a file after unzipping, and cells that its sheets span, as a multiple of those that it holds.
+"""Most bytes of a file after unzipping, as a multiple of its size.
 
 Texts reach about 20, a zip bomb several hundred.
 """
@@ -53,10 +53,6 @@ class UnreadableInput(ValueError):
 
 class DamagedInput(UnreadableInput):
     """The content of a file is not known: it is damaged, over a limit or not accessible. Its last documents stay."""
-
-
-class RefusedError(BaseException):
-    """Stops a library that reads a file; no `Exception`, because libraries catch those and read on in another way."""
 
 
 @dataclass(frozen=True)

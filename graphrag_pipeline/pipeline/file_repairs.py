@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.filesystem.listed_folders import is_hashed, write_file_list
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
 from graphrag_pipeline.publishing.candidates import read_passed, remake, verify
@@ -27,7 +26,6 @@ from graphrag_pipeline.storage.damage import (
     VECTORS,
     StoredPart,
     find_changed_file,
-    has_own_hash,
 )
 from graphrag_pipeline.storage.garbage import DAMAGED_FOLDER
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
@@ -184,21 +182,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def add_hashes(root: Root, parts: Iterable[StoredPart]) -> int:
-    """Write the hashes of whole parts that an older release made; return the number of parts that got them."""
-    n_added = 0
-    for part in parts:
-        if part.kind == MAPPED_TABLE and not has_own_hash(part.path):
-            if find_changed_file(part.path.with_suffix(".parquet")):
-                continue  # nothing shows whether the copy is whole
-            root.snapshots.map_table(part.path.parent.name, {"file": f"{part.path.stem}.parquet"})
-            n_added += 1
-        elif part.kind in (ARRAYS, VECTORS) and not is_hashed(part.path):
-            write_file_list(part.path)
-            n_added += 1
-    return n_added
-
-
 # ------------------------------------------------------------------------------------------ heads, manifests, pointers
 
 
@@ -250,7 +233,7 @@ def _check_manifests(root: Root, is_repairing: bool) -> Iterator[DamagedFile]:
 
 
 def _check_copy(store: SnapshotStore, snapshot_id: str, is_repairing: bool) -> Iterator[DamagedFile]:
-    """Compare a whole manifest with its copy, and write the copy that an older release did not write."""
+    """Compare a whole manifest with its copy, and write a missing copy."""
     copy = store.copy_path(snapshot_id)
     is_whole = store.is_copy_whole(snapshot_id)
     is_damaged = copy.exists() and not is_whole

@@ -31,7 +31,6 @@ from graphrag_pipeline.settings.rendering import SCHEMA_FILE, render_schema, ren
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 from graphrag_pipeline.settings.urls import mask_url
 from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, prepare_home
-from graphrag_pipeline.storage.formats import move_to_this_version
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
@@ -126,14 +125,9 @@ class Root:
 
     Attributes:
         accounts: statistics that count the calls of its models (see `counted_in`).
-
-    Raises:
-        NewerFormatError: a newer release wrote the root.
-        PipelineError: it is older, and this user may not write there.
     """
 
     def __init__(self, path: Path, key_prefix: Sequence[str] = (), group_name: str | None = None) -> None:
-        move_to_this_version(path)
         self.path = path
         self.key_prefix = tuple(key_prefix)
         self.group_name = group_name

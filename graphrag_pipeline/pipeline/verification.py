@@ -19,7 +19,6 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.file_repairs import (
     DOWNLOADED,
     DamagedFile,
-    add_hashes,
     check_passed,
     check_records,
     list_parts,
@@ -50,14 +49,12 @@ class Verification:
         n_bytes: their size.
         seconds: duration of the check, without repairs.
         findings: damaged files.
-        hashed: number of files and folders of an older release that got their hashes.
     """
 
     n_parts: int
     n_bytes: int
     seconds: float
     findings: tuple[DamagedFile, ...]
-    hashed: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -69,7 +66,7 @@ def verify_root(root: Root, is_repairing: bool = False, has_store: bool = False)
     """Read every immutable file of a root and of its views, and compare it with its hash.
 
     Args:
-        is_repairing: repair what is damaged, and add the hashes that an older release did not write.
+        is_repairing: repair what is damaged.
         has_store: check also every object of the shared store; it is downloaded and not kept.
 
     Raises:
@@ -164,13 +161,11 @@ def _verify(root: Root, is_repairing: bool, is_all: bool = True) -> Verification
     wrong = {part.path for part, _ in damaged}
     if is_repairing:
         found = repair_parts(root, damaged)
-        hashed = add_hashes(root, [part for part in chosen if part.path not in wrong])
     else:
         found = [DamagedFile.of(root, part, path, _WITHOUT_REPAIR) for part, paths in damaged for path in paths]
-        hashed = 0
     _record(times, [part for part in chosen if part.path not in wrong], parts)
     passed = check_passed(root, is_repairing)
-    return Verification(len(chosen), n_bytes, seconds, (*records, *found, *passed), hashed)
+    return Verification(len(chosen), n_bytes, seconds, (*records, *found, *passed))
 
 
 def _record(times: CheckTimes, checked: Sequence[StoredPart], known: Sequence[StoredPart]) -> None:

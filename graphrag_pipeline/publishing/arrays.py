@@ -6,7 +6,7 @@ Keep out: the sentences of the text units, which have a folder of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,21 +15,13 @@ import pyarrow as pa
 
 from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.storage.arrays import build_mentions
-from graphrag_pipeline.storage.lookups import build_lookups, build_lookups_of_version_1
+from graphrag_pipeline.storage.lookups import build_lookups
 
 
 def build_arrays(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     """Return all arrays by name, for contract tables in file order."""
     arrays = build_adjacency(tables) | build_lookups(tables) | build_mentions(tables)
     return arrays | build_layout(tables, arrays.__getitem__)
-
-
-def build_earlier_arrays(tables: Mapping[str, pa.Table]) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the arrays that earlier releases stored, the latest first, to repair their snapshots."""
-    arrays = build_arrays(tables)
-    del arrays["name_key_version"]
-    yield (arrays := arrays | build_lookups_of_version_1(tables))
-    yield {name: array for name, array in arrays.items() if name not in LAYOUT_ARRAYS}
 
 
 def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:

@@ -23,7 +23,7 @@ from graphrag_pipeline.filesystem.files import read_sealed, seal
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
 from graphrag_pipeline.models.ports import load_static_embedder
-from graphrag_pipeline.publishing.arrays import build_arrays, build_earlier_arrays
+from graphrag_pipeline.publishing.arrays import build_arrays
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS, CheckResult, check_removal, check_snapshot
 from graphrag_pipeline.settings.settings import PublishingSettings
 from graphrag_pipeline.storage.damage import ARRAYS, MAPPED_TABLE, TABLE, StoredPart, find_changed_file, has_own_hash
@@ -215,10 +215,7 @@ def verify(store: SnapshotStore, snapshot: Snapshot) -> list[CheckResult]:
 def read_passed(path: Path) -> list[str] | None:
     """Return the names of the checks that a snapshot passed, [] if one is unknown now; None if the file is damaged."""
     try:
-        data = path.read_bytes()
-        names = json.loads(data)
-        if not isinstance(names, list):  # as an older release wrote it
-            names = read_sealed(data, is_required=True)["passed"]
+        names = read_sealed(path.read_bytes(), is_required=True)["passed"]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError):
@@ -322,11 +319,7 @@ def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None
         store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embedder())))
         return
     tables = {name: snapshot.checked_table(name) for name in names}
-    if store.write_adjacency(build_arrays(tables)) == path.name:
-        return
-    for arrays in build_earlier_arrays(tables):
-        if store.write_adjacency(arrays) == path.name:
-            return
+    store.write_adjacency(build_arrays(tables))
 
 
 def _remake_vectors(snapshot: Snapshot, path: Path, others: Sequence[Snapshot]) -> None:

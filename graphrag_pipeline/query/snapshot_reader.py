@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from graphrag_pipeline.publishing.arrays import LAYOUT_ARRAYS, build_layout
+from graphrag_pipeline.publishing.arrays import LAYOUT_ARRAYS
 from graphrag_pipeline.query.names import NameIndex
-from graphrag_pipeline.storage.lookups import read_name_arrays
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.filtering.document_mask import DocumentMask
@@ -92,7 +91,7 @@ class SnapshotReader:
         """The entities by their names."""
         if self._shared:
             return self._shared.names  # loaded once, for all questions
-        hashes, rows = read_name_arrays(self.snapshot.lookups, lambda: self.snapshot.table("entities"))
+        hashes, rows = (self.snapshot.lookups.array(name) for name in ("name_hashes", "name_rows"))
         if self.document_mask is not None:
             is_kept = self.document_mask.masks["entities"][rows]
             hashes, rows = hashes[is_kept], rows[is_kept]
@@ -100,11 +99,7 @@ class SnapshotReader:
 
     @functools.cached_property
     def layout(self) -> Mapping[str, np.ndarray]:
-        """The arrays of the layout (`publishing/arrays.py`); computed for a snapshot of an earlier release."""
+        """The arrays of the layout (`publishing/arrays.py`)."""
         if self._shared:
             return self._shared.layout
-        arrays = self.snapshot.adjacency
-        if arrays.has(LAYOUT_ARRAYS[0]):
-            return {name: arrays.array(name) for name in LAYOUT_ARRAYS}
-        tables = {name: self.snapshot.table(name) for name in ("entities", "relationships", "communities")}
-        return build_layout(tables, arrays.array)
+        return {name: self.snapshot.adjacency.array(name) for name in LAYOUT_ARRAYS}

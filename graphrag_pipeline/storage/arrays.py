@@ -22,10 +22,8 @@ import pyarrow as pa
 from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import (
-    LIST_FILE,
     find_changed_files,
     hash_file,
-    is_hashed,
     read_file_list,
     write_file_list,
 )
@@ -49,7 +47,7 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
         working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
         try:
             content = _save_arrays(working, arrays)
-            if find_changed_arrays(parent / content) or not is_hashed(parent / content):
+            if find_changed_arrays(parent / content):
                 write_file_list(working)
                 working.chmod(0o755)
                 shutil.rmtree(parent / content, ignore_errors=True)
@@ -82,12 +80,9 @@ def find_changed_arrays(folder: Path, is_fresh: bool = False) -> list[Path]:
     Args:
         is_fresh: see `find_changed_files`.
     """
-    is_listed = (folder / LIST_FILE).exists()  # a folder of an old release has no list, but the same name
-    if is_listed and (changed := find_changed_files(folder, is_fresh)):
+    if changed := find_changed_files(folder, is_fresh):
         return changed
-    known = {name: file.sha256 for name, file in read_file_list(folder).items()} if is_listed else {}
-    names = list(known) or [path.name for path in folder.glob("*.npy")]
-    hashes = {Path(name).stem: known.get(name) or hash_file(folder / name, is_fresh) for name in names}
+    hashes = {Path(name).stem: file.sha256 for name, file in read_file_list(folder).items()}
     return [] if _name_of(hashes) == folder.name else [folder]
 
 
@@ -106,7 +101,7 @@ class ArrayFolder:
         """Return one array.
 
         Raises:
-            NoSnapshotError: its file is missing or damaged, or an older release made the folder without this array.
+            NoSnapshotError: its file is missing or damaged.
         """
         if name not in self._arrays:
             path = self._folder / f"{name}.npy"

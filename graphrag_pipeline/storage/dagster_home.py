@@ -20,14 +20,13 @@ from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
 
-from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.file import parse_yaml
 from graphrag_pipeline.storage.locks import one_home_repair
 
 _log = logging.getLogger(__name__)
 
-_DAGSTER_YAML_0_1 = """telemetry:
+DAGSTER_YAML = """telemetry:
   enabled: false
 nux:
   enabled: false
@@ -35,12 +34,8 @@ retention:
   sensor: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
   schedule: {purge_after_days: {skipped: 30, success: 30, failure: 30}}
   auto_materialize: {purge_after_days: {skipped: 2, success: 30, failure: 30}}
-"""
-_DAGSTER_YAML_QUIET = f"""{_DAGSTER_YAML_0_1}python_logs: {{python_log_level: INFO}}
-"""
-DAGSTER_YAML_BEFORE = (_DAGSTER_YAML_0_1, _DAGSTER_YAML_QUIET)
-"""The settings that earlier versions gave to a Dagster home; `prepare_home` replaces them if they are unchanged."""
-DAGSTER_YAML = f"""{_DAGSTER_YAML_QUIET}run_queue: {{dequeue_interval_seconds: 1}}
+python_logs: {python_log_level: INFO}
+run_queue: {dequeue_interval_seconds: 1}
 """
 """Settings of a new Dagster home: no telemetry, no step events on the terminal, and old records of ticks are purged.
 
@@ -80,9 +75,6 @@ def prepare_home(home: Path) -> None:
     settings = home / "dagster.yaml"
     if not settings.exists():
         files.replace(settings, DAGSTER_YAML.encode())
-    elif settings.read_text(encoding="utf-8", errors="replace") in DAGSTER_YAML_BEFORE:
-        with suppress(OSError, PipelineError):  # a home that cannot be written keeps its settings
-            files.replace(settings, DAGSTER_YAML.encode())
     places = databases_in(home).values()
     if all(_state_of(path) is _State.WHOLE for path in places):
         return

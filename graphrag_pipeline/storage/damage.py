@@ -19,17 +19,14 @@ import pyarrow.parquet as pq
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.listed_folders import (
-    LIST_FILE,
     each_in_threads,
     find_changed_files,
     find_damaged_files,
     has_hash,
-    is_hashed,
     read_file_list,
 )
 from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.manifests import Manifest, hash_path
-from graphrag_pipeline.storage.vectors.folders import has_rows_of_name
 from graphrag_pipeline.storage.vectors.stores import VectorStore, collection_of
 
 READ_CHECK_BYTES = 16 << 20
@@ -79,7 +76,7 @@ def parts_of(folder: Path, manifest: Manifest, vector_store: VectorStore) -> lis
         *(StoredPart(TABLE, manifest.table_path(folder, name), find_changed_file) for name in manifest.tables),
         *(StoredPart(MAPPED_TABLE, manifest.mapped_path(folder, name), _find_changed_copy) for name in manifest.tables),
         *(StoredPart(ARRAYS, path, find_changed_arrays) for path in manifest.array_folders(folder)),
-        *(StoredPart(VECTORS, path, _find_changed_vectors) for path in vectors if path),
+        *(StoredPart(VECTORS, path, find_changed_files) for path in vectors if path),
     ]
 
 
@@ -101,15 +98,7 @@ def check_file(path: Path) -> None:
 
 
 def _find_changed_copy(path: Path, is_fresh: bool) -> list[Path]:
-    return [] if has_own_hash(path, is_fresh) or (path.is_file() and not hash_path(path).exists()) else [path]
-
-
-def _find_changed_vectors(path: Path, is_fresh: bool) -> list[Path]:
-    changed = find_changed_files(path, is_fresh)
-    if changed and (changed != [path / LIST_FILE] or (path / LIST_FILE).exists()):
-        return changed
-    # Reading the rows of a folder without hashes takes seconds, so only verifications do it.
-    return [path] if is_fresh and not is_hashed(path) and not has_rows_of_name(path) else []
+    return [] if has_own_hash(path, is_fresh) else [path]
 
 
 def has_own_hash(mapped_file: Path, is_fresh: bool = False) -> bool:

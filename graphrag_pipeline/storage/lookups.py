@@ -3,8 +3,7 @@
 Arrays, in the folder of the adjacency:
     `<table>_id_hashes` uint64 ascending, `<table>_id_rows` int32: rows by id, for the tables in `LOOKED_UP`;
     `name_hashes` uint64 ascending, `name_rows` int32: entity rows by the key of each of their names (`name_key`);
-    `name_key_version` int32 (1,): `NAME_KEYS`, the version of `name_key`. Without it, the keys are of version 1, which
-    kept traditional Chinese characters, and Chinese beside Latin letters as one word (`name_key_of_version_1`).
+    `name_key_version` int32 (1,): `NAME_KEYS`, the version of `name_key`.
 A hash has 64 bits: among a million ids, an unknown id matches a known one with a probability of 1 in 10^13. Keep out:
 understanding a question.
 """
@@ -13,14 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.storage.arrays import ArrayFolder
 from graphrag_pipeline.text.scripts import CJK, simplify
 
 LOOKED_UP = ("documents", "text_units", "entities", "relationships", "covariates", "community_reports")
@@ -31,11 +28,6 @@ _ASCII_QUOTES = re.compile("`")
 _SPACED = rf"[^\W_{CJK}]"
 NAME_WORD = re.compile(rf"[{CJK}]|{_SPACED}+(?:['.\-&]{_SPACED}+)*")
 """A word of a name; each Chinese or Japanese character is a word, also beside a Latin letter or a digit."""
-_MAYBE_CJK = r"[\x{3005}-\x{10FFFF}]"
-"""The same characters and some more, in the regular expressions of Arrow."""
-_NAME_WORD_OF_VERSION_1 = re.compile(
-    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W_]+(?:['.\-&][^\W_]+)*"
-)
 
 
 def build_lookups(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
@@ -44,59 +36,25 @@ def build_lookups(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     for name in LOOKED_UP:
         hashes, rows = sort_hashes(hash_strings(_strings(tables[name]["id"])))
         arrays[f"{name}_id_hashes"], arrays[f"{name}_id_rows"] = hashes, rows
-    arrays["name_hashes"], arrays["name_rows"] = _name_arrays_of(tables["entities"])
+    entities = tables["entities"]
+    arrays["name_hashes"], arrays["name_rows"] = name_arrays(entities["title"].to_pylist(), entities["names"])
     arrays["name_key_version"] = np.array([NAME_KEYS], dtype=np.int32)
     return arrays
 
 
-def build_lookups_of_version_1(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """Return the arrays of a release whose name keys had version 1, to repair a snapshot of it."""
-    arrays = build_lookups(tables)
-    del arrays["name_key_version"]
-    arrays["name_hashes"], arrays["name_rows"] = _name_arrays_of(tables["entities"], name_key_of_version_1)
-    return arrays
-
-
-def read_name_arrays(arrays: ArrayFolder, entities: Callable[[], pa.Table]) -> tuple[np.ndarray, np.ndarray]:
-    """Return `name_hashes` and `name_rows` of a snapshot in this version.
-
-    Those of an earlier release are computed, unless all names have the same key in both versions.
-
-    Args:
-        entities: returns the table; called only for a snapshot of an earlier release.
-    """
-    if not arrays.has("name_key_version"):
-        table = entities()
-        if _has_cjk(table["title"]) or _has_cjk(pc.list_flatten(table["names"])):
-            return _name_arrays_of(table)
-    return arrays.array("name_hashes"), arrays.array("name_rows")
-
-
-def _has_cjk(names: pa.ChunkedArray) -> bool:
-    return bool(pc.any(pc.match_substring_regex(names, _MAYBE_CJK)).as_py())
-
-
-def _name_arrays_of(entities: pa.Table, key_of: Callable[[str], str] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    return name_arrays(entities["title"].to_pylist(), entities["names"], key_of)
-
-
-def name_arrays(
-    titles: Sequence[str], names: Iterable, key_of: Callable[[str], str] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def name_arrays(titles: Sequence[str], names: Iterable) -> tuple[np.ndarray, np.ndarray]:
     """Return `name_hashes` and `name_rows` of entities.
 
     Args:
         titles: one per entity.
         names: the written forms of each besides its title; lists of strings, of Python or pyarrow.
-        key_of: returns the key of a name; None is `name_key`.
     """
-    key_of = key_of or name_key
     keys: list[str] = []
     rows: list[int] = []
     for row, (title, forms) in enumerate(zip(titles, names, strict=True)):
         written = forms.as_py() if isinstance(forms, pa.Scalar) else forms
         folded = {name.casefold() for name in (title, *(written or ()))}
-        own = sorted({key_of(name) for name in folded} - {""})
+        own = sorted({name_key(name) for name in folded} - {""})
         keys += own
         rows += [row] * len(own)
     return sort_hashes(hash_strings(keys), np.array(rows, dtype=np.int32))
@@ -104,17 +62,7 @@ def name_arrays(
 
 def name_key(name: str) -> str:
     """Return the case-folded words of a name without a leading article, in simplified Chinese characters."""
-    return _join_words(_simple_words(name))
-
-
-def name_key_of_version_1(name: str) -> str:
-    """Return what `name_key` returned in version 1."""
-    if name.isascii():
-        return name_key(name)
-    return _join_words(_NAME_WORD_OF_VERSION_1.findall(normalize_title(name.casefold()).casefold()))
-
-
-def _join_words(words: Sequence[str]) -> str:
+    words = _simple_words(name)
     return " ".join(words[1:] if len(words) > 1 and words[0] in _ARTICLES else words)
 
 

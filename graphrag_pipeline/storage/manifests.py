@@ -16,12 +16,11 @@ from typing import Any
 
 from graphrag_pipeline.errors import NewerFormatError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, Values, check_names, check_shape
+from graphrag_pipeline.storage.formats import ANY_KEY, FORMAT, Values, check_names, check_shape, check_version
 from graphrag_pipeline.storage.vectors import LANCEDB
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
-FORMAT = FileFormat()
 ID_DIGITS = 16
 _ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
 _SHAPE = {
@@ -106,7 +105,7 @@ class Manifest:
     read_id: str = field(default="", init=False, compare=False)
 
     def to_json(self) -> bytes:
-        values = {**asdict(self), "format": FORMAT.number, **FORMAT.mark}
+        values = {**asdict(self), "format": FORMAT}
         del values["read_id"]
         return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False).encode()
 
@@ -124,7 +123,7 @@ class Manifest:
             PipelineError: it names a file outside its folder.
         """
         raw = json.loads(data)
-        values = FORMAT.convert(raw, place)
+        values = check_version(raw, place)
         check_shape(values, _SHAPE)
         if any(key.count("/") != 1 for key in values["heads"]):
             raise ValueError("a key of its heads is not a table and a partition")

@@ -28,7 +28,7 @@ from graphrag_pipeline.filesystem.listed_folders import hash_file
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 from graphrag_pipeline.storage.arrays import write_arrays
 from graphrag_pipeline.storage.damage import describe_damage, has_own_hash
-from graphrag_pipeline.storage.formats import FileFormat
+from graphrag_pipeline.storage.formats import read_values
 from graphrag_pipeline.storage.locks import is_held, one_writer
 from graphrag_pipeline.storage.manifests import Manifest, hash_path, is_snapshot_id, mapped_name
 from graphrag_pipeline.storage.snapshots import Snapshot, read_contract_file
@@ -41,7 +41,6 @@ EVALUATIONS_FOLDER = "evaluations"
 """Folder of the root that holds the evaluation figures of each snapshot, in a folder named by its id."""
 COPY_SUFFIX = ".manifest"
 """Ending of the copy of a manifest, for the case that the manifest is damaged."""
-POINTER_FORMAT = FileFormat()
 _COPIED_WITHIN_NS = 1_000_000_000
 """A copy that is older or younger by more than this than the manifest says may have changed."""
 _LATER_NS = 1_000_000
@@ -174,7 +173,7 @@ class SnapshotStore:
     def _named_by(self, name: str, way_out: str) -> str | None:
         path = self.folder / name
         try:
-            named = POINTER_FORMAT.read(path.read_bytes(), path)["snapshot"]
+            named = read_values(path.read_bytes(), path)["snapshot"]
         except FileNotFoundError:
             return None
         except (ValueError, KeyError):
@@ -347,7 +346,7 @@ class SnapshotStore:
 
 
 def _pointer_to(snapshot_id: str) -> bytes:
-    return seal({"snapshot": snapshot_id, **POINTER_FORMAT.mark})
+    return seal({"snapshot": snapshot_id})
 
 
 def _find_unreadable(snapshot: Snapshot) -> list[Path | str]:

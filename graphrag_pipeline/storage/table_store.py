@@ -23,11 +23,9 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.files import read_sealed, seal
 from graphrag_pipeline.identity import WHOLE, stable_hash
 from graphrag_pipeline.storage.damage import find_changed_file
-from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape
+from graphrag_pipeline.storage.formats import ANY_KEY, FORMAT, check_names, check_shape, check_version, read_values
 from graphrag_pipeline.tables import STAGE_TABLES, Table
 
-HEAD_FORMAT = FileFormat()
-_LAYOUT_FORMAT = FileFormat()
 _HEAD_SHAPE = {
     "table": str, "partition": str, "data_version": str, "code_version": str, "code": {ANY_KEY: object},
     "inputs": {ANY_KEY: str}, "files": [{"name": str, "n_rows": int, "n_bytes": int}], "based_on?": str,
@@ -74,7 +72,7 @@ class Head:
         return sum(file.n_rows for file in self.files)
 
     def to_json(self) -> bytes:
-        return seal({**asdict(self), **HEAD_FORMAT.mark})
+        return seal(asdict(self))
 
     @classmethod
     def from_json(cls, data: bytes, place: object) -> Head:
@@ -93,7 +91,7 @@ class Head:
     @classmethod
     def from_values(cls, values: object, place: object) -> Head:
         """Read a head from values that were read from JSON (`from_json`)."""
-        read = HEAD_FORMAT.convert(values, place)
+        read = check_version(values, place)
         check_shape(read, _HEAD_SHAPE)
         stored = tuple(StoredFile(**file) for file in read.pop("files"))
         head = cls(**read, files=stored)
@@ -146,8 +144,7 @@ class TableStore:
         if problem := self.find_layout_problem(n_buckets):
             raise PipelineError(problem)
         if self._read_layout() is None:
-            layout = {"format": _LAYOUT_FORMAT.number, "n_buckets": n_buckets, **_LAYOUT_FORMAT.mark}
-            files.replace(self.layout_path, seal(layout))
+            files.replace(self.layout_path, seal({"format": FORMAT, "n_buckets": n_buckets}))
 
     def find_layout_problem(self, n_buckets: int) -> str:
         """Return why this number of buckets cannot be used, and the way out; "" if it can be used."""
@@ -162,7 +159,7 @@ class TableStore:
     def _read_layout(self) -> dict[str, Any] | None:
         """Return the content of the layout file; None if it is missing or damaged, so that it is written again."""
         try:
-            layout = _LAYOUT_FORMAT.read(self.layout_path.read_bytes(), self.layout_path)
+            layout = read_values(self.layout_path.read_bytes(), self.layout_path)
         except (FileNotFoundError, ValueError):
             return None
         return layout if "n_buckets" in layout else None

@@ -15,7 +15,6 @@ from graphrag_pipeline.filesystem.listed_folders import (
     find_changed_files,
     find_damaged_files,
     hash_file,
-    is_hashed,
     write_file_list,
 )
 from graphrag_pipeline_tests.support.damage import flip_bit
@@ -53,14 +52,6 @@ def test_one_changed_bit_is_seen_in_every_file_and_at_every_place_of_the_list(fo
         if find_changed_files(folder) == []:
             assert json.loads(listed.read_bytes())["files"], "only white space changed"
         flip_bit(listed, bit)
-
-
-def test_a_list_of_an_older_release_has_sizes_alone(folder: Path) -> None:
-    assert is_hashed(folder)
-    (folder / LIST_FILE).write_text('{"a": 3, "b/c": 4}', encoding="utf-8")
-    assert find_changed_files(folder) == [] and not is_hashed(folder)
-    (folder / LIST_FILE).write_text('{"a": 3, "b/c": 5}', encoding="utf-8")
-    assert find_changed_files(folder) == [folder / "b" / "c"]
 
 
 def test_a_remembered_hash_is_not_that_of_an_equally_old_file_of_the_same_size(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from graphrag_pipeline.storage.damage import CheckTimes
 from graphrag_pipeline.storage.manifests import hash_path
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.corpora import small_index
-from graphrag_pipeline_tests.support.damage import flip_bit, index_files, remove_hashes, zero
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files, zero
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root
 
 EVERYTHING = tuple(ALL_STAGES)
@@ -230,14 +230,6 @@ def test_what_cannot_be_made_again_is_kept_aside_and_named_with_the_way_out(impo
     assert all("cannot be made again" in f.outcome and "import` again" in f.outcome for f in found.findings)
     kept = imported.path / "cache" / "damaged" / paths[0].relative_to(imported.path)
     assert kept.stat().st_size and not paths[0].exists()
-
-
-def test_files_of_an_older_release_get_their_hashes(root: Root) -> None:
-    remove_hashes(root.path)
-    assert verify_root(root).findings == ()
-    found = verify_root(root, is_repairing=True)
-    assert found.findings == () and found.hashed > 10
-    assert verify_root(root, is_repairing=True).hashed == 0
 
 
 def test_an_index_run_checks_the_oldest_files_and_all_within_the_days_of_the_setting(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,10 @@ from hypothesis import strategies as st
 from graphrag_pipeline.publishing.arrays import (
     N_STRONGEST,
     build_adjacency,
-    build_earlier_arrays,
     build_layout,
     exchange_places,
     pack_discs,
 )
-from graphrag_pipeline.publishing.candidates import remake
-from graphrag_pipeline.storage.damage import ARRAYS
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.corpora import small_index
 
@@ -162,16 +158,3 @@ def test_a_parent_that_cannot_be_one_counts_as_none(parent: int) -> None:
 def test_an_index_without_entities_has_an_empty_layout() -> None:
     layout = layout_of(tables_of(0, [], []))
     assert {len(array) for array in layout.values()} == {0}
-
-
-@pytest.mark.parametrize("release", [0, 1], ids=["other name keys", "no layout"])
-def test_arrays_of_an_earlier_release_are_made_again_under_their_name(tmp_path: Path, release: int) -> None:
-    snapshot = small_index.freeze(tmp_path)
-    store = small_index.SnapshotStore(tmp_path)
-    tables = {name: snapshot.table(name) for name in snapshot.manifest.tables}
-    folder = tmp_path / "snapshots" / "adjacency" / store.write_adjacency(list(build_earlier_arrays(tables))[release])
-    (folder / "relationship_source.npy").unlink()
-    [part] = [part for part in snapshot.parts() if part.kind == ARRAYS and part.path.parent.name == "adjacency"]
-    old = type(part)(part.kind, folder, part.find_changed)
-    assert old.changed(is_fresh=True)
-    assert remake(store, snapshot, old)

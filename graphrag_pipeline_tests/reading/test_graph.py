@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.publishing.arrays import build_earlier_arrays
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
 from graphrag_pipeline.reading.lookup import RecordNameError
 from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline.storage.arrays import Adjacency
 from graphrag_pipeline_tests.support.corpora import small_index
 
 
@@ -91,19 +89,3 @@ def test_a_filter_shows_only_what_passes(reader: IndexReader) -> None:
     assert titles(draw_surroundings(passed, "Scrooge", depth=3)) == ["SCROOGE", "MARLEY"]
     assert draw_level(passed, 0).edges == ()
     assert {node.size for node in draw_level(passed, 1).nodes} <= {1, 2}
-
-
-def test_a_snapshot_without_layout_is_laid_out_when_it_is_drawn(reader: IndexReader) -> None:
-    tables = {name: reader.snapshot.table(name) for name in reader.snapshot.manifest.tables}
-    arrays = reader.snapshot.folder / "old"
-    arrays.mkdir()
-    for name, array in list(build_earlier_arrays(tables))[-1].items():
-        np.save(arrays / f"{name}.npy", array)
-    with IndexReader(reader.snapshot, Settings(), load_static_embeddings()) as old:
-        whole = reader.snapshot.adjacency
-        try:
-            reader.snapshot.adjacency = Adjacency(arrays)
-            assert draw_level(old, 1) == draw_level(reader, 1)
-            assert not reader.snapshot.adjacency.has("entity_positions")
-        finally:
-            reader.snapshot.adjacency = whole

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, is_hashed
-from graphrag_pipeline.storage.damage import describe_damage, has_own_hash
+from graphrag_pipeline.storage.damage import describe_damage
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora import small_index
-from graphrag_pipeline_tests.support.damage import flip_bit, index_files, remove_hashes, zero
+from graphrag_pipeline_tests.support.damage import flip_bit, index_files, zero
 
 PARTS = ("tables", "adjacency", "sentences", "vectors")
 
@@ -55,18 +54,6 @@ def test_freezing_again_repairs_the_same_snapshot(frozen: Snapshot, tmp_path: Pa
     assert "more)" in SnapshotStore(tmp_path).find_damage(frozen.id)
     assert small_index.freeze(tmp_path).id == frozen.id
     assert SnapshotStore(tmp_path).find_damage(frozen.id) == ""
-
-
-def test_a_folder_of_an_older_release_gets_its_list(frozen: Snapshot, tmp_path: Path) -> None:
-    shutil.copytree(frozen.folder, tmp_path / "snapshots")
-    for path in (tmp_path / "snapshots").rglob(LIST_FILE):
-        path.unlink()
-    vectors = {path: path.stat().st_ino for path in files_of(tmp_path / "snapshots") if "vectors" in path.parts}
-    assert SnapshotStore(tmp_path).open(frozen.id).table("entities").num_rows == 5, "readers do not mind"
-    assert LIST_FILE in SnapshotStore(tmp_path).find_damage(frozen.id)
-    assert small_index.freeze(tmp_path).id == frozen.id
-    assert SnapshotStore(tmp_path).find_damage(frozen.id) == ""
-    assert all(path.stat().st_ino == node for path, node in vectors.items()), "vectors are not made again"
 
 
 def test_without_the_copy_a_table_is_read_from_its_parquet_file(frozen: Snapshot, tmp_path: Path) -> None:
@@ -126,16 +113,6 @@ def test_freezing_again_makes_zeroed_files_again(frozen: Snapshot, tmp_path: Pat
         zero(path)
     assert small_index.freeze(tmp_path).id == frozen.id
     assert SnapshotStore(tmp_path).open(frozen.id).changed_parts() == []
-
-
-def test_a_snapshot_without_hashes_opens_and_gets_them(frozen: Snapshot, tmp_path: Path) -> None:
-    shutil.copytree(frozen.folder, tmp_path / "snapshots")
-    remove_hashes(tmp_path)
-    store = SnapshotStore(tmp_path)
-    assert store.open(frozen.id).table("entities").equals(frozen.table("entities"))
-    assert small_index.freeze(tmp_path).id == frozen.id
-    assert all(is_hashed(path.parent) for path in (tmp_path / "snapshots").rglob(LIST_FILE))
-    assert all(has_own_hash(path) for path in (tmp_path / "snapshots" / "tables").rglob("*.arrow"))
 
 
 def test_damage_is_described_with_the_number_of_other_parts() -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, read_file_list
 
 FOLDERS = ("tables", "heads", "snapshots")
 """Folders of a root that hold an index."""
@@ -30,15 +27,6 @@ def cut(path: Path, n_bytes: int) -> None:
 def zero(path: Path) -> None:
     """Replace a file's content by zeros, as a power cut can."""
     path.write_bytes(bytes(path.stat().st_size))
-
-
-def remove_hashes(root: Path) -> None:
-    """Give the files of a root the form of a release without hashes."""
-    for path in (root / "snapshots").rglob("*.sha256"):
-        path.unlink()
-    for path in (root / "snapshots").rglob(LIST_FILE):
-        sizes = {name: file.n_bytes for name, file in read_file_list(path.parent).items()}
-        path.write_text(json.dumps(sizes), encoding="utf-8")
 
 
 def index_files(root: Path, folders: Iterable[str] = FOLDERS) -> list[Path]:

@@ -20,14 +20,13 @@ from typing import Any, TypeVar
 from graphrag_pipeline.errors import NewerFormatError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.storage.formats import ANY_KEY, FileFormat, check_names, check_shape
+from graphrag_pipeline.storage.formats import ANY_KEY, FORMAT, check_names, check_shape, read_values
 from graphrag_pipeline.storage.manifests import Manifest, is_snapshot_id
 from graphrag_pipeline.storage.shared.objects import ObjectStore
 from graphrag_pipeline.storage.table_store import Head
 from graphrag_pipeline.storage.vectors import LANCEDB
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 
-STATE_FORMAT = FileFormat()
 OWNED = ("tables", "snapshots")
 """Folders of a root and of the store whose files and objects belong to the index."""
 _T = TypeVar("_T")
@@ -93,7 +92,7 @@ class StoreState:
         return (self.snapshots, self.current, self.pinned, self.rewritten)
 
     def to_bytes(self) -> bytes:
-        values = {"format": STATE_FORMAT.number, **STATE_FORMAT.mark, **asdict(self)}
+        values = {"format": FORMAT, **asdict(self)}
         del values["number"]
         return gzip.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), mtime=0)
 
@@ -109,7 +108,7 @@ class StoreState:
             DamagedStateError: the state is damaged, or names a file outside its folder.
         """
         try:
-            values = STATE_FORMAT.read(gzip.decompress(data), place)
+            values = read_values(gzip.decompress(data), place)
             check_shape(values, _SHAPE)
             values["heads"] = {key: Head.from_values(head, place) for key, head in values["heads"].items()}
             values["snapshots"] = {key: SnapshotMarks(**facts) for key, facts in values["snapshots"].items()}

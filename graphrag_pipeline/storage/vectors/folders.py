@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.arrow_columns import one_chunk
-from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_changed_files, is_hashed, write_file_list
+from graphrag_pipeline.filesystem.listed_folders import LIST_FILE, find_changed_files, write_file_list
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.vectors.rows import (
     KEYS_FILE,
@@ -173,7 +173,7 @@ def build_vector_folder(
     content = stable_hash(name, str(has_full_text), content_hash)
     n_changed = 0
     final = parent / name / content
-    if _is_whole(final):
+    if not find_changed_files(final):
         known = previous.n_unindexed if previous and previous.content == content else 0
         return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, known)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -197,31 +197,6 @@ def build_vector_folder(
     finally:
         shutil.rmtree(working, ignore_errors=True)
     return VectorFolder(name, content, rows.n_rows, dimensions, has_full_text, n_changed)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Return whether a folder has all its files unchanged; a folder of an older release gets its hashes."""
-    changed = find_changed_files(folder)
-    if changed and (changed != [folder / LIST_FILE] or (folder / LIST_FILE).exists()):
-        return False
-    if not is_hashed(folder):
-        if not has_rows_of_name(folder):
-            return False
-        write_file_list(folder)
-    return True
-
-
-def has_rows_of_name(folder: Path) -> bool:
-    """Return whether the rows of a folder without hashes, as of an older release, are those that its name promises.
-
-    The indexes beside the rows have no hash then, so they are taken as they are.
-    """
-    name = folder.parent.name
-    try:
-        content = read_table(folder, name).content_hash()
-    except NoSnapshotError:
-        return False
-    return folder.name in (stable_hash(name, str(has_full_text), content) for has_full_text in (True, False))
 
 
 def read_table(folder: Path, name: str) -> VectorRows:
@@ -255,20 +230,9 @@ class _Difference:
 
 def _difference(parent: Path, keys: RowKeys, previous: VectorFolder) -> _Difference | None:
     folder = previous.path(parent)
-    if not _is_whole(folder):
+    if find_changed_files(folder):
         return None
-    return _Difference(*keys.find_changed(read_row_keys(folder) or _hash_table(folder, previous)))
-
-
-def _hash_table(folder: Path, previous: VectorFolder) -> RowKeys:
-    """Return the keys of the rows of a folder without a file of keys."""
-    columns = ["id", "text", "vector", "attributes"]
-    stored = connect(folder).open_table(previous.name).search().select(columns).limit(previous.n_rows + 1)
-    ids, keys = [pa.array([], pa.string())], [np.zeros((0, 2), dtype=np.uint64)]
-    for batch in stored.to_batches(batch_size=_BATCH_ROWS):
-        ids.append(batch["id"])
-        keys.append(hash_rows(batch))
-    return RowKeys(pa.concat_arrays(ids), np.concatenate(keys))
+    return _Difference(*keys.find_changed(read_row_keys(folder)))
 
 
 def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool) -> None:

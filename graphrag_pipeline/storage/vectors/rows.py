@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.filesystem.listed_folders import is_hashed, link_whole_files
+from graphrag_pipeline.filesystem.listed_folders import has_list, link_whole_files
 
 MAX_SEGMENTS = 32
 _FOLDER = "rows"
@@ -66,7 +66,7 @@ def write_segment(folder: Path, table: Any) -> None:
 
 
 def holds_rows(folder: Path) -> bool:
-    """Return whether a folder has segments; a folder of an older release has none."""
+    """Return whether a folder has segments."""
     return (folder / _FOLDER).is_dir()
 
 
@@ -220,12 +220,9 @@ def write_row_keys(folder: Path, rows: RowKeys) -> None:
     files.replace(folder / KEYS_FILE, memoryview(sink.getvalue()))
 
 
-def read_row_keys(folder: Path) -> RowKeys | None:
-    """Return the keys of a folder's rows; None for a folder of an older release."""
-    try:
-        return keys_of(pa.ipc.open_file(pa.memory_map(str(folder / KEYS_FILE))).read_all())
-    except FileNotFoundError:
-        return None
+def read_row_keys(folder: Path) -> RowKeys:
+    """Return the keys of a folder's rows."""
+    return keys_of(pa.ipc.open_file(pa.memory_map(str(folder / KEYS_FILE))).read_all())
 
 
 def keys_of(rows: pa.Table) -> RowKeys:
@@ -306,7 +303,7 @@ def read_apart(kind: str, folder: Path, name: str, dimensions: int = 0) -> pa.Ta
     """
     with reporting_damage(folder):
         folder.stat()
-        if not is_hashed(folder):
+        if not has_list(folder):
             return _read_in_a_process(kind, folder, name, dimensions)
         with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder.parent) as whole:
             link_whole_files(folder, Path(whole))

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, keeping_instances, open_instance
-from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML, DAGSTER_YAML_BEFORE
+from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML
 from graphrag_pipeline_tests.support.roots import make_root
 
 
@@ -49,7 +49,6 @@ def test_dagster_reads_what_the_open_storages_write(tmp_path: Path) -> None:
     ("before", "after"),
     [
         ("", DAGSTER_YAML),
-        *((before, DAGSTER_YAML) for before in DAGSTER_YAML_BEFORE),
         ("nux: {enabled: true}\n", "nux: {enabled: true}\n"),
     ],
 )
