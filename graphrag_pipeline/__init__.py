@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.search_result import SearchResult
     from graphrag_pipeline.settings.file import load_settings
     from graphrag_pipeline.settings.settings import Settings
+    from graphrag_pipeline.storage.vectors import register_vector_store
     from graphrag_pipeline.storage.vectors.stores import VectorCollection, VectorRecord, VectorStore
-from graphrag_pipeline.storage.vectors import register_vector_store
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),

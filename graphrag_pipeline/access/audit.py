@@ -45,19 +45,16 @@ class AnswerTrace:
     def finish(self) -> None:
         """Read the answer."""
         for value in _read_values(b"".join(self._pieces)):
-            self._read(value)
+            for part in (value, _part(value, "result", "structuredContent")):
+                self.snapshot = self.snapshot or _text(part, "snapshot")
+                self.root = self.root or _text(part, "root")
+            self._documents |= dict.fromkeys(_document_ids(value))
         self._pieces.clear()
 
     @property
     def documents(self) -> list[str]:
         """Ids of the documents, in the order of the answer."""
         return list(self._documents)
-
-    def _read(self, value: Any) -> None:
-        for part in (value, _part(value, "result", "structuredContent")):
-            self.snapshot = self.snapshot or _text(part, "snapshot")
-            self.root = self.root or _text(part, "root")
-        self._documents |= dict.fromkeys(_document_ids(value))
 
 
 def _read_values(content: bytes) -> list[Any]:

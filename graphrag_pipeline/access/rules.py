@@ -115,7 +115,13 @@ class SigningKeys:
         with self._lock:
             is_old = self._clock() - self._read_at >= _MAX_AGE_S
             if (is_old or self._pick(key_id) is None) and self._clock() - self._tried_at >= _MIN_FETCH_S:
-                self._refresh()
+                try:
+                    self._keys, self._problem = self._read(), ""
+                    self._read_at = self._clock()
+                except PipelineError as error:
+                    self._problem = str(error)
+                    _log.warning("%s", error)
+                self._tried_at = self._clock()  # after the read, which may take long
             is_usable = self._clock() - self._read_at < _LAST_AGE_S
             found, problem = self._pick(key_id) if is_usable else None, self._problem
         if found is None and problem:
@@ -123,16 +129,6 @@ class SigningKeys:
         if found is None:
             raise NotAuthenticatedError("the token was signed by a key that the issuer does not list")
         return found
-
-    def _refresh(self) -> None:
-        """Read the keys; if that fails, keep those that are known, and the reason."""
-        try:
-            self._keys, self._problem = self._read(), ""
-            self._read_at = self._clock()
-        except PipelineError as error:
-            self._problem = str(error)
-            _log.warning("%s", error)
-        self._tried_at = self._clock()  # after the read, which may take long
 
     def _pick(self, key_id: str) -> jwt.PyJWK | None:
         if not key_id and len(self._keys) == 1:
@@ -223,17 +219,14 @@ class AccessRules:
             raise NotAuthenticatedError("the header Authorization is not `Bearer KEY`")
         credential = credential.strip()
         if credential.startswith(f"{PREFIX}_"):
-            return self._by_key(credential)
+            presented, found = hash_key(credential), None
+            for key, name, entry in self._keys:  # all of them, so that the time tells nothing
+                if is_equal(presented, key.sha256) and not is_expired(key.expires, self._now()):
+                    found = Principal(name, entry.filters)
+            if found is None:
+                raise NotAuthenticatedError("the key is unknown or expired")
+            return found
         return self._by_token(credential)
-
-    def _by_key(self, text: str) -> Principal:
-        presented, found = hash_key(text), None
-        for key, name, entry in self._keys:  # all of them, so that the time tells nothing
-            if is_equal(presented, key.sha256) and not is_expired(key.expires, self._now()):
-                found = Principal(name, entry.filters)
-        if found is None:
-            raise NotAuthenticatedError("the key is unknown or expired")
-        return found
 
     def _by_token(self, token: str) -> Principal:
         rules = self.access.jwt

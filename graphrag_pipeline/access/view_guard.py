@@ -70,7 +70,6 @@ def read_record(view: Path) -> ViewRecord:
 
 
 def list_records(root: Path) -> Iterator[ViewRecord]:
-    """Yield the records of all views of a root."""
     for path in sorted((root / VIEWS_FOLDER).glob(f"*/{_FILE}")):
         yield read_record(path.parent)
 
@@ -194,15 +193,12 @@ class ViewGuard:
     def _not_ready(self, reason: str, filters: tuple[str, ...]) -> ViewNotReadyError:
         """Return the error with the time that making the view takes; whether it is being made now is not known here."""
         record = self._record_of(filters)
-        seconds = self._seconds_left(record)
+        seconds = record.seconds_left(time.time()) if record.seconds else _FIRST_S
         last = f"; making it took {record.seconds:.0f} s the last time" if record.seconds else ""
         return ViewNotReadyError(f"{reason}{last}. Ask again in about {math.ceil(seconds)} s.", seconds)
 
     def _record_of(self, filters: Sequence[str]) -> ViewRecord:
         return read_record(find_view(self._root, filters))
-
-    def _seconds_left(self, own: ViewRecord) -> float:
-        return own.seconds_left(time.time()) if own.seconds else _FIRST_S  # that of other views would tell their size
 
     def resolve(self, filters: tuple[str, ...], asked: str, current: str | None) -> str:
         """Return the snapshot of a reader's own index that a snapshot of the root or of another view means.

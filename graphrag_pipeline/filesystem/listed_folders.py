@@ -111,7 +111,6 @@ def read_file_list(folder: Path) -> dict[str, ListedFile]:
 
 
 def has_list(folder: Path) -> bool:
-    """Return whether a folder has a list that can be read."""
     try:
         read_file_list(folder)
     except (OSError, ValueError):

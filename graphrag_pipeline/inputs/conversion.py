@@ -1,9 +1,9 @@
 """Conversion of html, pdf, docx, pptx and xlsx files to Markdown by markitdown, within limits.
 
 The size of an archive after unzipping and the number of pages are checked before anything is parsed. Limits of time
-and memory are those of the process that reads the file (`reading_process.py`); no others bound a pdf, or a sheet whose cells are
-far apart. Problems are
-stored in the corpus manifest, so do not reword them. Keep out: text and structured files (`formats.py`).
+and memory are those of the process that reads the file (`reading_process.py`); no others bound a pdf, or a sheet whose
+cells are far apart. Problems are stored in the corpus manifest, so do not reword them. Keep out: text and structured
+files (`formats.py`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         raise
     except Exception as error:  # the parsers below it raise errors of any kind
         raise DamagedInput(_conversion_problem(error, format)) from None
-    return result.title or "", normalize_text(_without_gaps(result.markdown)).replace("\x00", "")
+    return result.title or "", normalize_text(
+        _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown)))
+    ).replace("\x00", "")
 
 
 @functools.cache
@@ -83,11 +85,6 @@ def load_converter(format: str) -> tuple[ModuleType, Any]:
     """
     markitdown = importlib.import_module("markitdown")
     return markitdown, getattr(importlib.import_module("markitdown.converters"), CONVERTED[format])()
-
-
-def _without_gaps(text: str) -> str:
-    """Cut blanks at ends of lines, and of empty lines in a row all but one, as `MarkItDown` does."""
-    return _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(text)))
 
 
 def _check_size(data: bytes, format: str, settings: InputSettings) -> None:

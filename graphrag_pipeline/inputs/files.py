@@ -470,11 +470,7 @@ def _batches(wanted: Sequence[InputFile]) -> Iterator[list[InputFile]]:
 def _fetch_batch(
     url: str, missing: Sequence[InputFile], copies: Path, listed_again: Callable[[], frozenset[str]]
 ) -> dict[str, InputFile]:
-    """Write the copies of files; return those that could not be fetched, with their problems, by path.
-
-    Args:
-        listed_again: returns the paths of all files in the store that are listed after the fetch failed.
-    """
+    """Write the copies of files; return those that could not be fetched, with their problems, by path."""
     with _explained(url, "read"):
         store, _ = _open(url)
         # Not `cat`, which reads `*` and `[` in a name as a pattern.

@@ -76,7 +76,13 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
     """
     text = _decode_unicode(data)
     if text is None:
-        _refuse_binary(data)
+        nul = data.find(0)
+        if nul >= 0 and not has_few_nul(data.count(0), len(data)):
+            raise DamagedInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
+        sample = data[:65536]
+        n_control = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
+        if n_control > 1 + len(sample) // 50:
+            raise DamagedInput("binary file (control bytes); remove or exclude it")
         data = data.replace(b"\0", b"\xef\xbf\xbd")
         text = _decode_utf8(data) or _decode_declared(data, declared) or _decode_detected(data)
     return normalize_text(text)
@@ -182,12 +188,7 @@ def read_jsonl(data: bytes) -> Iterator[Row]:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON; a number with more digits than Python converts becomes text.
-
-    Raises:
-        json.JSONDecodeError: it is not JSON.
-        RecursionError: it is nested too deeply.
-    """
+    """Parse JSON; a number with more digits than Python converts becomes text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -311,16 +312,6 @@ def _decode_strictly(data: bytes, encoding: str) -> str | None:
 
 def _is_plain(text: str) -> bool:
     return all(c in "\t\n\r\f\v" or unicodedata.category(c) not in ("Cc", "Cn", "Co", "Cs") for c in text)
-
-
-def _refuse_binary(data: bytes) -> None:
-    nul = data.find(0)
-    if nul >= 0 and not has_few_nul(data.count(0), len(data)):
-        raise DamagedInput(f"binary file (NUL byte at offset {nul}); remove or exclude it")
-    sample = data[:65536]
-    n_control = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
-    if n_control > 1 + len(sample) // 50:
-        raise DamagedInput("binary file (control bytes); remove or exclude it")
 
 
 def _decode_utf8(data: bytes) -> str | None:

@@ -190,7 +190,6 @@ def find_column(values: dict[str, Any], column: str) -> KeyPath | None:
 
 
 def value_of(values: dict[str, Any], column: str) -> Any:
-    """Return the value of a column; None without it."""
     inner: Any = values
     for key in find_column(values, column) or ():
         inner = inner[key]

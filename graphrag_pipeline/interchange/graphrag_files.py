@@ -35,17 +35,12 @@ def refuse_open_defects(table: str, path: Path, rows: Sequence[Row]) -> None:
     Raises:
         PipelineError: what was meant is open; the message names file, rows, value and remedy.
     """
-    _refuse_repeats(path, "id", [(row["id"] or None, _content(table, row)) for row in rows])
+    _refuse_repeats(path, "id", [(row["id"] or None, row["text"] if table in _NAMED_BY_TEXT else row) for row in rows])
     if table in _ONE_PER_COMMUNITY:
         numbers = [number if (number := row["community"]) is not None and number >= 0 else None for row in rows]
         _refuse_repeats(path, "community", list(zip(numbers, rows, strict=True)))
     if table == "communities":
         _refuse_circles(path, rows)
-
-
-def _content(table: str, row: Row) -> object:
-    """Return what rows of one id must have in common."""
-    return row["text"] if table in _NAMED_BY_TEXT else row
 
 
 def _refuse_repeats(path: Path, column: str, keyed: Sequence[tuple[Hashable, object]]) -> None:

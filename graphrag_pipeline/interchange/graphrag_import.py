@@ -89,11 +89,7 @@ def _read_vectors(folder: Path, stem: str) -> ImportedVectors:
 
 
 def _matrix(where: Path, numbers: np.ndarray, ids: list[Any], vectors: pa.Array) -> np.ndarray:
-    """Return float32 vectors, one per row; all have one length and finite numbers.
-
-    Args:
-        numbers: the number of each row in the file.
-    """
+    """Return float32 vectors, one per row; all have one length and finite numbers."""
     if not ids:
         return np.zeros((0, 0), np.float32)
     lengths = pc.list_value_length(vectors).to_numpy(zero_copy_only=False)
@@ -286,7 +282,6 @@ def import_graphrag(
         root: created if it does not exist; gets a settings.yaml if it has none.
         embedder: makes the vectors that the source lacks.
         keep_vectors: keep the source's vectors even if another model than `embedder` made them.
-        trial: see `publish`.
 
     Raises:
         PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the
@@ -315,11 +310,7 @@ def import_graphrag(
 
 
 def _previous_import(root: Path, store: SnapshotStore) -> Manifest | None:
-    """Return the manifest of the last import into this root.
-
-    Raises:
-        PipelineError: the root holds an index of its own documents.
-    """
+    """Return the manifest of the last import into this root."""
     heads = root / "heads"
     if heads.is_dir() and any(heads.iterdir()):
         raise PipelineError(

@@ -266,7 +266,7 @@ def repair_reports(
             n_homeless += 1
         elif row["community"] in known:
             n_repeated += 1
-        elif _has_text(row):
+        elif any((row[column] or "").strip() for column in ("full_content", "summary")) or bool(row["findings"]):
             known[row["community"]] = row
     notes.add(n_homeless, "report", "of no community {was} left out")
     notes.add(n_repeated, "report", "of a community that has one already {was} left out")
@@ -291,10 +291,6 @@ def count_report_tokens(reports: Sequence[Row], count_tokens_each: TokenCounter)
     for column, counted in (("full_content", "n_tokens"), ("summary", "n_summary_tokens")):
         for row, n_tokens in zip(reports, count_tokens_each([row[column] for row in reports]), strict=True):
             row[counted] = n_tokens
-
-
-def _has_text(row: Row) -> bool:
-    return any((row[column] or "").strip() for column in ("full_content", "summary")) or bool(row["findings"])
 
 
 def _of_community(community: Row) -> Row:

@@ -186,7 +186,6 @@ def repair_graph(
 
     Args:
         entities: in order, with unique ids and numbers.
-        relationships: the same.
         text_unit_ids: existing ids; others are dropped from the lists of the rows and counted.
         next_number: returns the next free number of a kind.
     """

@@ -71,7 +71,13 @@ def export_snapshot(snapshot: Snapshot, target: Path, format: str) -> ExportRepo
         try:
             new.mkdir()
             rows = _find_writer(format)(snapshot, new)
-            _write_marker(snapshot, new, format)
+            content = {
+                "format": format,
+                "snapshot": snapshot.id,
+                "embedding_fingerprint": snapshot.manifest.embedding_fingerprint,
+                "files": sorted(_paths_below(new)),
+            }
+            (new / MARKER).write_text(json.dumps(content, indent=1), encoding="utf-8")
             files.flush_to_disk(new)
             _check_target(target)  # a file may have been added since
             _move(new, target)
@@ -100,11 +106,7 @@ def _check_target(target: Path) -> None:
 
 
 def _paths_below(folder: Path) -> Iterator[str]:
-    """Yield the relative paths of all files below a folder, and of all folders, which end with `/`.
-
-    Raises:
-        OSError: a folder cannot be listed.
-    """
+    """Yield the relative paths of all files below a folder, and of all folders, which end with `/`."""
     for parent, folders, names in os.walk(folder, onerror=_raise):
         below = Path(parent).relative_to(folder)
         yield from ((below / name).as_posix() + "/" for name in folders)
@@ -125,16 +127,6 @@ def _written_paths(target: Path) -> set[str]:
         return {MARKER, *(marker["files"] if "files" in marker else marker["names"])}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-
-def _write_marker(snapshot: Snapshot, folder: Path, format: str) -> None:
-    content = {
-        "format": format,
-        "snapshot": snapshot.id,
-        "embedding_fingerprint": snapshot.manifest.embedding_fingerprint,
-        "files": sorted(_paths_below(folder)),
-    }
-    (folder / MARKER).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def _sibling(target: Path) -> Path:
@@ -397,28 +389,19 @@ def write_graphrag(snapshot: Snapshot, folder: Path) -> dict[str, int]:
     for name, columns in _COLUMNS.items():
         rows = snapshot.table(name)
         if name == "documents":
-            rows = _with_raw_data(rows)
+            metadata = rows["metadata"]
+            rows = rows.append_column("raw_data", pc.if_else(pc.equal(metadata, "{}"), None, metadata))
         if name == "community_reports":
             rows = rows.sort_by([("level", "descending"), ("community", "ascending")])
         pq.write_table(rows.select(columns).replace_schema_metadata(None), folder / f"{name}.parquet")
         written[f"{name}.parquet"] = rows.num_rows
     connection = connect(folder / "lancedb")
     for name, its_name in _VECTOR_NAMES.items():
-        schema = _vector_schema(snapshot, name)
+        dimensions = snapshot.manifest.vectors[name].dimensions
+        schema = pa.schema([("id", pa.string()), ("vector", pa.list_(pa.float32(), dimensions))])
         reader = pa.RecordBatchReader.from_batches(schema, _vector_batches(snapshot, name, schema))
         written[f"lancedb/{its_name}"] = connection.create_table(its_name, data=reader).count_rows()
     return written
-
-
-def _with_raw_data(documents: pa.Table) -> pa.Table:
-    """Return `documents` with `raw_data`, GraphRAG's name for metadata: JSON, null if empty."""
-    metadata = documents["metadata"]
-    return documents.append_column("raw_data", pc.if_else(pc.equal(metadata, "{}"), None, metadata))
-
-
-def _vector_schema(snapshot: Snapshot, name: str) -> pa.Schema:
-    dimensions = snapshot.manifest.vectors[name].dimensions
-    return pa.schema([("id", pa.string()), ("vector", pa.list_(pa.float32(), dimensions))])
 
 
 def _vector_batches(snapshot: Snapshot, name: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -292,11 +292,7 @@ def _members_by_level(array: Callable[[str], np.ndarray], level: np.ndarray, n_e
 
 
 def _join_edges(ends: np.ndarray, weights: np.ndarray, n_communities: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of communities with relationships between them, int64 (n, 2), and the sums of their weights.
-
-    Args:
-        ends: communities of both ends of each relationship, (2, n); -1 without one.
-    """
+    """Return the pairs of communities with relationships between them, int64 (n, 2), and the sums of their weights."""
     is_between = (ends[0] != ends[1]) & (ends >= 0).all(axis=0)
     low, high = np.sort(ends[:, is_between], axis=0)
     keys, place = np.unique(low * n_communities + high, return_inverse=True)

@@ -36,7 +36,6 @@ from graphrag_pipeline.storage.vectors.rows import (
     KEY_ROWS,
     SEGMENT_ROWS,
     TABLE_ROWS,
-    RowKeys,
     keys_of,
     read_apart,
 )
@@ -334,17 +333,11 @@ def _remake_vectors(snapshot: Snapshot, path: Path, others: Sequence[Snapshot]) 
         if replace_whole(parent, folder, rows):
             return
         if keys is not None:
-            is_right = _match_keys(rows, keys)
+            changed, _ = rows.hash_content()[1].find_changed(keys)
+            is_right = np.ones(rows.n_rows, dtype=bool)
+            is_right[rows.order[changed]] = False
             matrix[is_right] = found[is_right]
     replace_whole(parent, folder, join_vector_rows(name, tables, matrix))
-
-
-def _match_keys(rows: VectorRows, keys: RowKeys) -> np.ndarray:
-    """Return which rows have the key that was written with the folder, bool (n rows,), in the order of `rows.ids`."""
-    changed, _ = rows.hash_content()[1].find_changed(keys)
-    is_right = np.ones(rows.n_rows, dtype=bool)
-    is_right[rows.order[changed]] = False
-    return is_right
 
 
 def _find_vectors(

@@ -46,7 +46,12 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
         parent.mkdir(parents=True, exist_ok=True)
         working = Path(tempfile.mkdtemp(prefix=files.TEMPORARY_PREFIX, dir=parent))
         try:
-            content = _save_arrays(working, arrays)
+            hashes = {}
+            for name in sorted(arrays):
+                path = working / f"{name}.npy"
+                np.save(path, arrays[name], allow_pickle=False)
+                hashes[name] = hash_file(path)
+            content = _name_of(hashes)
             if find_changed_arrays(parent / content):
                 write_file_list(working)
                 working.chmod(0o755)
@@ -59,27 +64,13 @@ def write_arrays(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     return content
 
 
-def _save_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Write a file for each array, straight to disk since it may be large, and return the hash of them all."""
-    hashes = {}
-    for name in sorted(arrays):
-        path = folder / f"{name}.npy"
-        np.save(path, arrays[name], allow_pickle=False)
-        hashes[name] = hash_file(path)
-    return _name_of(hashes)
-
-
 def _name_of(hashes: Mapping[str, str]) -> str:
     """Return the name of a folder of arrays with these hashes."""
     return files.content_hash("".join(f"{name}:{hashes[name]};" for name in sorted(hashes)).encode())
 
 
 def find_changed_arrays(folder: Path, is_fresh: bool = False) -> list[Path]:
-    """Return the files of a folder that are missing, or whose content is not the one that its name promises.
-
-    Args:
-        is_fresh: see `find_changed_files`.
-    """
+    """Return the files of a folder that are missing, or whose content is not the one that its name promises."""
     if changed := find_changed_files(folder, is_fresh):
         return changed
     hashes = {Path(name).stem: file.sha256 for name, file in read_file_list(folder).items()}
@@ -351,7 +342,11 @@ def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     entities, text_units = tables["entities"], tables["text_units"]
     n_entities, n_units = len(entities), len(text_units)
     entity_rows, unit_rows = list_pairs(entities["text_unit_ids"], text_units["id"])
-    topics = _topics(tables)
+    documents = tables["documents"]
+    titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())
+    of_document = positions(titles, tables["entities"]["title"])
+    document = positions(tables["text_units"]["document_id"], documents["id"])
+    topics = np.where(document >= 0, np.r_[of_document, -1][document], -1)
     about = np.flatnonzero(topics >= 0)
     indptr, ends = compress(np.r_[unit_rows, about], np.r_[entity_rows, topics[about]], n_units)
     units = np.repeat(np.arange(n_units, dtype=np.int32), np.diff(indptr))
@@ -369,15 +364,6 @@ def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
         "entity_about_indices": about_edges,
         **_find_places(text_units, indptr, ends, entities["names"]),
     }
-
-
-def _topics(tables: Mapping[str, pa.Table]) -> np.ndarray:
-    """Return the row of the entity that the title of each text unit's document names, -1 without one: int64."""
-    documents = tables["documents"]
-    titles = pa.array([normalize_title(title) for title in documents["title"].to_pylist()], pa.string())
-    of_document = positions(titles, tables["entities"]["title"])
-    document = positions(tables["text_units"]["document_id"], documents["id"])
-    return np.where(document >= 0, np.r_[of_document, -1][document], -1)
 
 
 def _find_places(

@@ -27,7 +27,7 @@ from graphrag_pipeline.filesystem.listed_folders import (
 )
 from graphrag_pipeline.storage.arrays import find_changed_arrays
 from graphrag_pipeline.storage.manifests import Manifest, hash_path
-from graphrag_pipeline.storage.vectors.stores import VectorStore, collection_of
+from graphrag_pipeline.storage.vectors.stores import SnapshotVectors, collection_of
 
 READ_CHECK_BYTES = 16 << 20
 """Bytes that opening a snapshot checks, smallest parts first: about 10 ms, under 5 % of opening and one question."""
@@ -64,7 +64,7 @@ class StoredPart:
 TABLE, MAPPED_TABLE, ARRAYS, VECTORS, STAGE_TABLE = "table", "mapped table", "arrays", "vectors", "stage table"
 
 
-def parts_of(folder: Path, manifest: Manifest, vector_store: VectorStore) -> list[StoredPart]:
+def parts_of(folder: Path, manifest: Manifest, vector_store: SnapshotVectors) -> list[StoredPart]:
     """Return the files and folders of a snapshot; vectors in another store than LanceDB have none.
 
     Args:
@@ -152,19 +152,15 @@ def is_whole_arrow(path: Path, n_rows: int) -> bool:
         return False
 
 
-def find_missing_parts(folder: Path, manifest: Manifest, vector_store: VectorStore) -> list[Path | str]:
-    """Return the files of a snapshot that do not exist, and the vector collections that are missing or incomplete.
-
-    Args:
-        folder, vector_store: see `parts_of`.
-    """
+def find_missing_parts(folder: Path, manifest: Manifest, vector_store: SnapshotVectors) -> list[Path | str]:
+    """Return the files of a snapshot that do not exist, and the vector collections that are missing or incomplete."""
     paths = [*(manifest.table_path(folder, name) for name in manifest.tables), *manifest.array_folders(folder)]
     collections = [vectors for vectors in manifest.vectors.values() if not vector_store.is_whole(vectors)]
     missing = [f"vector collection {collection_of(vectors)}" for vectors in collections]
     return [*(path for path in paths if not path.exists()), *missing]
 
 
-def find_damaged_parts(folder: Path, manifest: Manifest, vector_store: VectorStore) -> list[Path | str]:
+def find_damaged_parts(folder: Path, manifest: Manifest, vector_store: SnapshotVectors) -> list[Path | str]:
     """Return the missing parts of a snapshot (`find_missing_parts`) and its files that are not whole."""
     missing = find_missing_parts(folder, manifest, vector_store)
     vectors = (vector_store.folder_of(vectors) for vectors in manifest.vectors.values())

@@ -99,11 +99,7 @@ def _index_run_lock(root: Path) -> Path:
 
 @contextmanager
 def _one_process(path: Path, waiting: str) -> Iterator[None]:
-    """Hold the lock file `path`; log `waiting` if another process has it.
-
-    Raises:
-        PipelineError: the folder of the lock cannot be written.
-    """
+    """Hold the lock file `path`; log `waiting` if another process has it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, is_singleton=True)

@@ -45,7 +45,6 @@ _SHAPE = {
 
 
 def is_snapshot_id(text: object) -> bool:
-    """Return whether a text can be the id of a snapshot."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 

@@ -266,7 +266,6 @@ class SnapshotStore:
             return None
 
     def newest_manifest(self) -> Manifest | None:
-        """Return the newest manifest that can be read, or None."""
         for snapshot_id in reversed(self.ids()):
             with suppress(PipelineError):
                 return self.manifest(snapshot_id)
@@ -428,9 +427,6 @@ def list_snapshots(store: SnapshotStore, waiting: str | None = None) -> list[Sna
 
 def describe_snapshot(store: SnapshotStore, snapshot_id: str, waiting: str | None = None) -> SnapshotFacts:
     """Return the facts of one snapshot.
-
-    Args:
-        waiting: see `list_snapshots`.
 
     Raises:
         NoSnapshotError: its manifest, the pointer or the pin is missing or damaged.

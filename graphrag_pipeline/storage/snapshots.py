@@ -40,7 +40,7 @@ from graphrag_pipeline.storage.locks import hold_for_reading
 from graphrag_pipeline.storage.lookups import LOOKED_UP, find_rows
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.vectors import open_vector_store
-from graphrag_pipeline.storage.vectors.stores import VectorCollection, VectorStore
+from graphrag_pipeline.storage.vectors.stores import SnapshotVectors, VectorCollection
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 
@@ -215,14 +215,13 @@ class Snapshot:
         return values
 
     def _column(self, name: str, column: str) -> pa.Array:
-        """Return a column as one array."""
         key = (name, column)
         if key not in self._columns:
             self._columns[key] = one_chunk(self.table(name)[column])
         return self._columns[key]
 
     @functools.cached_property
-    def vector_store(self) -> VectorStore:
+    def vector_store(self) -> SnapshotVectors:
         """The store that holds its vectors, which may be another kind than the settings name now."""
         return open_vector_store(self._vector_settings, self.folder / "vectors", self.manifest.vector_store)
 

@@ -97,11 +97,7 @@ def _dataset(name: str, paths: list[Path]) -> ds.Dataset:
 
 
 def _check_files(sources: Mapping[str, list[Path]], message: str) -> None:
-    """Check the files of the tables that an error of DuckDB names.
-
-    Raises:
-        NoSnapshotError: one is missing or damaged.
-    """
+    """Check the files of the tables that an error of DuckDB names."""
     for path in (path for name, paths in sources.items() if name in message for path in paths):
         check_file(path)
 

@@ -15,9 +15,6 @@ from graphrag_pipeline.storage.vectors.stores import (
     ScoredIds,
     VectorRecord,
     VectorStore,
-    Where,
-    encode_filter,
-    encode_value,
 )
 
 KIND = "memory"
@@ -47,12 +44,8 @@ class MemoryVectorStore(VectorStore):
             raise ValueError(f"vectors of {collection} have {rows.dimensions} dimensions")
         rows.records |= {record.id: record for record in records}
 
-    def delete(self, collection: str, ids: Collection[str]) -> None:
-        for record_id in ids:
-            self.collections[collection].records.pop(record_id, None)
-
-    def count(self, collection: str, where: Where | None = None) -> int:
-        return len(self._chosen(collection, None, where)) if collection in self.collections else 0
+    def count(self, collection: str) -> int:
+        return len(self.collections[collection].records) if collection in self.collections else 0
 
     def ids(self, collection: str) -> list[str]:
         return list(self.collections[collection].records) if collection in self.collections else []
@@ -67,9 +60,8 @@ class MemoryVectorStore(VectorStore):
         vector: np.ndarray,
         k: int,
         ids: Collection[str] | None = None,
-        where: Where | None = None,
     ) -> ScoredIds:
-        rows = [record for record in self._chosen(collection, ids, where) if record.vector.any()]
+        rows = [record for record in self._chosen(collection, ids) if record.vector.any()]
         length = np.linalg.norm(vector)
         scored = [
             (record.id, float(record.vector @ vector / (np.linalg.norm(record.vector) * length)))
@@ -83,28 +75,22 @@ class MemoryVectorStore(VectorStore):
         query: str,
         k: int,
         ids: Collection[str] | None = None,
-        where: Where | None = None,
     ) -> ScoredIds:
         words = _words(query)
-        rows = self._chosen(collection, ids, where)
+        rows = self._chosen(collection, ids)
         scored = [
             (record.id, len(words & found) / len(found)) for record in rows if words & (found := _words(record.text))
         ]
         return _best(scored, k)
 
-    def _chosen(self, collection: str, ids: Collection[str] | None, where: Where | None) -> list[VectorRecord]:
+    def _chosen(self, collection: str, ids: Collection[str] | None) -> list[VectorRecord]:
         records = self.collections[collection].records
-        chosen = list(records.values()) if ids is None else [records[i] for i in set(ids) if i in records]
-        return [record for record in chosen if _passes(record.attributes, where)]
+        return list(records.values()) if ids is None else [records[i] for i in set(ids) if i in records]
 
 
 def open_memory_store(folder: Path, options: Mapping[str, Any]) -> MemoryVectorStore:
     """The store of a folder, the same one each time."""
     return _OPENED.setdefault(folder, MemoryVectorStore())
-
-
-def _passes(attributes: Mapping[str, Any], where: Where | None) -> bool:
-    return all(name in attributes and encode_value(attributes[name]) in values for name, values in encode_filter(where))
 
 
 def _words(text: str) -> set[str]:

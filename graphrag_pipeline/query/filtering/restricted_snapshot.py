@@ -32,7 +32,7 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
-    from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorCollection, VectorRecord, Where
+    from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorCollection
 
 MAX_UNITS = 8
 """Most text units that are read for one description."""
@@ -187,30 +187,26 @@ class MaskedVectors:
         self._mask = mask
         self._n_passing = int(mask.sum())
 
-    def search(
-        self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds:
+    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> ScoredIds:
         if ids is not None or self._are_few:
             among = self._among(ids)
-            return self._all.search(vector, k, among, where) if among else []
+            return self._all.search(vector, k, among) if among else []
         for n_wanted in self._wider(k):
-            found = self._keep_scored(self._all.search(vector, n_wanted, None, where))
+            found = self._keep_scored(self._all.search(vector, n_wanted))
             if len(found) >= k:
                 return found[:k]
-        return self._all.search(vector, k, self.ids(), where)
+        return self._all.search(vector, k, self.ids())
 
-    def search_text(
-        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds:
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> ScoredIds:
         if ids is not None or self._are_few:
             among = self._among(ids)
-            return self._all.search_text(query, k, among, where) if among else []
+            return self._all.search_text(query, k, among) if among else []
         for n_wanted in self._wider(k):
-            near = self._all.search_text(query, n_wanted, None, where)
+            near = self._all.search_text(query, n_wanted)
             found = self._keep_scored(near)
             if len(found) >= k or len(near) < n_wanted:  # fewer: no other row contains a word of the query
                 return found[:k]
-        return self._all.search_text(query, k, self.ids(), where)
+        return self._all.search_text(query, k, self.ids())
 
     def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]:
         return functools.partial(self.search, vector, k)
@@ -240,15 +236,12 @@ class MaskedVectors:
         rows = self._snapshot.rows_of(self._table, list(ids))
         return [record_id for record_id, row in zip(ids, rows.tolist(), strict=True) if row >= 0 and self._mask[row]]
 
-    def count(self, where: Where | None = None) -> int:
-        return self._all.count(where) if where else self._n_passing
+    def count(self) -> int:
+        return self._n_passing
 
     def ids(self) -> list[str]:
         ids: list[str] = self._snapshot.table(self._table)["id"].filter(pa.array(self._mask)).to_pylist()
         return ids
-
-    def get(self, ids: Sequence[str]) -> list[VectorRecord]:
-        return self._all.get(self._keep(ids))
 
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         return self._all.vectors(ids)

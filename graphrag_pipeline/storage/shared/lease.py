@@ -85,7 +85,7 @@ class Lease:
     def acquire(self) -> None:
         """Take the lease; wait while another holder renews it, and log that."""
         # Earlier tokens stay until the lease is ours: one of them may hold it, if its process was killed.
-        own = {*self._tokens(), self._holder.token}
+        own = {*(self._memory.read_text().split() if self._memory.exists() else []), self._holder.token}
         files.replace(self._memory, "\n".join(sorted(own)).encode())
         watched: LeaseHolder | None = None
         since = time.monotonic()
@@ -111,10 +111,6 @@ class Lease:
         files.replace(self._memory, self._holder.token.encode())
         self._thread = threading.Thread(target=self._renew, args=(self._objects.for_thread(),), daemon=True)
         self._thread.start()
-
-    def _tokens(self) -> list[str]:
-        """Return the tokens of the last process of this copy with the lease, and of those that waited for it since."""
-        return self._memory.read_text().split() if self._memory.exists() else []
 
     @property
     def _is_exclusive(self) -> bool:
@@ -179,7 +175,6 @@ class Lease:
             raise self.lost_error()
 
     def lost_error(self) -> LeaseLostError:
-        """Return the error for a lost lease."""
         return LeaseLostError(
             f"{self._objects.shown_url}: another process took over the lease of the shared store, since it was not "
             f"renewed for {self._holder.lasts_s:g} s (`storage.lease_s`). All work is kept here; run again to continue"

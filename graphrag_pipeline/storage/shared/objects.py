@@ -137,7 +137,10 @@ class FolderObjectStore:
         try:
             with translate_errors(self.url, FileExistsError):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _write_durably(temporary, data)
+                with temporary.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
                 os.link(temporary, path)  # the one step that fails if the object exists
             return True
         except FileExistsError:
@@ -312,13 +315,6 @@ class RemoteObjectStore:
         if not self._store.async_impl:
             for folder in sorted({path.rpartition("/")[0] for path in paths}):
                 self._store.makedirs(folder, exist_ok=True)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _made(folder: Path) -> Path:

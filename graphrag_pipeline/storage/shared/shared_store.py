@@ -29,7 +29,7 @@ from graphrag_pipeline.storage.shared.state import (
     needed_objects,
     vectors_name,
 )
-from graphrag_pipeline.storage.shared.transfer import MissingObjectError, MissingObjects, Transfer
+from graphrag_pipeline.storage.shared.transfer import MissingObjectError, Transfer
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
@@ -383,28 +383,25 @@ class SharedStore:
         return replace(taken, heads=base.heads, n_buckets=base.n_buckets)
 
     def _take_all(self, there: StoreState) -> StoreState:
-        self._refuse_other_buckets(there)
+        if there.n_buckets not in (None, self._settings.n_buckets):
+            raise PipelineError(
+                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.shown_url} was built with "
+                f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
+                f"{self._settings.n_buckets}"
+            )
         base = self._base(there)
         missing = self._session.missing if self._session else None
         taken = self._copy.take_snapshots(base, there, missing)
         self._copy.take_heads(base, there, missing)
-        self._fetch_candidate(there, missing)
+        head = self._copy.heads().get(f"{INDEX_CANDIDATE}/{WHOLE}")
+        if head and head.data_version in there.snapshots:
+            self._copy.fetch(head.data_version, missing)
         if self._session:
             self._session.doomed |= self._copy.drop_unshared(there)
         return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
 
-    def _fetch_candidate(self, there: StoreState, missing: MissingObjects) -> None:
-        """Download the candidate, since the next candidate is built from it."""
-        head = self._copy.heads().get(f"{INDEX_CANDIDATE}/{WHOLE}")
-        if head and head.data_version in there.snapshots:
-            self._copy.fetch(head.data_version, missing)
-
     def _base(self, there: StoreState) -> StoreState:
-        """Return the last common state of the copy and the store.
-
-        Raises:
-            PipelineError: they have no common state, and both have an index.
-        """
+        """Return the last common state of the copy and the store."""
         note = self._notes.state()
         self._copy.restore_pin((note or there).pinned)
         if note is not None:
@@ -419,14 +416,6 @@ class SharedStore:
                 f"storage.url, or remove tables/, heads/ and snapshots/ of `{self._root}` to use the store's"
             )
         return StoreState()
-
-    def _refuse_other_buckets(self, there: StoreState) -> None:
-        if there.n_buckets not in (None, self._settings.n_buckets):
-            raise PipelineError(
-                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.shown_url} was built with "
-                f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
-                f"{self._settings.n_buckets}"
-            )
 
     @property
     def is_joined(self) -> bool:

@@ -91,11 +91,7 @@ def _is_changed(folder: Path, is_fresh: bool = False) -> bool:
 
 
 def _is_whole(packed: Path, place: Path) -> bool:
-    """Return whether a downloaded file or archive has the content that its name promises.
-
-    Args:
-        place: of the file, or of the folder to unpack.
-    """
+    """Return whether a downloaded file or archive has the content that its name promises."""
     if packed == place:
         return not find_changed_file(place, is_fresh=True)
     try:

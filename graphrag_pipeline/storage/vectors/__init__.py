@@ -21,7 +21,7 @@ from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.settings import VectorStoreSettings
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.storage.vectors.stores import VectorStore
+    from graphrag_pipeline.storage.vectors.stores import SnapshotVectors
 
 CLIENT = "lance_namespace_urllib3_client"
 """The package of the client. LanceDB itself needs only its value classes, which are in the subpackage `models`."""
@@ -57,11 +57,11 @@ def defer_rest_client() -> None:
 
 defer_rest_client()
 
-StoreFactory: TypeAlias = "Callable[[Path, Mapping[str, Any]], VectorStore]"
+StoreFactory: TypeAlias = "Callable[[Path, Mapping[str, Any]], SnapshotVectors]"
 """A function that makes a store from the root's folder for vectors, which it may use, and `vector_store.options`."""
 
 
-def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> VectorStore:
+def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> SnapshotVectors:
     from graphrag_pipeline.storage.vectors.lance import LanceStore
 
     return LanceStore(folder)
@@ -82,7 +82,7 @@ def registered_vector_stores() -> list[str]:
     return sorted(_FACTORIES)
 
 
-def open_vector_store(settings: VectorStoreSettings, folder: Path, kind: str | None = None) -> VectorStore:
+def open_vector_store(settings: VectorStoreSettings, folder: Path, kind: str | None = None) -> SnapshotVectors:
     """Open the store that the settings name, or the kind that a snapshot names.
 
     Args:

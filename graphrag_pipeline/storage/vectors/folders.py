@@ -254,20 +254,6 @@ def _build_whole(folder: Path, name: str, rows: VectorRows, has_full_text: bool)
 
 
 def _copy_and_upsert(source: Path, target: Path, name: str, rows: VectorRows, difference: _Difference) -> None:
-    _link_tree(source, target)
-    table = connect(target).open_table(name)
-    if difference.deleted:
-        for start in range(0, len(difference.deleted), 1000):
-            table.delete(f"id IN ({quote_ids(difference.deleted[start : start + 1000])})")
-    if len(difference.changed):
-        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(pa.Table.from_batches(rows.batches(difference.changed), rows.schema))
-        if holds_rows(source):
-            write_segment(target, table)
-
-
-def _link_tree(source: Path, target: Path) -> None:
-    """Link the data files; copy the small version files, since LanceDB rewrites them in place."""
     for folder, _, names in os.walk(source):
         here = target / Path(folder).relative_to(source)
         here.mkdir(exist_ok=True)
@@ -278,6 +264,15 @@ def _link_tree(source: Path, target: Path) -> None:
                 shutil.copy2(Path(folder) / file, here / file)
                 continue
             files.link_or_copy(Path(folder) / file, here / file)
+    table = connect(target).open_table(name)
+    if difference.deleted:
+        for start in range(0, len(difference.deleted), 1000):
+            table.delete(f"id IN ({quote_ids(difference.deleted[start : start + 1000])})")
+    if len(difference.changed):
+        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(pa.Table.from_batches(rows.batches(difference.changed), rows.schema))
+        if holds_rows(source):
+            write_segment(target, table)
 
 
 def connect(folder: Path) -> Any:

@@ -304,22 +304,18 @@ def read_apart(kind: str, folder: Path, name: str, dimensions: int = 0) -> pa.Ta
     with reporting_damage(folder):
         folder.stat()
         if not has_list(folder):
-            return _read_in_a_process(kind, folder, name, dimensions)
+            command = [sys.executable, "-m", __name__, kind, str(folder), name, str(dimensions)]
+            found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            try:
+                done = subprocess.run(
+                    command, env=found, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MAX_S, check=True
+                )
+            except subprocess.SubprocessError as error:
+                raise OSError(str(error)) from None
+            return pa.ipc.open_stream(done.stdout).read_all()
         with tempfile.TemporaryDirectory(prefix=files.TEMPORARY_PREFIX, dir=folder.parent) as whole:
             link_whole_files(folder, Path(whole))
             return _READERS[kind](Path(whole), name, dimensions)
-
-
-def _read_in_a_process(kind: str, folder: Path, name: str, dimensions: int) -> pa.Table:
-    command = [sys.executable, "-m", __name__, kind, str(folder), name, str(dimensions)]
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    try:
-        done = subprocess.run(
-            command, env=found, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MAX_S, check=True
-        )
-    except subprocess.SubprocessError as error:
-        raise OSError(str(error)) from None
-    return pa.ipc.open_stream(done.stdout).read_all()
 
 
 def main() -> None:

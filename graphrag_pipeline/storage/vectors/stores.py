@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 
 Scalar: TypeAlias = "str | int | float | bool | None"
-Where: TypeAlias = "Mapping[str, Scalar | Collection[Scalar]]"
-"""A filter: attribute -> its value, or allowed values. All must hold. Values are equal if their JSON is equal."""
 ScoredIds: TypeAlias = "list[tuple[str, float]]"
 """Ids of rows with their scores, best first."""
 _BATCH_ROWS = 1000
@@ -47,23 +45,17 @@ class VectorCollection(Protocol):
     while the caller does other work, else when the function is called.
     """
 
-    def search(
-        self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds: ...
+    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> ScoredIds: ...
 
-    def search_text(
-        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds: ...
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> ScoredIds: ...
 
     def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]: ...
 
     def begin_search_text(self, query: str, k: int) -> Callable[[], ScoredIds]: ...
 
-    def count(self, where: Where | None = None) -> int: ...
+    def count(self) -> int: ...
 
     def ids(self) -> list[str]: ...
-
-    def get(self, ids: Sequence[str]) -> list[VectorRecord]: ...
 
     def vectors(self, ids: Sequence[str]) -> np.ndarray: ...
 
@@ -71,8 +63,40 @@ class VectorCollection(Protocol):
         """Close its files, if it has some."""
 
 
-class VectorStore(ABC):
-    """Collections of vectors by name.
+class SnapshotVectors(ABC):
+    """The vectors of the snapshots of a root, one immutable collection for each vector table and content."""
+
+    @abstractmethod
+    def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:
+        """Build the immutable collection that holds exactly `rows`, unless it exists whole.
+
+        Args:
+            name: name of the vector table, such as `default-entity-description`.
+            previous: that table in the last snapshot, for a store that builds from it.
+
+        Raises:
+            PipelineError: the store does not hold the rows afterwards.
+        """
+
+    @abstractmethod
+    def is_whole(self, folder: VectorFolder) -> bool:
+        """Return whether a collection that `build` made, or began, holds all its rows."""
+
+    @abstractmethod
+    def open(self, folder: VectorFolder) -> VectorCollection:
+        """Open a collection that `build` made."""
+
+    @abstractmethod
+    def drop(self, collection: str) -> None:
+        """Remove a collection if it exists."""
+
+    def folder_of(self, folder: VectorFolder) -> Path | None:
+        """Return the folder of a collection in the root, which lists its files; None without one."""
+        return None
+
+
+class VectorStore(SnapshotVectors):
+    """Collections of vectors by name, for stores other than LanceDB.
 
     A name has letters, digits, `_` and `-`; a store that allows fewer characters maps names. A new kind of store
     implements the abstract methods only. Equal calls on equal rows return equal results.
@@ -81,10 +105,6 @@ class VectorStore(ABC):
     @abstractmethod
     def create(self, collection: str, dimensions: int, has_full_text: bool) -> None:
         """Make an empty collection; an existing collection is left alone."""
-
-    @abstractmethod
-    def drop(self, collection: str) -> None:
-        """Remove a collection if it exists."""
 
     @abstractmethod
     def upsert(self, collection: str, records: Sequence[VectorRecord]) -> None:
@@ -96,11 +116,7 @@ class VectorStore(ABC):
         """
 
     @abstractmethod
-    def delete(self, collection: str, ids: Collection[str]) -> None:
-        """Remove rows; unknown ids are ignored."""
-
-    @abstractmethod
-    def count(self, collection: str, where: Where | None = None) -> int:
+    def count(self, collection: str) -> int:
         """Return the number of rows; 0 for a collection that does not exist."""
 
     @abstractmethod
@@ -118,14 +134,12 @@ class VectorStore(ABC):
         vector: np.ndarray,
         k: int,
         ids: Collection[str] | None = None,
-        where: Where | None = None,
     ) -> ScoredIds:
         """Return the k rows nearest by cosine: (id, cosine), nearest first, ties by id.
 
         Args:
             vector: float32 (dimensions,); a zero vector matches nothing, and a row with a zero vector never matches.
             ids: search among these rows only.
-            where: search among rows with these attributes only.
         """
 
     @abstractmethod
@@ -135,22 +149,10 @@ class VectorStore(ABC):
         query: str,
         k: int,
         ids: Collection[str] | None = None,
-        where: Where | None = None,
     ) -> ScoredIds:
         """Return the k rows whose text matches the words of `query` best: (id, score), best first, ties by id."""
 
-    # -------------------------------------------------------------------------------------------- methods for snapshots
-
     def build(self, name: str, rows: VectorRows, has_full_text: bool, previous: VectorFolder | None) -> VectorFolder:
-        """Build the immutable collection that holds exactly `rows`, unless it exists whole.
-
-        Args:
-            name: name of the vector table, such as `default-entity-description`.
-            previous: that table in the last snapshot, for a store that builds from it.
-
-        Raises:
-            PipelineError: the store does not hold the rows afterwards.
-        """
         content = stable_hash(name, str(has_full_text), rows.content_hash())
         folder = VectorFolder(name, content, rows.n_rows, rows.dimensions, has_full_text, 0)
         self.create(collection_of(folder), rows.dimensions, has_full_text)
@@ -166,15 +168,9 @@ class VectorStore(ABC):
         return folder
 
     def is_whole(self, folder: VectorFolder) -> bool:
-        """Return whether a collection that `build` made, or began, holds all its rows."""
         return self.count(collection_of(folder)) == folder.n_rows
 
-    def folder_of(self, folder: VectorFolder) -> Path | None:
-        """Return the folder of a collection in the root, which lists its files; None without one."""
-        return None
-
     def open(self, folder: VectorFolder) -> VectorCollection:
-        """Open a collection that `build` made."""
         return BoundCollection(self, folder)
 
 
@@ -190,15 +186,11 @@ class BoundCollection:
     store: VectorStore
     folder: VectorFolder
 
-    def search(
-        self, vector: np.ndarray, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds:
-        return self.store.search(collection_of(self.folder), vector, k, ids, where)
+    def search(self, vector: np.ndarray, k: int, ids: Collection[str] | None = None) -> ScoredIds:
+        return self.store.search(collection_of(self.folder), vector, k, ids)
 
-    def search_text(
-        self, query: str, k: int, ids: Collection[str] | None = None, where: Where | None = None
-    ) -> ScoredIds:
-        return self.store.search_text(collection_of(self.folder), query, k, ids, where)
+    def search_text(self, query: str, k: int, ids: Collection[str] | None = None) -> ScoredIds:
+        return self.store.search_text(collection_of(self.folder), query, k, ids)
 
     def begin_search(self, vector: np.ndarray, k: int) -> Callable[[], ScoredIds]:
         return partial(self.search, vector, k)
@@ -209,18 +201,15 @@ class BoundCollection:
     def close(self) -> None:
         """Do nothing: a store keeps its own connections."""
 
-    def count(self, where: Where | None = None) -> int:
-        return self.store.count(collection_of(self.folder), where)
+    def count(self) -> int:
+        return self.store.count(collection_of(self.folder))
 
     def ids(self) -> list[str]:
         return self.store.ids(collection_of(self.folder))
 
-    def get(self, ids: Sequence[str]) -> list[VectorRecord]:
-        return self.store.get(collection_of(self.folder), ids)
-
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         """Return the vectors of `ids`, in order: float32 (len(ids), dimensions); zeros for an unknown id."""
-        found = {record.id: record.vector for record in self.get(ids)}
+        found = {record.id: record.vector for record in self.store.get(collection_of(self.folder), ids)}
         result = np.zeros((len(ids), self.folder.dimensions), dtype=np.float32)
         for row, record_id in enumerate(ids):
             if record_id in found:
@@ -238,20 +227,3 @@ def _record_batches(rows: VectorRows) -> Iterator[list[VectorRecord]]:
                 VectorRecord(record_id, text, vector, json.loads(attributes))
                 for record_id, text, attributes, vector in zip(*columns, matrix, strict=True)
             ]
-
-
-def encode_filter(where: Where | None) -> list[tuple[str, list[str]]]:
-    """Return a filter as (attribute, JSON of each allowed value), for stores that compare JSON text."""
-    pairs: Iterable[tuple[str, Any]] = (where or {}).items()
-    return [
-        (name, [encode_value(value) for value in (values if _is_many(values) else [values])]) for name, values in pairs
-    ]
-
-
-def encode_value(value: Scalar) -> str:
-    """Return the JSON of an attribute's value."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _is_many(values: Any) -> bool:
-    return isinstance(values, Collection) and not isinstance(values, str)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
@@ -22,7 +22,7 @@ from graphrag_pipeline.query.selection import hybrid_ranking, local_text_units
 from graphrag_pipeline.query.selection.strategies import RANKED, STRATEGIES
 from graphrag_pipeline.query.understanding.entity_matching import ENTITY_VECTORS
 from graphrag_pipeline.settings.settings import BasicSearchSettings, LocalSearchSettings
-from graphrag_pipeline.storage.vectors.lance import LanceStore
+from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.bench import parity, parity_local
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -236,11 +236,13 @@ def titled_root(carol_root: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     with GraphIndex.open(root) as index:
         titles = dict(zip(*index.snapshot.table("entities").select(["id", "title"]).to_pydict().values(), strict=True))
         vectors = index.snapshot.vectors(ENTITY_VECTORS)
-        store, folder = LanceStore(root / "snapshots" / "vectors"), vectors.folder
-        records = vectors.get(vectors.ids())
-    store.delete(f"{folder.name}-{folder.content}", [record.id for record in records])
-    store.upsert(f"{folder.name}-{folder.content}", [replace(r, id=titles[r.id]) for r in records])
-    write_file_list(root / "snapshots" / "vectors" / folder.name / folder.content)
+        place = vectors.folder.path(root / "snapshots" / "vectors")
+    table = connect(place).open_table(vectors.folder.name)
+    rows = table.to_arrow()
+    named = pa.array([titles[entity_id] for entity_id in rows["id"].to_pylist()])
+    table.delete("true")
+    table.add(rows.set_column(rows.schema.get_field_index("id"), "id", named))
+    write_file_list(place)
     return root
 
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.storage.vectors import folders as vectors
 from graphrag_pipeline.storage.vectors import lance as vector_tables
-from graphrag_pipeline.storage.vectors import mapped_rows
+from graphrag_pipeline.storage.vectors import rows as mapped_rows
 from graphrag_pipeline.storage.vectors.folders import VectorFolder, build_vector_folder, connect, vector_rows
 from graphrag_pipeline.storage.vectors.lance import VectorTable
 from graphrag_pipeline.storage.vectors.rows import (
@@ -155,10 +154,8 @@ def test_changes_by_keys_are_those_of_a_comparison(old: dict, new: dict) -> None
 
 @pytest.mark.parametrize("rows", [{}, {"a": ("{}", "text", 1), "b": ("{}", "other", 2)}])
 def test_keys_come_back_unchanged(tmp_path: Path, rows: dict) -> None:
-    assert read_row_keys(tmp_path) is None
     write_row_keys(tmp_path, keys_of(rows))
     found = read_row_keys(tmp_path)
-    assert found is not None
     assert found.ids.to_pylist() == sorted(rows) and np.array_equal(found.keys, keys_of(rows).keys)
 
 
@@ -168,19 +165,6 @@ def build_row_keys(
     vectors = np.random.default_rng(7).normal(size=(100, 8)).astype(np.float32)[:n_rows]
     ids, words = [f"id{i:02}" for i in range(n_rows)], [texts.get(i, f"number {i}") for i in range(n_rows)]
     return build_vector_folder(parent, NAME, vector_rows(ids, words, vectors, ["{}"] * n_rows), True, previous)
-
-
-def test_a_folder_without_keys_is_updated_the_same_way(tmp_path: Path) -> None:
-    with_keys, without = tmp_path / "with", tmp_path / "without"
-    folders = [build_row_keys(parent, 100, {}) for parent in (with_keys, without)]
-    (folders[1].path(without) / KEYS_FILE).unlink()
-    write_file_list(folders[1].path(without))
-    after = [
-        build_row_keys(parent, 98, {3: "xylophone"}, folder)
-        for parent, folder in zip((with_keys, without), folders, strict=True)
-    ]
-    assert after[0] == after[1] and after[0].n_unindexed == 3
-    assert (after[1].path(without) / KEYS_FILE).is_file()
 
 
 def test_the_keys_of_the_folder_before_stay_its_own(tmp_path: Path) -> None:
