@@ -36,7 +36,7 @@ from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.question import valid_unicode
-from graphrag_pipeline.query.usage import QueryUsage
+from graphrag_pipeline.query.token_budget import QueryUsage
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex

@@ -25,7 +25,7 @@ from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
-from graphrag_pipeline.query.search.report_rating import (
+from graphrag_pipeline.query.search.raters import (
     MAX_UNSEPARATED_ROOTS,
     REPORT_VECTORS,
     RelevanceRater,

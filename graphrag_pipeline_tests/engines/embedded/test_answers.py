@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from graphrag_pipeline.query.answers.evidence import EvidenceFinder, rate_form
-from graphrag_pipeline.query.answers.support import StatedWords, read_windows
+from graphrag_pipeline.query.answers.evidence import EvidenceFinder, StatedWords, rate_form, read_windows
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations

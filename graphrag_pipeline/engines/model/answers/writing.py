@@ -26,21 +26,27 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.citations import parse_citations, strip_citations
 from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context
 from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
-from graphrag_pipeline.models.shortening import MAX_SHORTENED
-from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
-from graphrag_pipeline.query.answers.support import (
+from graphrag_pipeline.query.answers.evidence import (
     MIN_WORDS,
     SOURCES,
     StatedWords,
     read_windows,
     writes_names_with_capitals,
 )
-from graphrag_pipeline.query.context_style import ContextStyle
+from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
-from graphrag_pipeline.query.own_text import AROUND, DECLINED, OwnText, read_own_text
-from graphrag_pipeline.query.rendering import PLAIN, render_context
+from graphrag_pipeline.query.model_requests import (
+    AROUND,
+    DECLINED,
+    OwnText,
+    as_data,
+    open_question,
+    read_own_text,
+    request_all,
+)
+from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.streams import OnToken
