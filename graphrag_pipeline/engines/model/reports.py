@@ -15,7 +15,7 @@ longer text, the sentences that repeat the prompt are left out, and those that i
 nothing, such as "Community", and a repeated finding count as missing. A report without a summary or finding of its own
 is rejected.
 
-Keep out: contexts (`contexts.py`), parsing replies.
+Keep out: contexts (`indexing/reports/contexts.py`), parsing replies.
 """
 
 from __future__ import annotations

@@ -1,30 +1,20 @@
 """Evidence: the passage of a text unit that supports a statement about records, and its citation.
 
 A citation's quote is verbatim text of a document; its offsets follow from its text unit's.
-
-Support of a statement by a text, judged by words.
-
-A statement is supported by `WINDOW` neighbouring sentences if they have at least `LEAST_SHARE` of its content words,
-all its numbers, and all its names. The rule is about words, not about meaning: it can support a false sentence made of
-true words, and miss a paraphrase.
-
-Keep out: choosing what an
-answer says.
+Keep out: choosing what an answer says.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.results import Citation, TextUnitRecord
 from graphrag_pipeline.query.selection.passages import (
     BULLET,
@@ -35,70 +25,8 @@ from graphrag_pipeline.query.selection.passages import (
     text_of,
 )
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
-from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.sentence_forms import LEANING, count_words, find_words, fold, is_sentence, leans_on_context
-from graphrag_pipeline.text.sentences import split_sentences
-
-LEAST_SHARE = 0.65
-WINDOW = 2
-"""Neighbouring sentences that support one together."""
-MIN_WORDS = 2
-"""Content words of a statement below which words show nothing."""
-SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
-"""Words for what was read."""
-_LEAD_IN = late_re(rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class StatedWords:
-    """The words of a statement.
-
-    Attributes:
-        words: stems of its content words.
-        musts: those of its names (words with a capital, but for the first) and numbers, which support must have.
-    """
-
-    words: frozenset[str]
-    musts: frozenset[str]
-
-    @classmethod
-    def read(cls, statement: str, has_names: bool) -> StatedWords:
-        """Return the words of a statement.
-
-        Args:
-            has_names: whether capitals mark names in its language (`writes_names_with_capitals`).
-        """
-        bare = _LEAD_IN.sub("", statement, count=1)
-        written = find_words(bare)
-        words = content_words(bare)
-        named = (word for word in written[1:] if has_names and word[0].isupper() and word != "I")
-        numbers = (word for word in written if any(map(str.isdigit, word)))
-        return cls(words, frozenset(stem(fold(word)) for word in (*named, *numbers)) & words)
-
-    def about(self, subject: str) -> StatedWords:
-        """Return the words of a statement of which support must have those of its subject, too."""
-        return StatedWords(self.words, self.musts | (content_words(subject) & self.words))
-
-    def is_supported_by(self, windows: Iterable[frozenset[str]]) -> bool:
-        """Return whether one of the runs of sentences of a text (`read_windows`) supports the statement."""
-        if len(self.words) < MIN_WORDS:
-            return False
-        least = LEAST_SHARE * len(self.words)
-        return any(self.musts <= window and len(self.words & window) >= least for window in windows)
-
-
-def writes_names_with_capitals(text: str) -> bool:
-    """Return whether capitals mark names in the language of a text; in German every noun has one."""
-    return detect_language(text) != "de"
-
-
-def read_windows(text: str, title: str = "") -> list[frozenset[str]]:
-    """Return the stems of the content words of each run of `WINDOW` sentences, and of the title."""
-    sentences = [content_words(text[start:end]) for start, end in split_sentences(text)] if text else []
-    of_title = content_words(title)
-    return [frozenset().union(of_title, *sentences[i : i + WINDOW]) for i in range(max(len(sentences), 1))]
-
+from graphrag_pipeline.text.sentence_forms import LEANING, count_words, is_sentence, leans_on_context
 
 MAX_UNITS_PER_STATEMENT = 5
 MAX_UNITS_SEARCHED = 200
@@ -180,25 +108,6 @@ class EvidenceFinder(CitedRecords):
         share. Without text units, return None.
         """
         return self._find_among(statement, cited, self._order_units(" ".join(statement.split()), cited)[0])
-
-    def find_support(
-        self, statement: str, subject: str, cited: Sequence[CitedRecord]
-    ) -> tuple[list[Sentence], CitedRecord] | None:
-        """Return what `find` does if a text unit has the statement, else the best passage that supports it, or None.
-
-        A passage supports what a model wrote if it has the statement's words, all words of the subject
-        that it has among them.
-        """
-        rows, has_it = self._order_units(" ".join(statement.split()), cited)
-        if has_it:
-            return self._find_among(statement, cited, rows)
-        stated = StatedWords.read(statement, writes_names_with_capitals(statement)).about(subject)
-        candidates = self._read_passages(rows)
-        is_support = [stated.is_supported_by(read_windows(text_of(passage))) for _, passage in candidates]
-        if not any(is_support):
-            return None
-        row, passage = candidates[int(np.argmax(np.where(is_support, self._rate(statement, rows), -np.inf)))]
-        return passage, _record_of(row, cited)
 
     def _find_among(
         self, statement: str, cited: Sequence[CitedRecord], rows: Sequence[int]

@@ -3,7 +3,7 @@
 Map-reduce over community reports is that of the GraphRAG paper (Edge et al. 2024, arXiv 2404.16130). A point is a
 finding, with score = 100 (relevance - POINT_FLOOR) / (1 - POINT_FLOOR), from 0 to 100. For a question that names
 nothing specific ("What are the main themes?") the reports' own ranks count. A chat model may map
-(`answers/model_points.py`) and answer (`answers/model_answerer.py`) instead.
+(`engines/model/answers/points.py`) and answer (`engines/model/answers/answerer.py`) instead.
 
 Leads: parts of the graph that are near a question, and the question that each leaves open.
 

@@ -11,7 +11,7 @@ Strict packing of local contexts: the budget of each part as Microsoft GraphRAG 
 Each part has its share of the budget and no more. It ends at the first row that does not fit, even if a later one
 would. Relationships and claims come for a growing number of matched entities, as long as they fit beside the table of
 entities; at the first number that does not fit, those of the number before are kept. Rows cost the tokens of their
-text (`strict_tables.py`).
+text (`query/rendering.py`).
 
 Keep out:
 writing the answer.

@@ -7,12 +7,12 @@ Ratings of community reports against a question, 0 to 5: the protocol of a rater
 
 Without a model a rating is the report's relevance to the question (`understanding/relevance.py`), in `RATING_STEPS`.
 Relevance does not separate reports for a question that names nothing specific: then the reports' own ranks count
-(`worth`). A chat model may rate instead (`model_rating.py`).
+(`worth`). A chat model may rate instead (`engines/model/rating.py`).
 
 Ratings of text units against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
 Without a model a text unit rates as its best passage does: the passage's relevance (`understanding/relevance.py`) in
-`report_rating.RATING_STEPS`. A chat model may rate instead (`model_unit_rating.py`).
+`report_rating.RATING_STEPS`. A chat model may rate instead (`engines/model/rating.py`).
 
 Keep out: how an engine rates.
 """

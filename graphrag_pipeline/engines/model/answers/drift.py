@@ -4,7 +4,7 @@ Each step is one call whose reply holds an answer with citations, a score of 0 t
 of a round run side by side. A follow-up question is written from documents, so it is sent as data too. Citations of
 records that a step was not shown are removed, and follow-up questions that repeat the prompt. An answer that repeats
 the prompt or the question is no answer. A step whose call fails keeps its context and the reason. Tokens for the final
-answer stay in the budget. Keep out: which questions are followed next (`search/drift.py`).
+answer stay in the budget. Keep out: which questions are followed next (`query/search/drift.py`).
 """
 
 from __future__ import annotations
