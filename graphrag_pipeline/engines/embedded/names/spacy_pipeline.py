@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.engines.embedded.names.entity_moves import can_follow, follow_moves
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
@@ -89,13 +90,23 @@ def find_entities(text: str, name: str = "") -> list[tuple[int, int, str]]:
     found = []
     with _lock, pipeline.select_pipes(disable=_not_for_names(name)):
         for start, part in _batches(text):
-            for entity in pipeline(part.replace("|", ";")).ents:  # cells of a table
-                if "\n" not in entity.text:
-                    place = (start + entity.start_char, start + entity.end_char)
-                    found.append((*place, TYPES.get(entity.label_, "")))
+            for first, last, label in _read_part(pipeline, part.replace("|", ";")):  # cells of a table
+                if "\n" not in part[first:last]:
+                    found.append((start + first, start + last, TYPES.get(label, "")))
     if len(pipeline.vocab) > _MOST_KNOWN:
         load_pipeline.cache_clear()
     return found
+
+
+def _read_part(pipeline: Language, part: str) -> list[tuple[int, int, str]]:
+    """Return (start, end, label) of the entities of a text."""
+    ner: Any = pipeline.get_pipe("ner")
+    if not can_follow(ner):
+        return [(entity.start_char, entity.end_char, entity.label_) for entity in pipeline(part).ents]
+    with pipeline.select_pipes(disable="ner"):
+        doc = pipeline(part)
+    spans = ((doc[first:last], label) for first, last, label in follow_moves(ner, doc))
+    return [(span.start_char, span.end_char, label) for span, label in spans]
 
 
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
