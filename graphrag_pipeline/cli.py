@@ -31,9 +31,9 @@ from graphrag_pipeline.commands.sql import add_sql_commands
 from graphrag_pipeline.commands.terminal import RootOption, echo, echo_error, escape_log
 from graphrag_pipeline.commands.tracing import add_tracing_commands
 from graphrag_pipeline.commands.trials import add_trial_commands
-from graphrag_pipeline.commands.tuning import add_tuning_commands
 from graphrag_pipeline.commands.verification import add_verification_commands
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.ports import load_commands
 
 ORDER_OF_WORK = (
     *("init", "settings", "doctor", "index", "status", "costs"),
@@ -93,12 +93,12 @@ for add_commands in (
     add_sql_commands,
     add_tracing_commands,
     add_trial_commands,
-    add_tuning_commands,
     add_evaluation_commands,
     add_snapshot_commands,
     add_verification_commands,
     add_interchange_commands,
     add_ui_commands,
+    *load_commands(),
 ):
     add_commands(app)
 

@@ -22,15 +22,13 @@ MODULES = {
 
 ROOMS = (
     # contracts and the words that every step shares
-    *("errors", "nearest", "identity", "filters", "citations", "arrow_columns", "memory_limit", "turns"),
+    *("errors", "nearest", "identity", "filters", "citations", "arrow_columns", "memory_limit", "turns", "ports"),
     *("settings", "tables", "text", "filesystem"),
     # models behind ports; files and snapshots on disk
     *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),
     # the pure steps of the index
-    *("indexing.extraction", "indexing.graph", "indexing.communities"),
+    *("indexing.graph", "indexing.communities"),
     *("indexing.reports", "indexing"),
-    # what fills the ports
-    *("engines", "engines.embedded.names", "engines.embedded"),
     # from stage tables to a snapshot; the stage graph of a root
     *("publishing", "pipeline", "interchange"),
     # one question: values, the reader of an index, then each step of a search
@@ -58,7 +56,7 @@ ROOMS = (
     # one record of a snapshot in full
     "reading",
     # figures and reports about an index
-    *("evaluation.index_quality", "evaluation", "inspection", "tuning", "inspection.doctor"),
+    *("evaluation.index_quality", "evaluation", "inspection", "inspection.doctor"),
     # Dagster
     *(
         "defs.runs",
@@ -80,6 +78,9 @@ ROOMS = (
     "serve.app",
     # the edges that people start
     *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
+    # what fills the ports; entry points lead to it
+    *("engines", "engines.embedded.names", "engines.embedded"),
+    *("engines.model.extraction", "engines.model", "engines.model.answers", "engines.model.tuning"),
 )
 """The rooms from the bottom to the top: a module imports from its own room and from rooms named before it."""
 
@@ -176,6 +177,17 @@ def test_rooms_import_only_from_rooms_below_them(import_graph: nx.DiGraph) -> No
 def test_indexing_and_query_do_not_know_each_other(import_graph: nx.DiGraph) -> None:
     parts = [(room_of(a).partition(".")[0], room_of(b).partition(".")[0]) for a, b in import_graph.edges]
     assert not {("indexing", "query"), ("query", "indexing")} & set(parts)
+
+
+def test_engines_are_reached_by_entry_points_alone(import_graph: nx.DiGraph) -> None:
+    """The core imports no engine, and an engine nothing of another: each can be deleted."""
+    engines = "graphrag_pipeline.engines."
+    wrong = [
+        (module, used)
+        for module, used in import_graph.edges
+        if used.startswith(engines) and module.removeprefix(engines).split(".")[0] != used.split(".")[2]
+    ]
+    assert wrong == []
 
 
 def test_no_folder_holds_more_than_twenty_files() -> None:

@@ -1,1 +1,1 @@
-"""Engines: what fills the ports of the pipeline; each is a room of its own."""
+"""The two engines of this package; nothing outside imports them, `ports.load_port` loads them by their entry points."""

@@ -18,6 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.indexing.ports import Extractor
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 
@@ -67,28 +70,29 @@ class CorpusSample:
         return min(max(growth, LEAST_GROWTH), MOST_GROWTH)
 
 
-def measure_sample(documents: pa.Table, settings: Settings) -> CorpusSample:
+def measure_sample(documents: pa.Table, root: Root) -> CorpusSample:
     """Return the counts of a sample of documents; those of the last few samples are kept for the process.
 
     Args:
         documents: of `tables.DOCUMENTS`; those of the sample are chosen by a hash of their ids.
+        root: its settings split, merge and cluster; the embedded engine extracts.
     """
-    sample = _choose(documents, MAX_CHARACTERS)
+    sample, settings = _choose(documents, MAX_CHARACTERS), root.settings
     key = stable_hash("sample", settings.model_dump_json(include=_DECISIVE), *sample["text"].to_pylist())
     if key not in _MEASURED:
         while len(_MEASURED) >= MAX_KEPT:
             _MEASURED.pop(next(iter(_MEASURED)))
-        _MEASURED[key] = _measure(sample, settings)
+        _MEASURED[key] = _measure(sample, settings, load_port("extractor")(root))
     return _MEASURED[key]
 
 
-def _measure(sample: pa.Table, settings: Settings) -> CorpusSample:
+def _measure(sample: pa.Table, settings: Settings, extractor: Extractor) -> CorpusSample:
     texts = sample["text"].to_pylist()
     half = _choose(sample, sum(map(len, texts)) // 2)
     n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
-    shared = _read(sample.slice(0, n_shared), settings)
-    n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings)), settings)
-    n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings)), settings)
+    shared = _read(sample.slice(0, n_shared), settings, extractor)
+    n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings, extractor)), settings)
+    n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings, extractor)), settings)
     return CorpusSample(n_units, n_half_units, counts, half_counts)
 
 
@@ -107,13 +111,12 @@ def _choose(documents: pa.Table, n_characters: int) -> pa.Table:
     return chosen.set_column(place, chosen.schema.field(place), pa.array(texts, chosen.schema.field(place).type))
 
 
-def _read(documents: pa.Table, settings: Settings) -> _Tables:
+def _read(documents: pa.Table, settings: Settings, extractor: Extractor) -> _Tables:
     """Return the text units of documents and their mentions, by table name; each document is read alone."""
-    from graphrag_pipeline.engines.embedded.extraction import extract_graph
     from graphrag_pipeline.indexing.text_units import split_documents
 
     units = split_documents(documents, settings.text_units)
-    return {"text_units": units, **extract_graph(documents, units, settings.extraction)}
+    return {"text_units": units, **extractor.extract(documents, units).tables}
 
 
 def _join(one: _Tables, other: _Tables) -> _Tables:

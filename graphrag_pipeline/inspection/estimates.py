@@ -13,18 +13,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.indexing.failures import count_requested
-from graphrag_pipeline.indexing.graph.model_descriptions import Subject, iterate_subjects
-from graphrag_pipeline.indexing.model_stages import summary_works
+from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, Subject, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-from graphrag_pipeline.indexing.reports.model import build_request
 from graphrag_pipeline.inspection.changed_units import ChangedUnits
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW, MAX_CHARACTERS, CorpusSample, measure_sample
 from graphrag_pipeline.inspection.embedding_estimates import count_calls_to_embed
@@ -32,9 +31,7 @@ from graphrag_pipeline.inspection.retries import Retries
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate, count_extraction, guess_reply_tokens, with_price
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
-from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.stored_replies import StoredReplies
-from graphrag_pipeline.pipeline.plans import plan_reports, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, upstream_of
@@ -121,11 +118,12 @@ class _Estimator:
         name = "summarized_descriptions"
         if "graph" in self._stale:
             return self._scaled(name)
-        plan, chat = plan_summaries(self._root), self._root.models.chat_model("descriptions")
+        describer = cast(CallingDescriber, self._root.describer())
+        chat = self._root.models.chat_model("descriptions")
         model = StoredReplies(chat)
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
         subjects = list(iterate_subjects(*tables))
-        model.run_works(summary_works(subjects, plan, model))
+        model.run_works(describer.works(subjects, model))
         written = self._count_written(subjects)
         self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
         return self._counted(name, model, chat)
@@ -147,18 +145,18 @@ class _Estimator:
             estimate = self._scaled(name)
             self._n_written["report_embeddings"] = estimate.n_calls
             return estimate
-        plan, chat = plan_reports(self._root), self._root.models.chat_model("reports")
+        reporter = cast(CallingReporter, self._root.reporter())
+        chat = self._root.models.chat_model("reports")
         model = StoredReplies(chat)
-        settings = self._settings.reports
 
         def count(contexts: Sequence[CommunityContext]) -> list[Report]:
-            large = [c for c in contexts if c.n_entities >= settings.min_report_size]
-            model.run_works([Work(c.community_id, partial(model.complete, build_request(c, plan))) for c in large])
+            large = [context for context in contexts if context.n_entities >= reporter.least_size]
+            model.run_works(reporter.works(large, model))
             return [Report(", ".join(c.central), c.text[:2000], (), 0.0, "") for c in contexts]
 
         report_communities(
             **{table: self._root.tables.read(table) for table in _REPORTED},
-            settings=settings,
+            settings=self._settings.reports,
             write=count,
             earlier=self._earlier_reports(),
         )
@@ -214,7 +212,7 @@ class _Estimator:
 
     @cached_property
     def _sample(self) -> CorpusSample:
-        return measure_sample(self._units.sample_documents(MAX_CHARACTERS), self._settings)
+        return measure_sample(self._units.sample_documents(MAX_CHARACTERS), self._root)
 
     def _guess_touched(self, stage: str) -> int | None:
         """Return the number of present records that change; None if not known."""

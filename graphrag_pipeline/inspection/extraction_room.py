@@ -7,12 +7,12 @@ prompts are paid for or put in force. Keep out: making a prompt shorter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
-from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
+from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.endpoints.probe import find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.windows import MARGIN, READ, count_prompt, prompt_room
-from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.presets import is_loopback
 from graphrag_pipeline.settings.settings import REPLY_SHARE
@@ -75,7 +75,7 @@ def explain_excess(root: Root) -> str:
     room = find_extraction_room(root)
     if room is None:
         return ""
-    n_prompt = count_extraction_prompt(plan_extraction(root))
+    n_prompt = count_extraction_prompt(root)
     return "" if room.fits(n_prompt) else f"{room.explain(n_prompt)}; {room.advise(n_prompt)}"
 
 
@@ -107,6 +107,6 @@ def find_window(root: Root, section: str) -> int | None:
     return model.window if model else None
 
 
-def count_extraction_prompt(plan: ExtractionPlan) -> int:
+def count_extraction_prompt(root: Root) -> int:
     """Return the tokens of the extraction prompt without a text unit."""
-    return count_prompt(build_graph_prompt("", plan))
+    return count_prompt(cast(CallingExtractor, root.extractor()).frame())

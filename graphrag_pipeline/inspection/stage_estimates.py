@@ -7,15 +7,14 @@ sent and no file is written. Keep out: the stages of a run together (`estimates.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pyarrow as pa
 
-from graphrag_pipeline.indexing.extraction.model import ExtractionPlan, build_graph_prompt
-from graphrag_pipeline.indexing.model_stages import extraction_works
+from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.models.stored_replies import StoredReplies
-from graphrag_pipeline.pipeline.plans import plan_extraction
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.settings.settings import Settings
@@ -77,19 +76,20 @@ def estimate_extraction(root: Root, units: pa.Table) -> StageEstimate:
 
 def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
     """Return the estimate of `estimate_extraction` without its cost."""
-    plan, chat = plan_extraction(root), root.models.chat_model("extraction")
+    extractor, chat = cast(CallingExtractor, root.extractor()), root.models.chat_model("extraction")
     model = StoredReplies(chat)
-    model.run_works(extraction_works(units, plan, model))
+    model.run_works(extractor.works(units, model))
     tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
     reply_tokens = guess_reply_tokens(root, "extracted_graph")
     n_calls = n_following = n_retried = prompt_tokens = 0
-    frame = _frame_tokens(plan)
+    frame = sum(count_tokens_each([message["content"] for message in extractor.frame()]))
+    n_turns = root.settings.extraction.max_gleanings + 1
     for request, n_asked in zip(model.missing, chat.count_asked(model.missing), strict=True):
         if n_asked >= MAX_ASKED:
             continue
         n_replies = sum(message["role"] == "assistant" for message in request.messages)
-        n_left = plan.max_gleanings + 1 - n_replies
-        n_claims = (plan.max_gleanings + 1) * (plan.claims is not None and len(request.messages) <= 2)
+        n_left = n_turns - n_replies
+        n_claims = n_turns * (root.settings.extraction.has_claims and len(request.messages) <= 2)
         opening = frame + tokens_of[request.record]
         if n_asked:
             n_calls, n_retried, n_following = n_calls + 1, n_retried + 1, n_following + n_left - 1 + n_claims
@@ -115,8 +115,3 @@ def guess_reply_tokens(root: Root, stage: str) -> int:
     model = root.settings.chat_model_for(section).model
     n_replies, mean = root.models.cache.mean_completion(section, model)
     return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
-
-
-def _frame_tokens(plan: ExtractionPlan) -> int:
-    """Return the tokens of the extraction prompt without the text."""
-    return sum(count_tokens_each([message["content"] for message in build_graph_prompt("", plan)]))

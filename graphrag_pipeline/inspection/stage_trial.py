@@ -148,7 +148,7 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         raise PipelineError(f"`{stage.name}` has nothing to try: the index has no {sample.asked_about}")
     changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
     if not uses_chat_model(stage, root.settings):
-        return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make_by_rule()))
+        return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make()))
     account = CallStats()
     model = TrialModel(root.counted_in(account).models.chat_model(stage.engine))
     results = run_all(stage.name, sample.works(model), model.max_concurrency)

@@ -9,25 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.citations import number_citations, render_full_content
-from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.indexing.extraction.model import UnitMentions
-from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects, needs_call
-from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
-from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
-from graphrag_pipeline.indexing.reports.extractive import VERBATIM_SIZE, write_reports
-from graphrag_pipeline.indexing.reports.model import ModelReport, ReportPlan, write_report
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.models.ports import ChatModel
-from graphrag_pipeline.pipeline.plans import plan_extraction, plan_reports, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import owner_of
 from graphrag_pipeline.publishing.contract_tables import CITED_KINDS
@@ -67,7 +60,7 @@ class Sample:
         n_records: number of all records that the stage sends to its model.
         works: one work per record, for a model.
         read: converts the reply of a work to a result.
-        make_by_rule: one result per record by the embedded engine.
+        make: one result per record by an engine without calls.
     """
 
     asked_about: str
@@ -75,7 +68,7 @@ class Sample:
     records: Sequence[SampledRecord]
     works: Callable[[ChatModel], list[Work[Any]]]
     read: Callable[[Any], Result]
-    make_by_rule: Callable[[], list[Result]]
+    make: Callable[[], list[Result]]
 
 
 def _read_all(root: Root, table: str) -> pa.Table:
@@ -108,18 +101,17 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
         "text unit",
         units.num_rows,
         records,
-        lambda model: extraction_works(chosen, plan_extraction(root), model),
-        _read_mentions,
-        lambda: _extract_by_rule(root, units, chosen["document_id"].to_pylist(), ids),
+        lambda model: _calling_extractor(root).works(chosen, model),
+        lambda mentions: _read_mentions(root, mentions),
+        lambda: _extract(root, units, chosen["document_id"].to_pylist(), ids),
     )
 
 
-def _extract_by_rule(root: Root, units: pa.Table, document_ids: Sequence[str], ids: Sequence[str]) -> list[Result]:
+def _extract(root: Root, units: pa.Table, document_ids: Sequence[str], ids: Sequence[str]) -> list[Result]:
     """Extract from whole documents, because a name may be introduced in another text unit."""
     documents = _rows_with(_read_all(root, "documents"), "id", set(document_ids))
     of_documents = _rows_with(units, "document_id", set(document_ids))
-    tables = extract_graph(documents, of_documents, root.settings.extraction)
-    return _results_by_unit({name: tables[name] for name in _MENTIONS}, ids)
+    return _results_by_unit(root.extractor().extract(documents, of_documents).tables, ids)
 
 
 def _results_by_unit(mentions: Mapping[str, pa.Table], ids: Sequence[str]) -> list[Result]:
@@ -131,8 +123,13 @@ def _results_by_unit(mentions: Mapping[str, pa.Table], ids: Sequence[str]) -> li
     return [_describe_mentions(*rows[unit_id].values()) for unit_id in ids]
 
 
-def _read_mentions(mentions: UnitMentions) -> Result:
-    return _describe_mentions(mentions.entities, mentions.relationships, mentions.claims)
+def _calling_extractor(root: Root) -> CallingExtractor:
+    return cast(CallingExtractor, root.extractor())
+
+
+def _read_mentions(root: Root, mentions: Any) -> Result:
+    tables = _calling_extractor(root).collect([mentions]).tables
+    return _describe_mentions(*(tables[name].to_pylist() for name in _MENTIONS))
 
 
 def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], claims: Iterable[Row]) -> Result:
@@ -153,24 +150,30 @@ def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], cl
 
 def sample_descriptions(root: Root, choose: Choose) -> Sample:
     """Entities and relationships whose descriptions a model summarizes, and their summaries."""
-    tables, plan = (root.tables.read("entities"), root.tables.read("relationships")), plan_summaries(root)
-    several = {s.description_key: s for s in iterate_subjects(*tables) if needs_call(s, plan)}
+    tables = root.tables.read("entities"), root.tables.read("relationships")
+    describer = root.describer()
+    calling = cast(CallingDescriber, describer) if root.settings.descriptions.uses_model else None
+    several = {
+        subject.description_key: subject
+        for subject in iterate_subjects(*tables)
+        if (calling.needs_call(subject) if calling else len(set(subject.descriptions)) > 1)
+    }
     keys = choose(list(several))
     subjects = [several[key] for key in keys]
     stored = _descriptions_by_key(_rows_with(root.tables.read("descriptions"), "description_key", keys))
 
-    def make_by_rule() -> list[Result]:
+    def make() -> list[Result]:
         entities, relationships = (_rows_with(rows, "description_key", keys) for rows in tables)
-        made = summarize_descriptions(entities, relationships, root.settings.descriptions, root.static_embedder)
-        return [_descriptions_by_key(made)[key] for key in keys]
+        made = _descriptions_by_key(describer.describe(entities, relationships).descriptions)
+        return [made[key] for key in keys]
 
     return Sample(
         "entity or relationship with several descriptions",
         len(several),
         [SampledRecord(s.description_key, s.name, stored.get(s.description_key, Result(""))) for s in subjects],
-        lambda model: summary_works(subjects, plan, model),
+        lambda model: cast(CallingDescriber, describer).works(subjects, model),
         lambda row: Result(row["description"]),
-        make_by_rule,
+        make,
     )
 
 
@@ -198,7 +201,8 @@ def sample_communities(root: Root, choose: Choose) -> Sample:
         write=recall,
         count_tokens=partial(count_tokens_each, encoding=root.settings.text_units.encoding),
     )
-    least = settings.min_report_size if settings.uses_model else VERBATIM_SIZE
+    reporter = root.reporter()
+    least = reporter.least_size
     large = [key for key, context in contexts.items() if context.n_entities >= least]
     chosen = [contexts[key] for key in choose(large)]
     show = partial(_show_report, _numbers_in_contexts(root, chosen))
@@ -206,14 +210,10 @@ def sample_communities(root: Root, choose: Choose) -> Sample:
         f"community of at least {least} entities",
         len(large),
         [SampledRecord(c.community_id, ", ".join(c.central), show(_stored_report(c, stored))) for c in chosen],
-        partial(_report_works, chosen, plan_reports(root)),
+        lambda model: cast(CallingReporter, reporter).works(chosen, model),
         lambda made: show(made.report),
-        lambda: [show(report) for report in write_reports(chosen, settings, root.static_embedder)],
+        lambda: [show(report) for report in reporter.write(chosen)],
     )
-
-
-def _report_works(contexts: Sequence[CommunityContext], plan: ReportPlan, model: ChatModel) -> list[Work[ModelReport]]:
-    return [Work(c.community_id, partial(write_report, c, plan, model)) for c in contexts]
 
 
 def _stored_report(context: CommunityContext, stored: Mapping[str, Row]) -> Report:

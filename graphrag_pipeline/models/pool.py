@@ -13,7 +13,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -229,3 +229,15 @@ def _terminated_as_interrupt() -> Iterator[None]:
 
 def _exit(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+def split_failures(results: Iterable[T | Failure]) -> tuple[list[T], list[Failure]]:
+    """Separate results and failures, each in order."""
+    kept: list[T] = []
+    failures: list[Failure] = []
+    for result in results:
+        if isinstance(result, Failure):
+            failures.append(result)
+        else:
+            kept.append(result)
+    return kept, failures

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.ports import load_port
 
 if TYPE_CHECKING:
     import numpy as np
@@ -243,6 +244,12 @@ class Embedder(Protocol):
             progress: receives (done, total) requests, if any request is sent.
         """
         ...
+
+
+def load_static_embedder() -> Embedder:
+    """Return the embedder of the embedded engine: it needs no model, and compares sentences under any settings."""
+    embedder: Embedder = load_port("embedder")()
+    return embedder
 
 
 def can_search(embedder: Embedder, fingerprint: str) -> bool:

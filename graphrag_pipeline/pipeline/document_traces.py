@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from graphrag_pipeline.indexing.graph.model_descriptions import iterate_subjects
-from graphrag_pipeline.indexing.model_stages import extraction_works, summary_works
+from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, iterate_subjects
 from graphrag_pipeline.models.stored_replies import StoredReplies
-from graphrag_pipeline.pipeline.plans import plan_extraction, plan_summaries
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -95,7 +94,7 @@ def recall_extraction(root: Root, units: pa.Table) -> set[str]:
     if not uses_chat_model(STAGES["extracted_graph"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("extraction"))
-    model.run_works(extraction_works(units, plan_extraction(root), model))
+    model.run_works(cast(CallingExtractor, root.extractor()).works(units, model))
     return model.keys
 
 
@@ -104,5 +103,6 @@ def recall_summaries(root: Root, entities: pa.Table, relationships: pa.Table) ->
     if not uses_chat_model(STAGES["summarized_descriptions"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("descriptions"))
-    model.run_works(summary_works(iterate_subjects(entities, relationships), plan_summaries(root), model))
+    subjects = iterate_subjects(entities, relationships)
+    model.run_works(cast(CallingDescriber, root.describer()).works(subjects, model))
     return model.keys

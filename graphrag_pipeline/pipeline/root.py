@@ -20,11 +20,12 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
-from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.ports import Embedder, load_static_embedder
 from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts, load_prompt
 from graphrag_pipeline.pipeline.stage_code import UNUSABLE, code_of, embeds, prompts_of
 from graphrag_pipeline.pipeline.stages import Stage
 from graphrag_pipeline.pipeline.tuned_sets import find_prompt_folder
+from graphrag_pipeline.ports import PORTS, load_port
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.rendering import SCHEMA_FILE, render_schema, render_settings
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
@@ -35,6 +36,7 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.indexing.ports import Describer, Extractor, Reporter
     from graphrag_pipeline.inputs.source_records import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
@@ -295,14 +297,31 @@ class Root:
     @functools.cached_property
     def embedder(self) -> Embedder:
         """The embedder of searched texts and of questions."""
-        return self.models.embedder if self.settings.embeddings.engine == "model" else self.static_embedder
+        embedder: Embedder = self._port("embeddings")
+        return embedder
 
     @functools.cached_property
     def static_embedder(self) -> Embedder:
         """The bundled static embeddings, which rank sentences under any embedding model."""
-        from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+        return load_static_embedder()
 
-        return load_static_embeddings()
+    def _port(self, section: str) -> Any:
+        return load_port(PORTS[section], getattr(self.settings, section).engine)(self)
+
+    def extractor(self) -> Extractor:
+        """Return the extractor that the settings name."""
+        extractor: Extractor = self._port("extraction")
+        return extractor
+
+    def describer(self) -> Describer:
+        """Return the describer that the settings name."""
+        describer: Describer = self._port("descriptions")
+        return describer
+
+    def reporter(self) -> Reporter:
+        """Return the reporter that the settings name."""
+        reporter: Reporter = self._port("reports")
+        return reporter
 
     def prompt(self, name: str) -> Prompt:
         """Return a prompt: the file of the adopted tuned set, else the file in `prompts/`, else the default."""
@@ -320,6 +339,7 @@ class Root:
             self._embedding_identity() if embeds(stage, self.settings) else None,
             self.static_embedder.fingerprint if stage.embeds_statically else "",
             {name: self._version_of(name) for name in prompts_of(stage, self.settings)},
+            self._port(stage.engine).code() if stage.engine in PORTS else None,
         )
 
     def _version_of(self, prompt: str) -> str:
@@ -331,7 +351,7 @@ class Root:
     def _embedding_identity(self) -> dict[str, Any]:
         """Return what vectors depend on, by name, without opening the cache."""
         if self.settings.embeddings.engine != "model":
-            return {"embedding model": self.static_embedder.fingerprint}
+            return {"embedding model": self.embedder.fingerprint}
         from graphrag_pipeline.models.embedding_identity import identity_of
 
         return identity_of(self.settings.embedding_model)

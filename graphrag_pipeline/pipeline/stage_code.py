@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
 from graphrag_pipeline.settings.removed import result_options
 from graphrag_pipeline.settings.settings import Settings
@@ -28,6 +26,7 @@ def code_of(
     embedding: Mapping[str, Any] | None = None,
     static_fingerprint: str = "",
     prompt_versions: Mapping[str, str] | None = None,
+    engine_code: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return everything but its inputs that the result of a stage depends on, by names that a user recognises.
 
@@ -35,6 +34,7 @@ def code_of(
         embedding: what vectors depend on, by name; None if the result does not depend on vectors.
         static_fingerprint: of the bundled static embeddings.
         prompt_versions: hash of every prompt of `prompts_of`.
+        engine_code: what the engine that makes the result says of itself (`indexing.ports.Extractor.code`).
     """
     code: dict[str, Any] = {"algorithm": stage.algorithm}
     for use in stage.uses:
@@ -48,14 +48,8 @@ def code_of(
             code[f"{stage.engine} context window"] = model.context_window
         if model.cache_name:
             code[f"{stage.engine} cache name"] = model.cache_name
-        if stage.replies:
-            code["reading of replies"] = stage.replies
         code |= {f"prompt {name}": version for name, version in (prompt_versions or {}).items()}
-    elif stage.rules:
-        code["rules"] = stage.rules
-        code |= {f"package {package}": _installed_version(package) for package in stage.rule_packages}
-        if stage.engine == "extraction" and (name := settings.extraction.spacy_model):
-            code["spaCy pipeline"] = _version_of_pipeline(name)
+    code |= engine_code or {}
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
@@ -86,16 +80,6 @@ def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
     if not uses_chat_model(stage, settings):
         return ()
     return tuple(name for name in stage.prompts if "claims" not in name or settings.extraction.has_claims)
-
-
-def _version_of_pipeline(name: str) -> str:
-    """Return what changes with a spaCy pipeline: its version or, of a folder, its metadata and sizes of files."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return _installed_version(name)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    described = [path.read_text(encoding="utf-8") for path in files if path.name in ("meta.json", "config.cfg")]
-    return stable_hash(*described, *(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files))
 
 
 @cache

@@ -26,11 +26,8 @@ class Stage:
         uses: settings that change its result, "section" or "section.key".
         files: files of the root that the user edits and the stage reads; each may be missing.
         packages: optional packages that change its result if installed, by distribution name.
-        rule_packages: packages that change its result with the embedded engine.
         algorithm: version of its code.
-        rules: version of the rules of the embedded engine; 0 for a stage whose rules change with `algorithm`.
-        replies: version of what is kept of a model's replies; a change reads the stored replies again.
-        engine: section of the settings whose `engine` chooses the embedded engine or a model.
+        engine: section of the settings whose `engine` makes the result.
         prompts: prompts that are sent to its model.
         is_partitioned: one partition per bucket, else one for the whole corpus.
         embeds: whether its result depends on the embedding model.
@@ -45,12 +42,9 @@ class Stage:
     uses: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    rule_packages: tuple[str, ...] = ()
     engine: str = ""
     prompts: tuple[str, ...] = ()
     algorithm: int = 1
-    rules: int = 0
-    replies: int = 0
     is_partitioned: bool = False
     embeds: bool = False
     embeds_statically: bool = False
@@ -106,10 +100,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            rule_packages=("spacy",),
             algorithm=5,
-            rules=31,
-            replies=1,
             is_partitioned=True,
         ),
         Stage(
@@ -134,8 +125,6 @@ STAGES: dict[str, Stage] = {
             engine="descriptions",
             prompts=("summarize_descriptions",),
             algorithm=3,
-            rules=1,
-            replies=1,
             embeds_statically=True,
         ),
         Stage(
@@ -155,8 +144,6 @@ STAGES: dict[str, Stage] = {
             tables=("community_reports", "community_reports_failures"),
             uses=("reports", "text_units.encoding"),
             algorithm=4,
-            rules=1,
-            replies=1,
             engine="reports",
             prompts=("community_report",),
             embeds_statically=True,

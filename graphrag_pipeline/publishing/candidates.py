@@ -20,7 +20,7 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.sealed_json import read_sealed, seal
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.publishing.arrays import build_arrays
 from graphrag_pipeline.publishing.checks import CHECKS, POLICY_CHECKS, CheckResult, check_snapshot
 from graphrag_pipeline.publishing.removal import check_removal
@@ -76,7 +76,7 @@ def freeze_candidate(
         notes: repairs that an import made.
         code: the prompts, model and settings of each code version in `heads`, by name.
     """
-    static_embeddings = load_static_embeddings()
+    static_embeddings = load_static_embedder()
     if sentences is None:
         sentences = embed_sentences(tables["text_units"], static_embeddings)
     sentence_folder = store.write_sentences(stack_sentences(tables["text_units"], sentences))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.publishing.arrays import build_arrays, build_earlier_arrays
 from graphrag_pipeline.publishing.candidates import join_vector_rows
 from graphrag_pipeline.storage.damage import ARRAYS, MAPPED_TABLE, TABLE, StoredPart, find_changed_file, has_own_hash
@@ -82,7 +82,7 @@ def _remake_arrays(store: SnapshotStore, snapshot: Snapshot, path: Path) -> None
     names = list(snapshot.manifest.tables)
     if path.parent.name == "sentences":
         text_units = snapshot.checked_table("text_units")
-        store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embeddings())))
+        store.write_sentences(stack_sentences(text_units, embed_sentences(text_units, load_static_embedder())))
         return
     tables = {name: snapshot.checked_table(name) for name in names}
     if store.write_adjacency(build_arrays(tables)) == path.name:

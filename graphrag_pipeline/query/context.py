@@ -113,3 +113,20 @@ def pack_rows(costs: Sequence[int], budget: int, skip: Sequence[int] = ()) -> li
             taken.append(row)
             budget -= cost
     return taken
+
+
+def pack_batches(costs: Sequence[int], max_tokens: int, overhead: int = PART_OVERHEAD) -> list[list[int]]:
+    """Cut positions into runs that fit the budget; one that exceeds it is a run alone.
+
+    Args:
+        overhead: tokens that each run takes besides.
+    """
+    batches: list[list[int]] = []
+    left = 0
+    for position, cost in enumerate(costs):
+        if not batches or cost > left:
+            batches.append([])
+            left = max_tokens - overhead
+        batches[-1].append(position)
+        left -= cost
+    return batches

@@ -18,8 +18,7 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.embedding_identity import identity_of
-from graphrag_pipeline.models.ports import can_search, expecting, for_questions
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import can_search, expecting, for_questions, load_static_embedder
 from graphrag_pipeline.query.filtering.document_fields import DocumentFields
 from graphrag_pipeline.query.filtering.document_mask import document_rows, find_document_mask
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
@@ -186,12 +185,12 @@ class IndexReader(SnapshotReader):
 
     def embed_passages(self, texts: list[str]) -> np.ndarray:
         """Return the vectors by which passages are compared with a question: the bundled ones, which cost nothing."""
-        return load_static_embeddings().embed(texts)
+        return load_static_embedder().embed(texts)
 
     @property
     def is_static(self) -> bool:
         """Whether the vectors of the index are those of `embed_passages`."""
-        return self.embedder.fingerprint == load_static_embeddings().fingerprint
+        return self.embedder.fingerprint == load_static_embedder().fingerprint
 
     def chat_model(self, section: str) -> StreamingChatModel:
         """Return the client of the chat model that a section of the settings names."""

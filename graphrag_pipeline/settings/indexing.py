@@ -5,13 +5,13 @@ Keep out: options of searches (`search.py`) and of model endpoints (`models.py`)
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from graphrag_pipeline.settings.section import (
     LANGUAGE,
-    Engine,
+    EngineOf,
     Section,
     for_model,
     limit,
@@ -75,8 +75,8 @@ class TextUnitsSettings(Section):
 class ExtractionSettings(Section):
     """Extraction of entities, relationships and claims from text units."""
 
-    engine: Engine = Field(
-        "embedded", description="embedded: names by rules, without a model or key; model: a chat model."
+    engine: Annotated[str, EngineOf("extractor")] = Field(
+        "embedded", description="embedded: names by spaCy and patterns, without a key; model: a chat model."
     )
     max_entities_per_sentence: int = Field(
         8,
@@ -126,7 +126,7 @@ class ResolutionSettings(Section):
         description="Rules that merge names. true: all; false: none, so only names with equal normal spelling are one "
         "entity; or a list of those that apply. entity_overrides.csv always applies.",
     )
-    engine: Engine = Field(
+    engine: Literal["embedded", "model"] = Field(
         "embedded", description="embedded: rules, and vectors if min_similarity is set; model: also a chat model."
     )
     min_similarity: float | None = Field(
@@ -192,7 +192,7 @@ class ResolutionSettings(Section):
 class DescriptionsSettings(Section):
     """Summary of the descriptions of one entity or relationship."""
 
-    engine: Engine = Field(
+    engine: Annotated[str, EngineOf("describer")] = Field(
         "embedded", description="embedded: the most informative sentences, verbatim; model: a summary by a chat model."
     )
     max_sentences: int = Field(5, ge=1, description="With the embedded engine: maximum sentences in a description.")
@@ -225,7 +225,9 @@ class CommunitiesSettings(Section):
 class ReportsSettings(Section):
     """Writing of community reports."""
 
-    engine: Engine = Field("embedded", description="embedded: an extractive report; model: a report by a chat model.")
+    engine: Annotated[str, EngineOf("reporter")] = Field(
+        "embedded", description="embedded: an extractive report; model: a report by a chat model."
+    )
     max_input_tokens: int = Field(8000, ge=200, description="Maximum tokens of context for a report.")
     min_report_size: int = for_model(
         5,
@@ -246,7 +248,7 @@ class ReportsSettings(Section):
 class EmbeddingsSettings(Section):
     """Vectors of text units, entities, relationships and reports."""
 
-    engine: Engine = Field(
+    engine: Annotated[str, EngineOf("embedder")] = Field(
         "embedded", description="embedded: bundled static vectors with 256 dimensions; model: see embedding_model."
     )
     n_compared: int = for_model(

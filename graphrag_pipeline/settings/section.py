@@ -5,12 +5,34 @@ Keep out: the options themselves.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
-Engine = Literal["embedded", "model"]
+from graphrag_pipeline.ports import engines_with
+
+
+class EngineOf:
+    """Annotation of an option that names an engine: one of those that are installed and fill a port."""
+
+    def __init__(self, port: str) -> None:
+        self.port = port
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Accept the name of an installed engine."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """List the engines that are installed now."""
+        return {"type": "string", "enum": engines_with(self.port)}
+
+    def _check(self, name: str) -> str:
+        known = engines_with(self.port)
+        if name not in known:
+            raise ValueError(f"`{name}` is not an installed engine; write {' or '.join(known)}")
+        return name
 
 
 class Section(BaseModel):

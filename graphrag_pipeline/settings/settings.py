@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -49,7 +49,7 @@ from graphrag_pipeline.settings.search import (
 )
 from graphrag_pipeline.settings.search_section import MethodSection, SearchSection
 from graphrag_pipeline.settings.section import (
-    Engine,
+    EngineOf,
     Section,
     for_model,
     limit,
@@ -208,7 +208,9 @@ class PublishingSettings(Section):
 class RatingSettings(Section):
     """Rating of community reports and text units against the question (global and lazy search)."""
 
-    engine: Engine = Field("embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5.")
+    engine: Annotated[str, EngineOf("rater")] = Field(
+        "embedded", description="embedded: by words and vectors; model: by a chat model, 0 to 5."
+    )
     model: dict[str, Any] = model_overrides()
     rated_text: Literal["full_content", "summary"] = for_model("full_content", "text of a report that it reads.")
     num_repeats: int = for_model(1, "ratings per report; the most frequent rating counts.", ge=1, le=9)
@@ -217,7 +219,7 @@ class RatingSettings(Section):
 class AnswersSettings(Section):
     """Writing of the answer from the context."""
 
-    engine: Engine = Field(
+    engine: Annotated[str, EngineOf("answerer")] = Field(
         "embedded", description="embedded: quotes the passages that answer best; model: written by a chat model."
     )
     model: dict[str, Any] = model_overrides()

@@ -1,7 +1,7 @@
 """Texts that a limit cut off, or must cut: what of them is whole, and said once.
 
 Small models often fall into a loop: they write the same sentence until the most tokens of a reply are reached.
-Keep out: JSON and records (`models/reply_json.py`, `indexing/extraction/reply_records.py`).
+Keep out: JSON and records (`models/reply_json.py`, `engines/model/extraction/reply_records.py`).
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graphrag_pipeline.engines.model.tuning.type_words import FUNCTION_WORDS
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.text.name_words import words
 from graphrag_pipeline.text.tokens import count_tokens_each
-from graphrag_pipeline.tuning.type_words import FUNCTION_WORDS
 from graphrag_pipeline_tests.bench.measuring import Figure
 from graphrag_pipeline_tests.bench.retrieval import index_root
 from graphrag_pipeline_tests.support.paths import TEST_DATA

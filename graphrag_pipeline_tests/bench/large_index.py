@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.embeddings import embedded_texts
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore

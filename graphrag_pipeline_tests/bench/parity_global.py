@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.model.answers.map_batches import batch_reports
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.answering import choose_answerer
-from graphrag_pipeline.query.answers.map_batches import batch_reports
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import rate_reports, select_global_context
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, Settings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.local import select_with_candidates
 from graphrag_pipeline.settings.settings import LocalSearchSettings, Settings

@@ -12,6 +12,7 @@ import pytest
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.engines.embedded import answers as extractive
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.golden_figures import measure_golden
 from graphrag_pipeline.evaluation.questions import read_gold
@@ -20,7 +21,6 @@ from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
-from graphrag_pipeline.query.answers import extractive
 from graphrag_pipeline.storage.history import list_snapshots
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes

@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from graphrag_pipeline.engines.model.stages import extract_text_units, extraction_works
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline.engines.model.extraction.conversations import ExtractionPlan
 from graphrag_pipeline.indexing.aggregation_report import (
     choose_comparisons,
     describe_aggregation,
     measure_aggregation,
 )
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
-from graphrag_pipeline.indexing.extraction.model import ExtractionPlan
-from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.models.prompts import load_prompt

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.indexing import sentence_embeddings
 from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences, stack_sentences
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS, TEXT_UNITS
 from graphrag_pipeline_tests.support.roots import make_root

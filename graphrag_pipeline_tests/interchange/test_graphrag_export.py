@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.interchange.graphrag_export import write_graphrag
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import connect

@@ -6,11 +6,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.checks import check_snapshot
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import Settings

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange.graphrag_files import read_graphrag_tables
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 

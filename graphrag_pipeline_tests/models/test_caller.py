@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller, embedder_for
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import ChatReply
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, embedder
 from graphrag_pipeline_tests.support.roots import make_root

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.rendering import render_settings

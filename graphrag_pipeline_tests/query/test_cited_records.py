@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.citations import parse_citations
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.index.graph_index import GraphIndex

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.engines.model.answers.drift import imagine_answer
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, Prompt, load_prompt
-from graphrag_pipeline.query.answers.model_drift import imagine_answer
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.own_text import DECLINED, OwnText, read_own_text
 from graphrag_pipeline.query.search_result import SearchResult

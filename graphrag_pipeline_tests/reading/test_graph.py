@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.arrays import build_earlier_arrays
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings

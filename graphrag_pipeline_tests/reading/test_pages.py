@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.communities import read_community, read_report

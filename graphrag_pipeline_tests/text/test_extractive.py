@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.text.extractive import (
     MAX_CANDIDATES,
     rank_sentences,

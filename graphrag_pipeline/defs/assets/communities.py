@@ -11,8 +11,6 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.communities.stable import PublishedGraph
-    from graphrag_pipeline.indexing.model_stages import ModelWriter
-    from graphrag_pipeline.indexing.reports.community_reports import Writer
 
 
 def communities(run: StageRun) -> None:
@@ -39,7 +37,7 @@ def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_full_content
     from graphrag_pipeline.text.tokens import count_tokens_each
 
-    writer = _model_writer(run) if run.uses_chat_model else None
+    reporter = run.root.reporter()
     reports = report_communities(
         run.read("communities"),
         run.read("entities"),
@@ -47,25 +45,10 @@ def community_reports(run: StageRun) -> None:
         run.read("covariates"),
         run.read("descriptions"),
         run.settings.reports,
-        writer or _extractive_writer(run),
+        partial(reporter.write, progress=run.progress()),
         EarlierReports(run.known("community_reports"), run.code_behind("descriptions"), not run.is_reclustering),
         partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
-    if writer:
-        run.count_problems(writer.problems)
+    run.count_problems(reporter.problems)
     run.count_tokens("reports", with_full_content(reports)["full_content"])
-    run.write(writer.failures if writer else [], community_reports=reports)
-
-
-def _extractive_writer(run: StageRun) -> "Writer":
-    from graphrag_pipeline.indexing.reports.extractive import write_reports
-
-    return partial(write_reports, settings=run.settings.reports, embedder=run.root.static_embedder)
-
-
-def _model_writer(run: StageRun) -> "ModelWriter":
-    from graphrag_pipeline.indexing.model_stages import ModelWriter
-    from graphrag_pipeline.pipeline.plans import plan_reports
-
-    least = run.settings.reports.min_report_size
-    return ModelWriter(plan_reports(run.root), run.chat_model, least, _extractive_writer(run), run.progress())
+    run.write(reporter.failures, community_reports=reports)

@@ -14,11 +14,11 @@ from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
 def sentence_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences
-    from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+    from graphrag_pipeline.models.ports import load_static_embedder
 
     units = run.read("text_units")
     run.details |= metadata.of_tokens("text units", units["n_tokens"])
-    run.write(sentence_embeddings=embed_sentences(units, load_static_embeddings()))
+    run.write(sentence_embeddings=embed_sentences(units, load_static_embedder()))
 
 
 def text_unit_embeddings(run: StageRun) -> None:

@@ -3,10 +3,9 @@
 Keep out: loops, parsing, files, networks.
 """
 
-from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -16,36 +15,25 @@ from graphrag_pipeline.models.ports import Failure
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.graph.resolution import Merge
-    from graphrag_pipeline.indexing.model_stages import Summarize
+    from graphrag_pipeline.indexing.ports import CallingExtractor, Extracted
 
 
 def extracted_graph(run: StageRun) -> None:
     units = run.read("text_units")
     run.details |= metadata.of_tokens("text units", units["n_tokens"])
-    extract = _extract_by_model if run.uses_chat_model else _extract_by_rule
-    extract(run, units)
-
-
-def _extract_by_rule(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.engines.embedded.unchanged_documents import extract_changed_documents
-
-    run.write(**extract_changed_documents(run.read("documents"), units, run.settings.extraction, run.earlier()))
-
-
-def _extract_by_model(run: StageRun, units: pa.Table) -> None:
-    from graphrag_pipeline.indexing.model_stages import collect_extracted, extract_text_units, extraction_works
-    from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
-
-    results = run.session.pooled.take_mentions(run.partition, units["id"].to_pylist())
-    if results is None:
-        plan = plan_extraction(run.root)
-        works = extraction_works(units, plan, run.chat_model)
-        is_proven = is_extraction_proven(run.root)
-        results = extract_text_units(works, plan, run.chat_model, run.model_name, run.progress(), is_proven)
-    found = collect_extracted(results)
+    found = _take_pooled(run, units)
+    if found is None:
+        earlier = None if run.uses_chat_model else run.earlier()  # the replies of a model are stored
+        found = run.root.extractor().extract(run.read("documents"), units, earlier, run.progress())
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
     run.count_problems(found.problems)
     run.write(found.failures, **found.tables)
+
+
+def _take_pooled(run: StageRun, units: pa.Table) -> "Extracted | None":
+    """Return the mentions of text units whose calls were sent ahead with those of other buckets."""
+    results = run.session.pooled.take_mentions(run.partition, units["id"].to_pylist())
+    return None if results is None else cast("CallingExtractor", run.root.extractor()).collect(results)
 
 
 def graph(run: StageRun) -> None:
@@ -77,44 +65,21 @@ def graph(run: StageRun) -> None:
 
 
 def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
-    from graphrag_pipeline.pipeline.plans import propose_by_meaning
+    from graphrag_pipeline.indexing.graph.semantic_resolution import propose_by_meaning
 
+    root = run.root
     model = run.chat_model if run.uses_chat_model else None
-    return propose_by_meaning(run.root, tables["entities"], tables["relationships"], model, run.progress())
+    prompt, settings = root.prompt("resolve_entities"), root.settings.resolution
+    return propose_by_meaning(
+        tables["entities"], tables["relationships"], root.embedder, settings, prompt, model, run.progress()
+    )
 
 
 def summarized_descriptions(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.graph.summarized_descriptions import summarize_descriptions
-
-    summarize = partial(summarize_descriptions, settings=run.settings.descriptions, embedder=run.root.static_embedder)
     known = run.known("descriptions")
-    failures: list[Failure] = []
-    if run.uses_chat_model:
-        descriptions, failures = _summarize_by_model(run, summarize, known)
-    else:
-        descriptions = summarize(run.read("entities"), run.read("relationships"), known=known)
-    run.count_tokens("descriptions", descriptions["description"])
-    run.write(failures, descriptions=descriptions)
-
-
-def _summarize_by_model(
-    run: StageRun, fall_back: "Summarize", known: pa.Table | None
-) -> tuple[pa.Table, list[Failure]]:
-    from graphrag_pipeline.indexing.model_stages import summarize_descriptions_by_model
-    from graphrag_pipeline.pipeline.plans import plan_summaries
-
-    problems: Counter[str] = Counter()
-    if known is None:  # a summary that was paid for stays, so that reports on it stay, too
+    if known is None and run.uses_chat_model:  # a summary that was paid for stays, so that reports on it stay, too
         known = run.paid("descriptions", "descriptions.max_joined")
-    made = summarize_descriptions_by_model(
-        run.read("entities"),
-        run.read("relationships"),
-        plan_summaries(run.root),
-        run.chat_model,
-        fall_back,
-        known,
-        run.progress(),
-        problems,
-    )
-    run.count_problems(+problems)
-    return made
+    made = run.root.describer().describe(run.read("entities"), run.read("relationships"), known, run.progress())
+    run.count_problems(made.problems)
+    run.count_tokens("descriptions", made.descriptions["description"])
+    run.write(made.failures, descriptions=made.descriptions)

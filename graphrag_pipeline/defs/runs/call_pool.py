@@ -7,16 +7,15 @@ UI, calls the model itself. Vectors go through the vector cache.
 """
 
 from collections.abc import Iterable
+from typing import Any, cast
 
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.aggregation_report import choose_sample
-from graphrag_pipeline.indexing.extraction.model import UnitMentions
-from graphrag_pipeline.indexing.model_stages import extract_text_units, extraction_works
+from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.pool import Work
-from graphrag_pipeline.pipeline.plans import is_extraction_proven, plan_extraction
 from graphrag_pipeline.pipeline.progress import PoolProgress
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
@@ -65,18 +64,17 @@ def _stale(root: Root, stage: Stage, buckets: list[str]) -> list[str]:
 
 def _extract_from_units(root: Root, buckets: list[str], session: IndexSession) -> None:
     together = CallStats()
-    plan, model = plan_extraction(root), root.counted_in(together).models.chat_model(EXTRACTION.engine)
-    works: list[tuple[str, Work[UnitMentions]]] = []
+    extractor = cast(CallingExtractor, root.extractor())
+    model = root.counted_in(together).models.chat_model(EXTRACTION.engine)
+    works: list[tuple[str, Work[Any]]] = []
     for bucket in buckets:
         account = session.pooled.account(bucket, EXTRACTION.name)
         units = root.tables.read("text_units", bucket)
-        works += [(bucket, work) for work in extraction_works(units, plan, model.for_caller(Caller((account,))))]
-    model_name = root.settings.chat_model_for(EXTRACTION.engine).model
+        works += [(bucket, work) for work in extractor.works(units, model.for_caller(Caller((account,))))]
     progress = _progress(EXTRACTION, together, session)
     try:
         with parent_span(f"stage {EXTRACTION.name}"):
-            requests = [work for _, work in works]
-            results = extract_text_units(requests, plan, model, model_name, progress, is_extraction_proven(root))
+            results = extractor.send([work for _, work in works], model, progress)
     finally:
         session.costs.book(EXTRACTION.name, together)
     for (bucket, work), result in zip(works, results, strict=True):

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphrag_pipeline.indexing.extraction.model import UnitMentions
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
@@ -19,18 +18,18 @@ class PooledCalls:
     """Results of the model calls that were made for buckets ahead of their stages, with their accounts."""
 
     def __init__(self) -> None:
-        self._mentions: dict[str, dict[str, UnitMentions | Failure]] = {}
+        self._mentions: dict[str, dict[str, Any | Failure]] = {}
         self._accounts: dict[tuple[str, str], CallStats] = {}
 
     def account(self, bucket: str, stage: str) -> CallStats:
         """Return the account to which calls for a bucket's stage are booked."""
         return self._accounts.setdefault((bucket, stage), CallStats())
 
-    def add(self, bucket: str, unit_id: str, result: UnitMentions | Failure) -> None:
+    def add(self, bucket: str, unit_id: str, result: Any | Failure) -> None:
         """Keep what a model found in a text unit of a bucket."""
         self._mentions.setdefault(bucket, {})[unit_id] = result
 
-    def take_mentions(self, bucket: str, unit_ids: Sequence[str]) -> list[UnitMentions | Failure] | None:
+    def take_mentions(self, bucket: str, unit_ids: Sequence[str]) -> list[Any | Failure] | None:
         """Return the results of a bucket's text units, in order, and drop them; None unless all are there."""
         mentions = self._mentions.pop(bucket, {})
         return [mentions[unit_id] for unit_id in unit_ids] if mentions.keys() >= set(unit_ids) else None

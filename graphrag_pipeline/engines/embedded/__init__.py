@@ -1,1 +1,1 @@
-"""The embedded engine: works without a model server, a key or a download."""
+"""The engine without a model: names by spaCy, sentences and passages of the texts, static embeddings."""

@@ -21,7 +21,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     not_measured,
     spread_rows,
 )
-from graphrag_pipeline.settings.settings import ExtractionSettings
+from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.storage.lookups import name_key
 from graphrag_pipeline.storage.snapshots import Snapshot
 
@@ -78,11 +78,11 @@ def find_extractor(snapshot: Snapshot) -> str:
     return ", ".join(sorted(models - {""}))
 
 
-def compare_engines(snapshot: Snapshot, settings: ExtractionSettings, n_text_units: int) -> EngineAgreement | None:
+def compare_engines(snapshot: Snapshot, embedded: Extractor, n_text_units: int) -> EngineAgreement | None:
     """Compare the stored extraction of a model with the embedded engine; None if nothing can be compared."""
     model = find_extractor(snapshot)
     rows = spread_rows(snapshot.n_rows("text_units"), n_text_units) if model else []
-    found = _extract_by_rule(snapshot, rows, settings) if rows else {}
+    found = _extract(snapshot, rows, embedded) if rows else {}
     if not found:
         return None
     stored = _stored_entities(snapshot, list(found))
@@ -141,12 +141,8 @@ def agreement_figures(found: EngineAgreement | None, extractor: str) -> list[Qua
     ]
 
 
-def _extract_by_rule(
-    snapshot: Snapshot, rows: Sequence[int], settings: ExtractionSettings
-) -> dict[str, dict[str, Names]]:
+def _extract(snapshot: Snapshot, rows: Sequence[int], embedded: Extractor) -> dict[str, dict[str, Names]]:
     """Return text unit id -> title -> names, by the embedded engine, for text units whose documents fit."""
-    from graphrag_pipeline.engines.embedded.extraction import extract_graph
-
     units = snapshot.table("text_units").take(pa.array(rows, pa.int64())).select(["id", "document_id", "start", "end"])
     units = units.filter(units["start"].is_valid())
     if not units.num_rows:
@@ -155,7 +151,7 @@ def _extract_by_rule(
     fitting = set(documents["id"].to_pylist())
     units = units.filter([document_id in fitting for document_id in units["document_id"].to_pylist()])
     found: dict[str, dict[str, set[str]]] = {unit: {} for unit in units["id"].to_pylist()}
-    mentions = extract_graph(documents, units, settings)["entity_mentions"]
+    mentions = embedded.extract(documents, units).tables["entity_mentions"]
     for row in mentions.select(["text_unit_id", "name", "written"]).to_pylist():
         names = {name_key(name) for name in (row["name"], row["written"]) if name} - {""}
         found[row["text_unit_id"]].setdefault(row["name"], set()).update(names)

@@ -27,6 +27,7 @@ from graphrag_pipeline.evaluation.index_quality.placeholders import INDEX_PROMPT
 from graphrag_pipeline.evaluation.index_quality.report_figures import measure_citations
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.storage.garbage import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -107,7 +108,7 @@ def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator
     yield from measure_duplicates(snapshot)
     yield from measure_citations(snapshot)
     yield measure_placeholders(root, snapshot, clean)
-    found = compare_engines(snapshot, extraction, N_COMPARED)
+    found = compare_engines(snapshot, load_port("extractor")(root), N_COMPARED)
     yield from agreement_figures(found, find_extractor(snapshot))
 
 

@@ -174,3 +174,22 @@ def merge_by_verdict(titles: Sequence[str], pair: Pair, reply: ChatReply[Verdict
     """Return the merge of a pair that the model calls the same entity."""
     reason = " ".join(reply.value.reason.split())[:SHOWN_REASON]
     return Merge(titles[pair.row], titles[pair.into], "verdict", f"the model: {reason}", min(pair.similarity, 1.0))
+
+
+def propose_by_meaning(
+    entities: pa.Table,
+    relationships: pa.Table,
+    embedder: Embedder,
+    settings: ResolutionSettings,
+    prompt: Prompt,
+    model: ChatModel | None,
+    progress: Progress | None = None,
+) -> tuple[list[Merge], list[Failure]]:
+    """Return merges that vectors suggest and, if a model is given, its verdicts on pairs that are less similar."""
+    pairs = propose_similar(entities, relationships, embedder, settings)
+    merges = merge_similar(entities, pairs, settings)
+    failures: list[Failure] = []
+    if model:
+        judged, failures = request_verdicts(entities, choose_verdict_pairs(pairs, settings), prompt, model, progress)
+        merges += judged
+    return merges, failures

@@ -1,20 +1,25 @@
-"""The two answerers: the embedded engine and a chat model; only `choose_answerer` picks one by the settings.
+"""The port `Answerer`: writes the answers of all searches over one index.
 
-An answerer writes the answer of each search. It also makes what a search needs from it before: points of reports and
-text units, follow-up questions, subqueries. Keep out: how either writes.
+It also makes what a search needs from it before: points of reports and text units, follow-up questions, subqueries.
+Keep out: how an engine writes.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from graphrag_pipeline.query.answers.extractive_answerer import ExtractiveAnswerer
-from graphrag_pipeline.query.answers.model_answerer import ModelAnswerer
-from graphrag_pipeline.query.answers.model_points import MappedPoints
+import numpy as np
+
+from graphrag_pipeline.ports import load_port
+from graphrag_pipeline.query import records
+from graphrag_pipeline.query.context import pack_batches, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.query.search.community_selection import Selection
+from graphrag_pipeline.query.results import Answer, Context, Unread
+from graphrag_pipeline.query.search.community_selection import Selection, find_large
 from graphrag_pipeline.query.search.drift import Drift, Follower
+from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.search.lazy import LazySelection
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.settings.settings import (
@@ -23,6 +28,57 @@ from graphrag_pipeline.settings.settings import (
     LazySearchSettings,
     LocalSearchSettings,
 )
+
+
+@dataclass(frozen=True)
+class MappedPoints:
+    """The points of a selection, best first, and how they were made.
+
+    Attributes:
+        account: of a model: batches (`batches`), those that `failed`, `prompt_tokens`.
+        lost: points and citations of its replies that were left out, by reason.
+        failures: why batches have no points, each reason once.
+        static: the result of `estimate_static`.
+    """
+
+    points: tuple[Point, ...]
+    account: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+    static: Mapping[str, int] = field(default_factory=dict)
+
+    def unread(self, parts: str) -> Unread | None:
+        """Return how many batches failed, and why; None if none did.
+
+        Args:
+            parts: what the batches are, in the plural.
+        """
+        n_failed = self.account.get("failed", 0)
+        return Unread(parts, n_failed, self.account["batches"], self.failures) if n_failed else None
+
+    def details(self) -> dict[str, Any]:
+        """Return the number of points and how they were made, for the result of the search."""
+        details: dict[str, Any] = {"points": len(self.points)}
+        if self.account:
+            details["map"] = {**self.account, "lost": dict(self.lost), "failures": list(self.failures)}
+        if self.static:
+            details["static_search"] = dict(self.static)
+        return details
+
+
+def estimate_static(index: IndexReader, settings: GlobalSearchSettings, overhead: int = 0) -> dict[str, int]:
+    """Return the cost of reading all reports of the frontier at `settings.level`: reports, calls and prompt tokens.
+
+    Args:
+        overhead: tokens of each prompt besides its reports; the embedded engine has none.
+    """
+    is_read = records.frontier_mask(index, settings.level) & find_large(index, settings)
+    numbers = index.column("communities", "community")[np.flatnonzero(is_read)]
+    rows = index.rows_of_numbers("community_reports", "community", numbers)
+    costs = row_costs(index.column("community_reports", "n_tokens")[rows[rows >= 0]].tolist())
+    n_calls = len(pack_batches(costs, settings.max_context_tokens))
+    tokens = sum(costs) + n_calls * overhead
+    return {"reports": len(costs), "calls": n_calls, "prompt_tokens": tokens}
 
 
 class Answerer(Protocol):
@@ -82,11 +138,13 @@ class Answerer(Protocol):
 
 
 def choose_answerer(index: IndexReader, on_token: OnToken | None = None) -> Answerer:
-    """Return the answerer that `answers.engine` names.
+    """Return the answerer of `answers.engine`.
 
     Args:
-        on_token: gets a model's text as it comes.
+        on_token: gets the text of an answer as it comes, from an engine that writes it piece by piece.
+
+    Raises:
+        PipelineError: no such answerer is installed.
     """
-    if index.settings.answers.engine == "model":
-        return ModelAnswerer(index, on_token)
-    return ExtractiveAnswerer(index)
+    answerer: Answerer = load_port("answerer", index.settings.answers.engine)(index, on_token)
+    return answerer

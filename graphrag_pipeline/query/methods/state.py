@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphrag_pipeline.query.answers.model_points import MappedPoints
+from graphrag_pipeline.query.answers.answering import MappedPoints
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.understanding.time_scope import TimeScope
 from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, embedded_usage

@@ -22,13 +22,13 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.raters import choose_report_rater
+from graphrag_pipeline.query.search.raters import choose_rater
 from graphrag_pipeline.query.search.report_rating import (
     MAX_UNSEPARATED_ROOTS,
     REPORT_VECTORS,
     RatedReport,
-    Rater,
     RelevanceRater,
+    ReportRater,
     are_representative,
     worth,
 )
@@ -135,7 +135,9 @@ def rate_reports(index: IndexReader, question: str, settings: GlobalSearchSettin
     if settings.selection == "static":
         selection = _select_static(index, by_relevance, settings)
     else:
-        selection = _select_dynamic(index, by_relevance, choose_report_rater(by_relevance, settings), settings)
+        selection = _select_dynamic(
+            index, by_relevance, choose_rater(index).of_reports(by_relevance, settings), settings
+        )
     return replace(selection, background=by_relevance.background)
 
 
@@ -146,7 +148,7 @@ def rate_without_model(index: IndexReader, question: str, settings: GlobalSearch
     return replace(selection, background=by_relevance.background)
 
 
-def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSettings) -> Selection:
+def _select_static(index: IndexReader, rater: ReportRater, settings: GlobalSearchSettings) -> Selection:
     """Keep all reports of the frontier at a level: never a parent and its child, unless `all_levels` is set."""
     is_large = find_large(index, settings)
     is_read = records.frontier_mask(index, settings.level) & is_large
@@ -165,7 +167,7 @@ def _select_static(index: IndexReader, rater: Rater, settings: GlobalSearchSetti
 
 
 def _select_dynamic(
-    index: IndexReader, by_relevance: RelevanceRater, rater: Rater, settings: GlobalSearchSettings
+    index: IndexReader, by_relevance: RelevanceRater, rater: ReportRater, settings: GlobalSearchSettings
 ) -> Selection:
     """Rate from the roots down (see the module)."""
     roots = rater.rate(np.flatnonzero(records.root_mask(index) & find_large(index, settings)))
@@ -209,7 +211,7 @@ class _Descent:
         replaced: communities whose relevant reports give way to relevant ones below them (`keep_parent: false`).
     """
 
-    def __init__(self, index: IndexReader, rater: Rater, settings: GlobalSearchSettings, opened: _Opened) -> None:
+    def __init__(self, index: IndexReader, rater: ReportRater, settings: GlobalSearchSettings, opened: _Opened) -> None:
         self.rated: list[RatedReport] = []
         self.kept: set[int] = set()
         self.replaced: set[int] = set()
@@ -326,7 +328,7 @@ def _community_rows(index: IndexReader, numbers: Iterable[int]) -> np.ndarray:
 
 def _keep_best_roots(
     index: IndexReader,
-    rater: Rater,
+    rater: ReportRater,
     settings: GlobalSearchSettings,
     roots: list[RatedReport],
     rated: list[RatedReport],

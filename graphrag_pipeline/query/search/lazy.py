@@ -30,7 +30,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
-from graphrag_pipeline.query.search.raters import choose_unit_rater, is_model_rating
+from graphrag_pipeline.query.search.raters import choose_rater
 from graphrag_pipeline.query.search.relevance_tests import explore
 from graphrag_pipeline.query.search.report_rating import MAX_UNSEPARATED_ROOTS
 from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater, UnitRater
@@ -106,7 +106,7 @@ def select_lazy_context(index: IndexReader, selection: LazySelection, max_tokens
 
 def needs_no_test(index: IndexReader, question: str) -> bool:
     """Return whether no text unit is more relevant than another, since the question names nothing specific."""
-    return is_overview(question) and not is_model_rating(index)
+    return is_overview(question) and not index.settings.rating.uses_model
 
 
 def find_relevant(
@@ -121,7 +121,7 @@ def find_relevant(
         PipelineError: no call to the model can be answered, or the budget of the root is spent.
     """
     candidates = rank_candidates(index, subqueries, settings.budget)
-    rater = choose_unit_rater(index, question, RelevanceUnitRater(index, subqueries, candidates), settings)
+    rater = choose_rater(index).of_text_units(question, RelevanceUnitRater(index, subqueries, candidates), settings)
     return find_relevant_units(index, subqueries, candidates, rater, settings)
 
 

@@ -1,39 +1,37 @@
-"""Choice of the rater of community reports and of text units, by `rating.engine`: no other module asks for the engine.
+"""The port `Rater`: how relevant reports and text units are to a question.
 
-Keep out: how either rates.
+The relevance of words and vectors is always there; an engine may return it, or rate in its own way and use it for ties
+and for what it does not rate. Keep out: how an engine rates.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.search.map_reserve import MapReserve
-from graphrag_pipeline.query.search.model_rating import ModelRater
-from graphrag_pipeline.query.search.model_unit_rating import ModelUnitRater
-from graphrag_pipeline.query.search.report_rating import Rater, RelevanceRater
+from graphrag_pipeline.query.search.report_rating import RelevanceRater, ReportRater
 from graphrag_pipeline.query.search.unit_rating import RelevanceUnitRater, UnitRater
-from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearchSettings
 
 
-def is_model_rating(index: IndexReader) -> bool:
-    """Return whether a chat model rates."""
-    return index.settings.rating.engine == "model"
+class Rater(Protocol):
+    """Makes the raters of one question; made from an `IndexReader`."""
+
+    def of_reports(self, by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> ReportRater:
+        """Return the rater of community reports for dynamic community selection."""
+        ...
+
+    def of_text_units(self, question: str, by_relevance: RelevanceUnitRater, settings: LazySearchSettings) -> UnitRater:
+        """Return the rater of text units for lazy search."""
+        ...
 
 
-def choose_report_rater(by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> Rater:
-    """Return the rater of reports; a model leaves enough tokens for the map and the answer."""
-    index = by_relevance.index
-    if not is_model_rating(index):
-        return by_relevance
-    reserve = MapReserve(index, by_relevance.question, settings)
-    return ModelRater(index, by_relevance.question, by_relevance, settings, reserve)
+def choose_rater(index: IndexReader) -> Rater:
+    """Return the rater of `rating.engine`.
 
-
-def choose_unit_rater(
-    index: IndexReader, question: str, by_relevance: RelevanceUnitRater, settings: LazySearchSettings
-) -> UnitRater:
-    """Return the rater of text units; a model leaves enough tokens for a call about a context."""
-    if not is_model_rating(index):
-        return by_relevance
-    reserve = answer_cost(index.settings, settings.max_context_tokens)
-    return ModelUnitRater(index, question, by_relevance, reserve)
+    Raises:
+        PipelineError: no such rater is installed.
+    """
+    rater: Rater = load_port("rater", index.settings.rating.engine)(index)
+    return rater

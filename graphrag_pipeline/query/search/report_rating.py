@@ -81,7 +81,7 @@ def are_representative(index: IndexReader) -> bool:
     return has_reports and float(in_community[mentioned].mean()) >= REPRESENTATIVE_SHARE
 
 
-class Rater(Protocol):
+class ReportRater(Protocol):
     """Rates the reports of communities against one question.
 
     Attributes:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.query.question import is_searched
 from graphrag_pipeline.text.late_patterns import late_re
 
@@ -93,7 +93,7 @@ def _first_words(text: str, start: int, end: int, direction: int) -> list[str]:
 
 @functools.lru_cache(maxsize=4_096)
 def _embed_word(word: str) -> np.ndarray:
-    vector: np.ndarray = load_static_embeddings().embed([word])[0]
+    vector: np.ndarray = load_static_embedder().embed([word])[0]
     return vector
 
 

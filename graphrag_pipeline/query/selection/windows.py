@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.query.question import is_latin
 from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 
@@ -54,7 +54,7 @@ def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
     Raises:
         PipelineError: the snapshot's sentences were embedded by other static embeddings than those installed.
     """
-    embeddings = load_static_embeddings()
+    embeddings = load_static_embedder()
     made_by = snapshot.manifest.sentence_fingerprint
     if made_by and made_by != embeddings.fingerprint:
         raise PipelineError(

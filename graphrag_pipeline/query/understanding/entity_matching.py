@@ -15,7 +15,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_text, normalize_title
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.settings.settings import LocalSearchSettings
@@ -185,6 +185,6 @@ def _check_keys(index: IndexReader, keys: Sequence[str], rows: np.ndarray, entit
 def _read_entity_vectors(index: IndexReader, rows: list[int], entity_key: str) -> np.ndarray:
     """Return the vectors of entities; with the bundled embedder, computing them costs less than looking them up."""
     found = index.snapshot.take("entities", rows, ["id", "title", "description"])
-    if index.embedder.fingerprint == load_static_embeddings().fingerprint:
+    if index.embedder.fingerprint == load_static_embedder().fingerprint:
         return index.embed([entity_text(record["title"], record["description"]) for record in found])
     return index.snapshot.vectors(ENTITY_VECTORS).vectors([record[entity_key] for record in found])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.evaluation.index_quality import engine_agreement
 from graphrag_pipeline.evaluation.index_quality.engine_agreement import (
     agreement_figures,
@@ -13,7 +14,6 @@ from graphrag_pipeline.evaluation.index_quality.engine_agreement import (
     count_agreement,
     find_extractor,
 )
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.settings.quality import QualitySettings
 from graphrag_pipeline.settings.settings import ExtractionSettings

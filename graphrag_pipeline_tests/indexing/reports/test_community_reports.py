@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.citations import parse_citations, split_cited, strip_citations
+from graphrag_pipeline.engines.embedded.reports import write_reports
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.indexing.reports.community_reports import report_communities
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-from graphrag_pipeline.indexing.reports.extractive import write_reports
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import CommunitiesSettings, ReportsSettings
 from graphrag_pipeline.tables import COMMUNITY_REPORTS
 from graphrag_pipeline.text.extractive import sentences_of

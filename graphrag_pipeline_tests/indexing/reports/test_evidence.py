@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag_pipeline.engines.embedded.reports import write_reports
 from graphrag_pipeline.identity import entity_id
 from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.indexing.reports.community_reports import report_communities
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-from graphrag_pipeline.indexing.reports.extractive import write_reports
 from graphrag_pipeline.settings.settings import CommunitiesSettings, ReportsSettings
 from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline_tests.support.corpora.random_graphs import described_graphs

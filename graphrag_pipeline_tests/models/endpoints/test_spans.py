@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints import spans
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, Reply, running_model_server

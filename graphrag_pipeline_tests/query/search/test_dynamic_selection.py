@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphrag_pipeline.engines.model.rating import N_FIRST, count_votes, is_useless
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import Selection, rate_reports
-from graphrag_pipeline.query.search.model_rating import N_FIRST, count_votes, is_useless
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.keywords import MAX_KEYWORDS, Keywords, read_keywords
 from graphrag_pipeline.settings.file import load_settings

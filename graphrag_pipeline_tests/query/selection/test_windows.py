@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.selection import windows
 from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows, find_best_windows

@@ -1,6 +1,6 @@
 import numpy as np
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.understanding.relevance import make_background, score_relevance
 

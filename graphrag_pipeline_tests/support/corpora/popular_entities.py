@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
 from graphrag_pipeline.query.context import PART_OVERHEAD, ROW_OVERHEAD
 from graphrag_pipeline.query.index.graph_index import GraphIndex

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.identity import entity_id, relationship_id, stable_hash
 from graphrag_pipeline.indexing.embeddings import embedded_texts
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.publishing.contract_tables import JOINED_TABLES, join_contract_tables
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import warnings
 
-from graphrag_pipeline.models.static_embeddings import load_static_embeddings
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.tokens import count_tokens_each
 

@@ -1,0 +1,25 @@
+"""The rater of the embedded engine: relevance by words and vectors, as search computes it."""
+
+from __future__ import annotations
+
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.search.report_rating import RelevanceRater
+from graphrag_pipeline.query.search.unit_rating import RelevanceUnitRater
+from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearchSettings
+
+
+class EmbeddedRater:
+    """Rates nothing anew; a `query.search.raters.Rater`."""
+
+    def __init__(self, index: IndexReader) -> None:
+        pass
+
+    def of_reports(self, by_relevance: RelevanceRater, settings: GlobalSearchSettings) -> RelevanceRater:
+        """Return the rater by relevance."""
+        return by_relevance
+
+    def of_text_units(
+        self, question: str, by_relevance: RelevanceUnitRater, settings: LazySearchSettings
+    ) -> RelevanceUnitRater:
+        """Return the rater by relevance."""
+        return by_relevance

@@ -1,0 +1,212 @@
+"""Answers written by a chat model from a context or from points, each statement cited; streamed if a receiver is given.
+
+The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
+answer there are notes (`notes.py`) on what could not be read and on sentences that cite nothing (`uncited.py`). If the
+model gives no reply, or one that repeats the prompt (`own_text.py`), the embedded engine's answer replaces it and says
+so. Keep out: choosing the context, making the points (`model_points.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context
+from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.engines.model.answers.uncited import ShownText, check_sentences, show_context, show_points
+from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
+from graphrag_pipeline.models.shortening import MAX_SHORTENED
+from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
+from graphrag_pipeline.query.context_style import ContextStyle
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
+from graphrag_pipeline.query.own_text import AROUND, DECLINED, OwnText, read_own_text
+from graphrag_pipeline.query.rendering import PLAIN, render_context
+from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
+from graphrag_pipeline.query.streams import OnToken
+from graphrag_pipeline.query.token_budget import reply_tokens
+from graphrag_pipeline.query.understanding.conversation import read_history
+from graphrag_pipeline.settings.settings import LocalSearchSettings
+from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repeated_sentences
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.query.search.global_ import Point
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What a model was shown: the records that it may cite, their texts, how they were written, and excerpts.
+
+    Attributes:
+        parse: reads a reply; refuses one that repeats the prompt.
+    """
+
+    parse: Callable[[str], OwnText]
+    numbers: Shown
+    texts: Sequence[ShownText]
+    style: ContextStyle = PLAIN
+    excerpts: Sequence[TextUnitRecord] = ()
+
+
+class AnswerWriter:
+    """Writer of answers with the chat model of `answers`.
+
+    Args:
+        on_token: gets the answer's text as it comes.
+    """
+
+    def __init__(self, index: IndexReader, on_token: OnToken | None = None) -> None:
+        self._index = index
+        self._on_token = on_token
+
+    def write_from_context(self, question: str, context: Context, local: LocalSearchSettings | None = None) -> Answer:
+        """Return the answer to a local, basic or lazy search, from fewer records if all do not fit the model's window.
+
+        Args:
+            local: of a local search: the conversation before the question, the columns shown, the form of the answer.
+
+        Raises:
+            CallFailedError: the model gives no reply.
+        """
+        shown, style = context, ContextStyle.of_settings(local or LocalSearchSettings())
+        for _ in range(MAX_SHORTENED):
+            try:
+                answer = self._write_about(question, shown, local)
+                return replace(answer, n_left_out=count_records(context) - count_records(shown))
+            except CallFailedError as error:
+                shorter = shorten_context(shown, error.n_excess, style) if error.n_excess else None
+                if shorter is None:
+                    raise
+                shown = shorter
+        return self._write_about(question, shown, local)
+
+    def _write_about(self, question: str, context: Context, local: LocalSearchSettings | None) -> Answer:
+        name = "local_search_answer" if context.entities or context.reports else "basic_search_answer"
+        local = local or LocalSearchSettings()
+        style = ContextStyle.of_settings(local)
+        shown = [read_history(local).text.strip(), render_context(context, style)]
+        data = as_data("\n\n".join(filter(None, shown)))
+        messages = self._open(name, question, local.response_type, context_data=data)
+        parse = self._parser(name, question, data)
+        material = _Material(parse, shown_numbers(context), show_context(context), style, context.excerpts)
+        return self._write(messages, material, f"looked at {_count_records(context)}")
+
+    def write_from_points(
+        self, question: str, points: Sequence[Point], max_tokens: int, looked: str, unread: Unread | None = None
+    ) -> Answer:
+        """Return the answer from points by score, best first, until one exceeds `max_tokens`.
+
+        Args:
+            looked: what was looked at, for an answer that says that the index does not answer.
+            unread: what could not be read, and is noted.
+
+        Raises:
+            CallFailedError: the model gives no reply.
+        """
+        texts, name = list_points(points, max_tokens), "global_search_reduce"
+        data = as_data("\n\n".join(texts))
+        messages = self._open(name, question, report_data=data)
+        parse = self._parser(name, question, data)
+        material = _Material(parse, cited_numbers("\n".join(texts)), show_points(points[: len(texts)]))
+        try:
+            return self._write(messages, material, looked, unread)
+        except CallFailedError as error:
+            n_fit = sum(count_tokens_each(texts)) - error.n_excess
+            if not error.n_excess or len(texts) < 2:
+                raise
+            answer = self.write_from_points(question, points, n_fit, looked, unread)
+            return replace(answer, n_left_out=answer.n_left_out + len(texts) - len(list_points(points, n_fit)))
+
+    def _open(self, name: str, question: str, response_type: str | None = None, **data: str) -> list[Message]:
+        settings = self._index.settings.answers
+        form = {
+            "response_type": response_type or settings.response_type,
+            "max_length": str(self._index.settings.words_for("answers")),
+        }
+        return open_question(self._index.prompt(name), settings.language, question, **form, **data)
+
+    def _parser(self, name: str, question: str, data: str) -> Callable[[str], OwnText]:
+        return partial(read_own_text, echoes=self._index.prompt(name).echoes, question=question, data=data)
+
+    def _write(self, messages: list[Message], material: _Material, looked: str, unread: Unread | None = None) -> Answer:
+        cited = CitedText(self._index, material.numbers, material.style.kinds_of_names, material.excerpts)
+        written: list[str] = []
+        opening, is_open = "", False
+        n_copied = 0
+        request = ChatRequest("answer", messages, material.parse, keep_whole=drop_repeated_sentences)
+        for piece, n_dropped in self._pieces(request):
+            opening, n_copied = opening + piece, n_copied + n_dropped
+            if not is_open and DECLINED.startswith(opening.lstrip(AROUND)[: len(DECLINED)]):
+                continue  # it may still become DECLINED
+            self._hand_on(cited.add(piece if is_open else opening), written)
+            is_open = True
+        bare = opening.lstrip(AROUND)
+        uncited: tuple[UncitedSentence, ...] = ()
+        if not is_open and bare.startswith(DECLINED):
+            rest = cited.add(bare[len(DECLINED) :].lstrip(AROUND)) + cited.rest()
+            self._hand_on(f"{PARTIAL if unread else NOT_IN_INDEX}: {looked}. {rest}".strip(), written)
+        else:
+            self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
+            uncited = _find_support("".join(written), material.texts, cited)
+            self._hand_on(note_uncited(uncited) + ("" if cited.citations else UNCITED), written)
+        self._hand_on(note_unread(unread), written)
+        answer = Answer("".join(written), tuple(cited.citations), "model", cited.n_invented, n_copied=n_copied)
+        return replace(answer, unread=unread, uncited=uncited)
+
+    def _hand_on(self, text: str, written: list[str]) -> None:
+        if text:
+            written.append(text)
+            if self._on_token:
+                self._on_token(text)
+
+    def _pieces(self, request: ChatRequest[OwnText]) -> Iterator[tuple[str, int]]:
+        """Yield the reply in pieces if it is streamed, else whole without the sentences copied from the prompt.
+
+        Beside each piece is the number of copied sentences that it settles. Those of a stream stay in the text, since
+        they have been read.
+        """
+        from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
+
+        calls = self._index.calls
+        n_reply = reply_tokens(self._index.settings, "answers")
+        if self._on_token and (admitted := calls.budget.gated([request], n_reply)):
+            written = []
+            for piece in iterate_in_loop(self._index.chat_model("answers").stream(admitted[0]), calls.scope):
+                written.append(piece)
+                yield piece, 0
+            calls.budget.settle([request], ["".join(written)])
+            yield "", request.parse(drop_cut_note("".join(written))).n_copied
+            return
+        [reply] = request_all(self._index, "answers", [request])
+        if isinstance(reply, Failure):
+            raise CallFailedError(reply.reason, reply.request_key, reply.reply, n_excess=reply.n_excess)
+        yield reply.value.text + (cut_note(reply.text) if reply.is_cut else ""), reply.value.n_copied
+
+
+def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
+    """Return the texts of points for the final answer, in order, until one does not fit; the first is always taken."""
+    texts = [
+        f"----Analyst {point.batch + 1}----\nImportance Score: {point.score}\n{point.explanation}" for point in points
+    ]
+    spent = itertools.accumulate(count_tokens_each(texts))
+    n_fit = sum(1 for _ in itertools.takewhile(lambda n_tokens: n_tokens <= max_tokens, spent))
+    return texts[: max(n_fit, 1)]
+
+
+def _find_support(text: str, shown: Sequence[ShownText], cited: CitedText) -> tuple[UncitedSentence, ...]:
+    """Return the sentences of an answer that cite nothing, each once, with citations of the texts that support them."""
+    distinct = {checked.text: checked.support for checked in check_sentences(drop_cut_note(text), shown)}
+    return tuple(
+        UncitedSentence(sentence, cited.add_support(support.kind, support.number, sentence) if support else None)
+        for sentence, support in distinct.items()
+    )
+
+
+def _count_records(context: Context) -> str:
+    """Return counts such as "8 entities, 12 relationships and 5 text units"."""
+    counts = [f"{len(records)} {name.replace('_', ' ')}" for name, records in vars(context).items() if records]
+    return " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1] if counts else "nothing")))

@@ -1,0 +1,1 @@
+"""Extraction of entities, relationships and claims by a chat model."""

@@ -1,0 +1,326 @@
+"""Extraction of entities, relationships and claims of a text unit by a chat model.
+
+Each text unit has one conversation: the prompt, then up to `max_gleanings` gleaning turns, until a reply adds no
+record, or until a reply is cut off while it repeats its own records: a model in such a loop does not leave it. If
+claims are enabled, it has a second conversation for them. Each reply is parsed alone (`reply_records.py`).
+Records are numbered over all replies, so the position of a mention is its order, and its `request_key` names its reply.
+Mentions are not merged: an entity that two replies describe has two mentions. Only exact repeats are left out.
+
+A first reply without a record means "no entities" if it holds only the end mark, or only empty JSON: `[]`, `{}`,
+`{"entities": []}`. With other words around it (an apology, a poem), `parse` rejects it: the model gets the reason and
+one more request, and the text unit fails if that does not help. A gleaning reply without records ends the conversation.
+
+Records about names that the text unit does not hold are left out and counted (`kept_records.py`). If no record of the
+first reply is left, as when a model copies the example of the prompt, the reply is rejected, too. A text unit that is
+longer than the model's window is read in parts (`long_passages.py`).
+
+Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from graphrag_pipeline.engines.model.extraction.kept_records import RecordFilter, refuse_foreign
+from graphrag_pipeline.engines.model.extraction.long_passages import read_in_parts
+from graphrag_pipeline.engines.model.extraction.reply_fields import (
+    ExtractedClaim,
+    ExtractedEntity,
+    ExtractedRelationship,
+    read_type,
+)
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    REPEATED,
+    ExtractionReply,
+    parse_claims_reply,
+    parse_graph_reply,
+)
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.models.ports import (
+    EXCERPT,
+    CallFailedError,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ReplyFormatError,
+)
+from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.models.shortening import complete_within_window
+from graphrag_pipeline.text.cut_texts import is_loop
+from graphrag_pipeline.text.sentences import grapheme_start
+from graphrag_pipeline.text.tokens import count_tokens_each
+
+MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
+_SLACK_TOKENS = 20  # of a history that is cut: places of tokens are guessed from places of characters
+
+Row = dict[str, Any]
+_Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
+_Keep = Callable[[ExtractionReply], ExtractionReply]
+
+
+@dataclass(frozen=True)
+class ClaimsPlan:
+    """Prompts for claims and the kind of claim to extract."""
+
+    prompt: Prompt
+    continue_prompt: Prompt
+    claim_description: str
+
+
+@dataclass(frozen=True)
+class ExtractionPlan:
+    """Prompts and limits of the conversations about text units.
+
+    Attributes:
+        prompt, continue_prompt: `extract_graph` and `extract_graph_continue`.
+        entity_types: types to look for; entities of other types are kept and counted.
+        max_gleanings: most gleaning turns in a conversation.
+        language: `auto` or the name of a language.
+        claims: None if claims are disabled.
+        only_names_in_text: whether records about names that the text does not hold are left out.
+    """
+
+    prompt: Prompt
+    continue_prompt: Prompt
+    entity_types: tuple[str, ...]
+    max_gleanings: int = 1
+    language: str = "auto"
+    claims: ClaimsPlan | None = None
+    only_names_in_text: bool = False
+
+
+@dataclass(frozen=True)
+class UnitMentions:
+    """The mentions of one text unit.
+
+    Attributes:
+        entities, relationships, claims: rows of `ENTITY_MENTIONS`, `RELATIONSHIP_MENTIONS` and `CLAIM_MENTIONS`.
+        outside_types: type outside the list of the plan -> number of mentions.
+        problems: reason -> number of records that were left out or changed.
+        n_replies: number of replies of the model.
+        first_reply: start of the first reply.
+        n_characters: length of the text.
+    """
+
+    entities: list[Row]
+    relationships: list[Row]
+    claims: list[Row]
+    outside_types: Mapping[str, int]
+    problems: Mapping[str, int]
+    n_replies: int
+    first_reply: str = ""
+    n_characters: int = 0
+
+
+async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel) -> UnitMentions:
+    """Hold the conversations about one text unit.
+
+    Raises:
+        CallFailedError: a request got no usable reply. Earlier replies are stored, so that a retry continues there.
+    """
+
+    async def converse(
+        opening: list[Message], follow_up: Prompt, parse: Callable[[str], ExtractionReply], keep: _Keep
+    ) -> list[ChatReply[ExtractionReply]]:
+        return await _converse(unit_id, opening, follow_up.render(), parse, plan.max_gleanings, model, keep)
+
+    keep = _keep_named(text, plan.prompt) if plan.only_names_in_text else _keep_all
+    replies = _note_parts(
+        *await read_in_parts(
+            text,
+            lambda part: converse(build_graph_prompt(part, plan), plan.continue_prompt, parse_graph_reply, keep),
+        )
+    )
+    claim_replies: list[ChatReply[ExtractionReply]] = []
+    if claims := plan.claims:
+        names = [entity.name for reply in replies for entity in reply.value.entities]
+        keep_claims = _keep_named(text, claims.prompt) if plan.only_names_in_text else _keep_all
+        claim_replies, _ = await read_in_parts(
+            text,
+            lambda part: converse(
+                build_claims_prompt(part, names, plan), claims.continue_prompt, parse_claims_reply, keep_claims
+            ),
+        )
+    return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
+
+
+def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
+    """Return the turns that request the entities and relationships of a text."""
+    return open_conversation(plan.prompt, plan.language, entity_types=", ".join(plan.entity_types), input_text=text)
+
+
+def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -> list[Message]:
+    """Return the turns that request the claims of a text about the named entities, or about the types without names.
+
+    Names are spelled as in the graph replies, so that claims match their entities.
+    """
+    assert plan.claims is not None
+    distinct = {normalize_title(name): name for name in reversed(names)}
+    specified = sorted(distinct.values())[:MAX_SPECIFIED] or plan.entity_types
+    return open_conversation(
+        plan.claims.prompt,
+        plan.language,
+        entity_specs=", ".join(specified),
+        claim_description=plan.claims.claim_description,
+        input_text=text,
+    )
+
+
+def refuse_empty(reply: ExtractionReply, text: str) -> ExtractionReply:
+    """Return `reply` if it holds records, or only an end mark or empty JSON.
+
+    Raises:
+        ReplyFormatError: the reply holds neither; the message is also sent to the model.
+    """
+    if reply.n_records or (reply.is_complete and reply.is_bare and not reply.problems):
+        return reply
+    reasons = ", ".join(f"{n} x {reason}" for reason, n in reply.problems.items())
+    raise ReplyFormatError(
+        f"no record could be read{f' ({reasons})' if reasons else ''} and <|COMPLETE|> does not stand alone; "
+        f"the reply starts {text[:80]!r}"
+    )
+
+
+def _keep_named(text: str, prompt: Prompt) -> _Keep:
+    return RecordFilter(text, prompt.echoes).keep
+
+
+def _keep_all(reply: ExtractionReply) -> ExtractionReply:
+    return reply
+
+
+async def _converse(
+    unit_id: str,
+    opening: list[Message],
+    follow_up: str,
+    parse: Callable[[str], ExtractionReply],
+    max_gleanings: int,
+    model: ChatModel,
+    keep: _Keep,
+) -> list[ChatReply[ExtractionReply]]:
+    """Return the replies of one conversation; the last one may add no record."""
+    # Each record is parsed alone, and a last record that was cut off is left out: all of a reply may be parsed.
+    request = ChatRequest(unit_id, opening, partial(_read_first, parse=parse, keep=keep), keep_whole=str)
+    replies = [await model.complete(request)]
+    messages = opening
+    while len(replies) <= max_gleanings and _adds_something(replies):
+        if _is_loop(replies[-1]):
+            return _note(replies, "gleaning left out after a reply that repeats itself")
+        messages = [
+            *messages,
+            {"role": "assistant", "content": replies[-1].text},
+            {"role": "user", "content": follow_up},
+        ]
+        request = ChatRequest(unit_id, messages, lambda text: keep(parse(text)), keep_whole=str)
+        try:
+            reply, n_left_out = await complete_within_window(model, request, partial(_forget_history, request))
+        except CallFailedError as error:
+            if not error.n_excess:
+                raise
+            return _note(replies, "gleaning left out, which does not fit the model's window")
+        replies.append(reply)
+        if n_left_out:
+            replies = _note(replies, "history of a gleaning shortened to the model's window")
+    return replies
+
+
+def _read_first(text: str, parse: Callable[[str], ExtractionReply], keep: _Keep) -> ExtractionReply:
+    """Return the records of a first reply that are about the text unit.
+
+    Raises:
+        ReplyFormatError: it has none, and is not a reply that says so.
+    """
+    reply = refuse_empty(parse(text), text)
+    return refuse_foreign(keep(reply), reply)
+
+
+def _forget_history(request: ChatRequest[ExtractionReply], n_tokens: int) -> ChatRequest[ExtractionReply] | None:
+    """Return the request without the first `n_tokens` tokens of the model's replies in it; None if they have fewer."""
+    messages: list[Message] = []
+    n_replies = sum(turn["role"] == "assistant" for turn in request.messages)
+    left = n_tokens + _SLACK_TOKENS * n_replies
+    sizes = count_tokens_each([turn["content"] for turn in request.messages])
+    for turn, size in zip(request.messages, sizes, strict=True):
+        content = turn["content"]
+        if turn["role"] == "assistant" and left > 0:
+            n_cut = min(size, left)
+            place = grapheme_start(content, len(content) * n_cut // max(1, size))
+            content, left = "\u2026" + content[place:].partition("##")[2], left - n_cut
+        messages.append({"role": turn["role"], "content": content})
+    return replace(request, messages=messages) if left <= 0 else None
+
+
+def _note(replies: Sequence[ChatReply[ExtractionReply]], problem: str) -> list[ChatReply[ExtractionReply]]:
+    """Return replies, the last of which counts a problem."""
+    *before, last = replies
+    problems = Counter(last.value.problems) + Counter([problem])
+    return [*before, replace(last, value=replace(last.value, problems=problems))]
+
+
+def _note_parts(replies: Sequence[ChatReply[ExtractionReply]], n_parts: int) -> list[ChatReply[ExtractionReply]]:
+    return list(replies) if n_parts == 1 else _note(replies, "text unit read in parts, which fit the model's window")
+
+
+def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:
+    """Whether the last reply holds a record that no earlier reply holds."""
+    before = {record for reply in replies[:-1] for record in _records(reply.value)}
+    return not before.issuperset(_records(replies[-1].value))
+
+
+def _is_loop(reply: ChatReply[ExtractionReply]) -> bool:
+    """Whether a reply was cut off while it repeated its own records: at its end, or as many as it has, or more."""
+    n_repeated = reply.value.problems.get(REPEATED, 0)
+    return reply.is_cut and (n_repeated >= max(1, reply.value.n_records) or is_loop(reply.text))
+
+
+def _records(reply: ExtractionReply) -> list[_Record]:
+    return [*reply.entities, *reply.relationships, *reply.claims]
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+
+
+def collect_mentions(
+    unit_id: str,
+    replies: Sequence[ChatReply[ExtractionReply]],
+    claim_replies: Sequence[ChatReply[ExtractionReply]],
+    entity_types: Sequence[str],
+) -> UnitMentions:
+    """Return the rows of a text unit, numbered over all its replies; the first of equal records is kept."""
+    problems: Counter[str] = Counter()
+    for reply in (*replies, *claim_replies):
+        problems.update(reply.value.problems)
+        problems["reply cut off"] += reply.is_cut
+    problems = +problems
+    entities = _number_rows(unit_id, [(reply.request_key, reply.value.entities) for reply in replies], problems)
+    relationships = [(reply.request_key, reply.value.relationships) for reply in replies]
+    claims = [(reply.request_key, reply.value.claims) for reply in claim_replies]
+    wanted = {read_type(name, Counter()) for name in entity_types}
+    outside = Counter(row["type"] for row in entities if row["type"] not in wanted)
+    return UnitMentions(
+        entities,
+        _number_rows(unit_id, relationships, problems),
+        _number_rows(unit_id, claims, problems),
+        dict(sorted(outside.items())),
+        dict(sorted(problems.items())),
+        len(replies) + len(claim_replies),
+        replies[0].text[:EXCERPT] if replies else "",
+    )
+
+
+def _number_rows(unit_id: str, keyed: Iterable[tuple[str, Sequence[_Record]]], problems: Counter[str]) -> list[Row]:
+    """Return the rows of (request key, records) pairs; the fields of a record are the columns of its table."""
+    rows: dict[_Record, Row] = {}
+    for request_key, records in keyed:
+        for record in records:
+            if record in rows:
+                problems[REPEATED] += 1
+                continue
+            place = {"text_unit_id": unit_id, "position": len(rows), "request_key": request_key}
+            rows[record] = vars(record) | place
+    return list(rows.values())

@@ -1,0 +1,303 @@
+"""Command `tune`: writes prompts for the corpus, compares them with the present ones, adopts them and takes them back.
+
+Keep out: sampling, requests and checks (`tuning/`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag_pipeline.commands.completion import complete_tuned_set
+from graphrag_pipeline.commands.terminal import (
+    INSPECT_GROUP,
+    JsonOption,
+    RootOption,
+    command_with_root,
+    echo,
+    logging_costs,
+    open_root,
+    print_json,
+)
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.settings.search_names import SampleMethod
+from graphrag_pipeline.text.counted import counted
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.engines.model.tuning.adoption import Effect
+    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+    from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline.pipeline.tuned_sets import TunedSet
+
+tuning = typer.Typer(
+    help="Write prompts for the corpus, compare, adopt and take them back.", invoke_without_command=True
+)
+_Name = Annotated[
+    str, typer.Argument(help="Name of a tuned set; `tune list` shows them.", autocompletion=complete_tuned_set)
+]
+_YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Send the calls without asking.")]
+_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what it would cost.")]
+
+
+def add_tuning_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.add_typer(tuning, name="tune", rich_help_panel=INSPECT_GROUP)
+
+
+@tuning.callback()
+def tune(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the tuned set; default: a hash of all that decides it.")
+    ] = None,
+    sample: Annotated[SampleMethod | None, typer.Option(help="Choice of text units; default: random.")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Text units in the sample; default: 15.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of the sample; default: 86.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Subject of the corpus; default: written by the model.")] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(help="Language of the corpus; adopting then sets it for all stages. Default: named by the model."),
+    ] = None,
+    persona: Annotated[str | None, typer.Option(help="Expert who reads; default: written by the model.")] = None,
+    types: Annotated[
+        str | None, typer.Option(help="Entity types, comma-separated; default: written by the model.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(min=0, max=10, help="Examples in the extraction prompt; default: 3.")
+    ] = None,
+    yes: _YesOption = False,
+    dry_run: _DryRunOption = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a tuned set: domain, persona, entity types, rating scale and checked examples by the chat model.
+
+    The prompts go into a new folder, `prompts/tuned/NAME`. Nothing else changes until `tune adopt NAME`.
+    """
+    if context.invoked_subcommand:
+        return
+    from graphrag_pipeline.engines.model.tuning.corpus import Corpus
+    from graphrag_pipeline.engines.model.tuning.planning import Given, find_written, plan_tuning
+    from graphrag_pipeline.engines.model.tuning.rendering import render_set
+    from graphrag_pipeline.engines.model.tuning.tuner import estimate_tuning, write_tuned_set
+    from graphrag_pipeline.settings.tuning import TuningSample
+
+    project = open_root(root)
+    project.pull()
+    options = {"sample": sample, "size": size, "seed": seed, "n_examples": examples}
+    settings = TuningSample(**{k: v for k, v in options.items() if v is not None})
+    given = Given(domain, language, persona, tuple(filter(None, (t.strip() for t in (types or "").split(",")))))
+    tuned_by = plan_tuning(project, Corpus(project), settings, given, name)
+    found = find_written(project, tuned_by)
+    estimate = None
+    if found is None:
+        estimate = estimate_tuning(project, tuned_by)
+        if not _agree_to([estimate], yes, dry_run, as_json):
+            return
+        with logging_costs(project, "tune", tuned_by.name) as counted:
+            found = write_tuned_set(counted, tuned_by)
+    if as_json:
+        print_json({**asdict(found), "folder": str(_folder(project, found.name)), "estimate": _plain(estimate)})
+        return
+    for line in render_set(found):
+        echo(line)
+    echo(f"{'wrote' if estimate else 'exists already:'} {_folder(project, found.name)}")
+    command = command_with_root(root)
+    echo(f"Compare it: {command} tune try {found.name}; use it: {command} tune adopt {found.name}")
+
+
+@tuning.command("list")
+def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """List the tuned sets of the root."""
+    from graphrag_pipeline.pipeline.tuned_sets import list_sets
+
+    project = open_root(root)
+    found, adopted = list(list_sets(project.path)), project.settings.tuning.adopted
+    if as_json:
+        print_json([{**asdict(tuned), "is_adopted": tuned.name == adopted} for tuned in found])
+        return
+    for tuned in found:
+        mark = "  adopted" if tuned.name == adopted else ""
+        made_of = f"{counted(len(tuned.sample), 'text units')}, {counted(len(tuned.examples), 'examples')}"
+        echo(f"{tuned.name}  {made_of}: {tuned.domain}{mark}")
+    if not found:
+        echo(f"no tuned sets; run `{command_with_root(root)} tune` to write one")
+
+
+@tuning.command("show")
+def show(name: _Name, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Show what the model wrote for a tuned set, and what was refused."""
+    from graphrag_pipeline.engines.model.tuning.rendering import render_set
+    from graphrag_pipeline.pipeline.tuned_sets import need_set
+
+    project = open_root(root)
+    tuned = need_set(project.path, name)
+    excess = _explain_excess(project, tuned)
+    if as_json:
+        print_json({**asdict(tuned), "does_not_fit": excess})
+        return
+    for line in render_set(tuned):
+        echo(line)
+    if excess:
+        echo(f"  does not fit  {excess}")
+
+
+@tuning.command("try")
+def try_set(
+    name: _Name,
+    sample: Annotated[int, typer.Option(min=1, help="Text units, none of which the model saw for the set.")] = 10,
+    yes: _YesOption = False,
+    dry_run: _DryRunOption = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Extract the same text units with the present prompts and with a tuned set, and compare the figures."""
+    from graphrag_pipeline.engines.model.tuning.comparison import choose_compared, compare_sets, estimate_comparison
+    from graphrag_pipeline.engines.model.tuning.corpus import Corpus
+    from graphrag_pipeline.engines.model.tuning.rendering import render_comparison
+    from graphrag_pipeline.pipeline.tuned_sets import need_set
+
+    project = open_root(root)
+    project.pull()
+    tuned, corpus = need_set(project.path, name), Corpus(project)
+    units = choose_compared(project, corpus, tuned, sample)
+    if units.num_rows < sample:
+        found_units = f"{units.num_rows:,} of the {sample:,} text units asked for"
+        echo(f"warning: compares {found_units}: the model saw the texts of all others for `{name}`", err=True)
+    if excess := _explain_excess(project, tuned):
+        echo(f"warning: the set `{name}` does not fit, and `tune adopt` refuses it: {excess}", err=True)
+    estimates = estimate_comparison(project, tuned, units)
+    if not _agree_to(estimates, yes, dry_run, as_json):
+        return
+    with logging_costs(project, "tune try", name) as counted:
+        found = compare_sets(counted, corpus, tuned, units)
+    if as_json:
+        print_json({**asdict(found), "estimates": [asdict(estimate) for estimate in estimates],
+                    "does_not_fit": excess})  # fmt: skip
+        return
+    for line in render_comparison(found):
+        echo(line)
+
+
+@tuning.command("adopt")
+def adopt_set(
+    name: _Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change and become stale.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a tuned set in force, and show what becomes stale and what indexing would cost."""
+    from graphrag_pipeline.engines.model.tuning.adoption import (
+        adopt,
+        list_unused,
+        options_of,
+        preview,
+        refuse_too_long,
+        root_with,
+    )
+    from graphrag_pipeline.inspection.extraction_room import note_unknown
+    from graphrag_pipeline.pipeline.tuned_sets import need_set
+
+    project = open_root(root)
+    project.pull()
+    tuned = need_set(project.path, name)
+    refuse_too_long(root_with(project, tuned), name)
+    effect = preview(project, root_with(project, tuned))
+    options = [f"{section}.{key}: {value}" for (section, key), value in options_of(tuned).items()]
+    options += filter(None, [*list_unused(project.settings), note_unknown(project)])
+    if not dry_run:
+        adopt(project, tuned)
+    _report_change(f"adopted {name}", options, effect, dry_run, as_json)
+    if not as_json and not dry_run:
+        command = command_with_root(root)
+        echo(f"`{command} index` runs these stages; `{command} tune revert` takes the set back")
+
+
+@tuning.command("revert")
+def revert_set(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change and become stale.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the adopted set back: the former prompts and settings are in force again."""
+    from graphrag_pipeline.engines.model.tuning.adoption import preview, revert, reverted_settings, root_without
+
+    project = open_root(root)
+    project.pull()
+    name, _, kept = reverted_settings(project)
+    effect = preview(project, root_without(project))
+    if not dry_run:
+        revert(project)
+    _report_change(f"{'taken' if dry_run else 'took'} back {name}", kept, effect, dry_run, as_json)
+
+
+# -------------------------------------------------------------------------------------------------------------- asking
+
+
+def _agree_to(estimates: Sequence[StageEstimate], yes: bool, dry_run: bool, as_json: bool) -> bool:
+    """Show what calls would cost, and ask whether to send them; without a terminal, `--yes` is the answer.
+
+    Raises:
+        PipelineError: there are calls to send, and neither a terminal nor `--yes`.
+    """
+    from graphrag_pipeline.inspection.costs import render_estimates
+
+    if as_json and dry_run:
+        print_json({"estimates": [asdict(estimate) for estimate in estimates]})
+        return False
+    for line in render_estimates(estimates):
+        echo(line, err=not dry_run)
+    if dry_run:
+        return False
+    if yes or not any(estimate.n_calls for estimate in estimates):
+        return True
+    if not sys.stdin.isatty():
+        raise PipelineError("nothing was sent: pass --yes to send these calls, or --dry-run to see their cost only")
+    return typer.confirm("Send these calls?", err=True)
+
+
+def _explain_excess(root: Root, tuned: TunedSet) -> str:
+    from graphrag_pipeline.engines.model.tuning.adoption import root_with
+    from graphrag_pipeline.inspection.extraction_room import explain_excess
+
+    return explain_excess(root_with(root, tuned))
+
+
+def _folder(root: Root, name: str) -> Any:
+    from graphrag_pipeline.pipeline.tuned_sets import folder_of
+
+    return folder_of(root.path, name)
+
+
+def _plain(estimate: StageEstimate | None) -> dict[str, Any] | None:
+    return asdict(estimate) if estimate else None
+
+
+def _report_change(what: str, lines: Sequence[str], effect: Effect, dry_run: bool, as_json: bool) -> None:
+    from graphrag_pipeline.inspection.costs import render_estimates
+
+    stale = [{"stage": stage, "why": why, "partitions": keys} for (stage, why), keys in effect.stale.items()]
+    if as_json:
+        estimates = [asdict(estimate) for estimate in effect.estimates]
+        print_json({"change": what, "is_done": not dry_run, "options": list(lines), "stale": stale,
+                    "n_stale_before": effect.n_stale_before, "n_becoming_fresh": effect.n_becoming_fresh,
+                    "estimates": estimates})  # fmt: skip
+        return
+    echo(f"would have {what}" if dry_run else what)
+    for line in lines:
+        echo(f"  {line}")
+    for item in stale:
+        keys = "" if item["partitions"] == ["all"] else f" {' '.join(item['partitions'])}"
+        echo(f"stale {item['stage']}{keys}: {item['why']}")
+    if not stale:
+        echo("nothing becomes stale")
+    if effect.n_stale_before and effect.n_becoming_fresh is not None:
+        echo(f"partitions stale before: {effect.n_stale_before}; of these become fresh: {effect.n_becoming_fresh}")
+    if effect.estimates:
+        echo("model calls of the next `graphrag-pipeline index`, estimated:")
+        for line in render_estimates(effect.estimates):
+            echo(line)

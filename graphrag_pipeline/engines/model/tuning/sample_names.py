@@ -1,0 +1,86 @@
+"""Names and words of the sample: a weak model gives them back as entity types.
+
+Names are those that the embedded engine finds. Keep out: the request for entity types (`requests.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag_pipeline.engines.model.tuning.type_words import TypeWords, count_uses
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.text.entity_types import CONCEPT, PERSON
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.name_words import (
+    EVENT_TAILS,
+    ORGANIZATION_HEADS,
+    ORGANIZATION_TAILS,
+    PLACE_HEADS,
+    PLACE_TAILS,
+)
+from graphrag_pipeline.text.sentence_forms import find_words
+
+_WORD = re.compile(r"[^\W\d_]+")
+_INSIDE = re.compile(r"(?<=[a-z\u00df-\u00ff,;] )[A-Z\u00c0-\u00de][^\W\d_]+")
+"""A word with a capital that does not begin a sentence."""
+_KINDS = frozenset(
+    word.upper() for word in (*ORGANIZATION_TAILS, *ORGANIZATION_HEADS, *PLACE_TAILS, *PLACE_HEADS, *EVENT_TAILS)
+) | {"PERSON", "ORGANIZATION", "GEO", "EVENT", "LOCATION", "PLACE", "CONCEPT", "DATE", "WORK", "PRODUCT", "PEOPLE"}
+"""Words for kinds of entities, also where the texts have them in names only."""
+
+
+@dataclass(frozen=True)
+class SampleNames:
+    """Names in the sample.
+
+    Attributes:
+        names: titles of names, without key phrases.
+        name_words: words of persons' names, and words that the texts write inside sentences with a capital only; in
+            upper case. German texts, which write every noun so, do not count for the latter.
+        common_words: words that the texts write in lower case, in upper case here: "museum" is not only a name.
+        kinds: common words that end names of other things than persons: "Kestrel Museum" is a museum.
+        uses: of the words of the texts.
+    """
+
+    names: frozenset[str] = frozenset()
+    name_words: frozenset[str] = frozenset()
+    common_words: frozenset[str] = frozenset()
+    kinds: frozenset[str] = _KINDS
+    uses: TypeWords = field(default_factory=TypeWords)
+
+    def refuse(self, entity_type: str) -> str | None:
+        """Return why an entity type names no kind of entity; None if it may."""
+        if self.hold(entity_type):
+            return "type that is a name in the texts"
+        return "type that names no kind of thing" if self.uses.name_no_kind(entity_type, self.kinds) else None
+
+    def hold(self, entity_type: str) -> bool:
+        """Return whether an entity type is a name of the sample, or has a word that is only a name there."""
+        words = find_words(normalize_title(entity_type))
+        own = [word for word in words if word not in self.common_words and word not in _KINDS]
+        return bool(own) and (normalize_title(entity_type) in self.names or not self.name_words.isdisjoint(own))
+
+
+def read_names(texts: Iterable[str], mentions: Mapping[str, Sequence[Mapping[str, Any]]]) -> SampleNames:
+    """Return the names of a sample.
+
+    Args:
+        mentions: text unit id -> rows with `name` and `type` of the embedded engine.
+    """
+    given = list(texts)
+    rows = [row for listed in mentions.values() for row in listed if row["type"] != CONCEPT]
+    persons = (normalize_title(row["name"]) for row in rows if row["type"] == PERSON)
+    written = {word for text in given for word in _WORD.findall(text)}
+    others = (find_words(normalize_title(row["name"])) for row in rows if row["type"] != PERSON)
+    inside = {word.upper() for text in given if detect_language(text) != "de" for word in _INSIDE.findall(text)}
+    common = frozenset(word.upper() for word in written if word == word.lower() != word.upper())
+    return SampleNames(
+        frozenset(normalize_title(row["name"]) for row in rows),
+        frozenset(word for title in persons for word in find_words(title)) | inside,
+        common,
+        _KINDS | {words[-1] for words in others if len(words) > 1 and words[-1] in common},
+        count_uses(given),
+    )

@@ -1,1 +1,0 @@
-"""Extraction of entities, relationships and claims from one document, by rules or by a chat model."""

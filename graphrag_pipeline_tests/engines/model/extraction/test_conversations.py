@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from graphrag_pipeline.engines.model.extraction.conversations import ClaimsPlan, ExtractionPlan, extract_text_unit
+from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.models.prompts import load_prompt
+from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
+from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
+
+PROMPT, CONTINUE = load_prompt(None, "extract_graph"), load_prompt(None, "extract_graph_continue")
+CLAIMS = ClaimsPlan(load_prompt(None, "extract_claims"), load_prompt(None, "extract_claims_continue"), "accusations")
+PLAN = ExtractionPlan(PROMPT, CONTINUE, ("PERSON", "GEO"))
+FIRST = """("entity"<|>Scrooge<|>PERSON<|>A miser.)
+##
+("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)
+<|COMPLETE|>"""
+GLEANED = """("entity"<|>Marley<|>GHOST<|>A ghost.)
+##
+("entity"<|>Scrooge<|>PERSON<|>A miser.)
+##
+("relationship"<|>Marley<|>London<|>He haunts it.<|>5)
+<|COMPLETE|>"""
+
+
+def extract(*replies, plan=PLAN, text="Scrooge met Marley."):
+    model = ScriptedModel(replies_in_turn(*replies))
+    return asyncio.run(extract_text_unit("unit", text, plan, model)), model
+
+
+def gleaning(n, **options):
+    return ExtractionPlan(PROMPT, CONTINUE, ("PERSON",), max_gleanings=n, **options)
+
+
+def test_the_prompt_holds_types_and_text():
+    _, model = extract("<|COMPLETE|>", text="A {text} with <|> marks")
+    assert "PERSON, GEO" in model.prompts[0]
+    assert "A {text} with <|> marks" in model.prompts[0]
+
+
+def test_the_prompt_holds_an_example_and_a_long_text_whole():
+    combined = " ".join(f"word{number}" for number in range(1500))
+    _, model = extract("<|COMPLETE|>", text=combined)
+    [sent] = model.prompts
+    example = sent[: sent.index(combined)].partition("\nEXAMPLE\n")[2]
+    assert example.count('("entity"<|>') >= 2 and example.count('("relationship"<|>') >= 1
+
+
+def test_gleaned_records_come_first_to_last_and_positions_run_on():
+    mentions, model = extract(FIRST, GLEANED)
+    assert [(row["position"], row["name"]) for row in mentions.entities] == [(0, "Scrooge"), (1, "Marley")]
+    assert [(row["position"], row["target"]) for row in mentions.relationships] == [(0, "Marley"), (1, "London")]
+    assert mentions.problems == {"repeated": 1}
+    assert mentions.n_replies == len(model.requests) == 2
+
+
+def test_the_first_gleaned_record_is_not_swallowed_by_a_reply_without_delimiter_at_its_end():
+    mentions, _ = extract(FIRST.replace("\n<|COMPLETE|>", ""), GLEANED)
+    assert [row["name"] for row in mentions.entities] == ["Scrooge", "Marley"]
+    assert [row["strength"] for row in mentions.relationships] == [9.0, 5.0]
+
+
+def test_each_row_names_the_reply_it_came_from():
+    mentions, _ = extract(FIRST, GLEANED)
+    keys = [row["request_key"] for row in mentions.entities]
+    assert len(set(keys)) == 2
+    assert [row["request_key"] for row in mentions.relationships] == keys
+
+
+def test_a_gleaning_continues_the_conversation():
+    _, model = extract(FIRST, GLEANED)
+    assert [message["role"] for message in model.requests[1].messages] == ["user", "assistant", "user"]
+    assert model.requests[1].messages[1]["content"] == FIRST
+    assert model.prompts[1] == CONTINUE.text
+
+
+@pytest.mark.parametrize("last", ["<|COMPLETE|>", "There is nothing more.", FIRST, "NO"])
+def test_gleaning_stops_at_a_reply_without_a_new_record(last):
+    mentions, model = extract(FIRST, last, plan=gleaning(5))
+    assert (len(model.requests), len(mentions.entities)) == (2, 1)
+
+
+def test_gleaning_stops_at_the_limit():
+    names = iter(range(100))
+    model = ScriptedModel(lambda _: f'("entity"<|>A{next(names)}<|>PERSON<|>d)<|COMPLETE|>')
+    mentions = asyncio.run(extract_text_unit("unit", "text", gleaning(3), model))
+    assert (len(model.requests), len(mentions.entities)) == (4, 4)
+    assert len(extract(FIRST, GLEANED, plan=gleaning(0))[1].requests) == 1
+
+
+def test_a_reply_that_was_cut_off_while_it_repeats_itself_is_not_gleaned():
+    record = '("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)'
+    for n, n_requests in ((5, 1), (1, 2)):
+        cut = ScriptedModel(
+            replies_in_turn(FIRST.removesuffix("<|COMPLETE|>") + f"\n##\n{record}" * n, FIRST), "length"
+        )
+        mentions = asyncio.run(extract_text_unit("unit", "Scrooge met Marley.", PLAN, cut))
+        assert (len(cut.requests), len(mentions.relationships)) == (n_requests, 1)
+        assert mentions.problems.get("gleaning left out after a reply that repeats itself", 0) == 2 - n_requests
+    whole = extract(f"\n##\n{record}" * 6, FIRST)[1]
+    assert len(whole.requests) == 2
+
+
+def test_a_loop_of_one_record_among_others_is_not_gleaned():
+    others = "".join(f'\n##\n("entity"<|>Name{n}<|>PERSON<|>d)' for n in range(7))
+    record = '("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)'
+    reply = FIRST.removesuffix("<|COMPLETE|>") + others + f"\n##\n{record}" * 5
+    cut = ScriptedModel(replies_in_turn(reply, FIRST), "length")
+    asyncio.run(extract_text_unit("unit", "Scrooge met Marley.", PLAN, cut))
+    assert len(cut.requests) == 1, "it was stopped in a loop, before it repeated as many records as it has"
+
+
+def test_a_reply_whose_records_are_all_of_other_texts_is_refused_and_an_empty_one_is_not():
+    plan = ExtractionPlan(PROMPT, CONTINUE, ("PERSON",), only_names_in_text=True)
+    example = PROMPT.text.partition("EXAMPLE\n")[2].partition("\nThe passage")[0]
+    with pytest.raises(
+        CallFailedError, match="none of the 8 records is about the passage, which does not name 'Ines C"
+    ):
+        extract(example, plan=plan)
+    mentions, _ = extract("<|COMPLETE|>", plan=plan)
+    assert not mentions.entities and not mentions.problems
+    mentions, _ = extract(FIRST, example, plan=plan)
+    assert mentions.problems["entity not named in the text"] == 4, "what a gleaning copies is counted"
+
+
+def test_a_text_without_entities_is_valid_and_not_gleaned():
+    mentions, model = extract("<|COMPLETE|>")
+    assert (mentions.entities, mentions.relationships, len(model.requests)) == ([], [], 1)
+
+
+@pytest.mark.parametrize("reply", ["```\n<|COMPLETE|>\n```", "##\n<|COMPLETE|>.", "[]", "{}", '{"entities": []}'])
+def test_an_end_mark_or_empty_json_alone_is_an_empty_reply(reply):
+    mentions, _ = extract(reply)
+    assert not mentions.entities and not mentions.relationships
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "I cannot help with that.", '("entity"<|>A', '("entity"<|>A)<|COMPLETE|>',
+     "I am sorry, I cannot read this passage. <|COMPLETE|>", "There is nothing. <|COMPLETE|>", "抱歉。<|COMPLETE|>",
+     "I am sorry: {}", "[] is all that I can say.", "[I am sorry]", '{"error": "no passage"}'],
+)  # fmt: skip
+def test_a_reply_without_a_record_is_refused_with_its_reason(reply):
+    with pytest.raises(CallFailedError, match="no record could be read") as error:
+        extract(reply)
+    assert error.value.reply == reply
+
+
+def test_types_outside_the_list_are_kept_and_counted():
+    mentions, _ = extract(FIRST, GLEANED)
+    assert mentions.entities[1]["type"] == "GHOST"
+    assert mentions.outside_types == {"GHOST": 1}
+    mentions, _ = extract(FIRST, plan=ExtractionPlan(PROMPT, CONTINUE, ("person",)))
+    assert mentions.outside_types == {}
+
+
+CLAIM = '("claim"<|>Scrooge<|>NONE<|>GREED<|>TRUE<|>NONE<|>NONE<|>Scrooge is greedy.<|>a miser)\n<|COMPLETE|>'
+MORE_CLAIMS = CLAIM.replace("GREED", "COLDNESS")
+
+
+def answer(graph, claims):
+    """Graph and claim conversations, each with its replies in turn."""
+    return ScriptedModel(
+        lambda messages: replies_in_turn(*(claims if "claim" in messages[0]["content"] else graph))(messages)
+    )
+
+
+def test_claims_are_requested_by_name_and_gleaned():
+    model = answer([FIRST, "<|COMPLETE|>"], [CLAIM, MORE_CLAIMS])
+    mentions = asyncio.run(extract_text_unit("unit", "text", gleaning(1, claims=CLAIMS), model))
+    assert [(row["position"], row["type"]) for row in mentions.claims] == [(0, "GREED"), (1, "COLDNESS")]
+    assert len({row["request_key"] for row in mentions.claims}) == 2
+    assert "Look for claims about: Scrooge\n" in model.prompts[2]
+    assert "accusations" in model.prompts[2] and "\nEXAMPLE\n" in model.prompts[2]
+
+
+def test_zero_claims_is_a_valid_result_and_claims_are_off_by_default():
+    model = answer([FIRST, "<|COMPLETE|>"], ["<|COMPLETE|>"])
+    assert asyncio.run(extract_text_unit("unit", "text", gleaning(1, claims=CLAIMS), model)).claims == []
+    assert len(model.requests) == 3
+    assert extract(FIRST)[0].claims == []
+
+
+def test_rows_fit_their_tables():
+    model = answer([FIRST, GLEANED], [CLAIM])
+    mentions = asyncio.run(extract_text_unit("unit", "text", gleaning(1, claims=CLAIMS), model))
+    assert ENTITY_MENTIONS.from_rows(mentions.entities).num_rows == 2
+    assert RELATIONSHIP_MENTIONS.from_rows(mentions.relationships).num_rows == 2
+    [row] = CLAIM_MENTIONS.from_rows(mentions.claims).to_pylist()
+    assert (row["subject"], row["object"], row["start_date"]) == ("Scrooge", "NONE", None)
+    [row, _] = ENTITY_MENTIONS.from_rows(mentions.entities).to_pylist()
+    assert (row["text_unit_id"], row["start"], row["end"]) == ("unit", None, None)
+
+
+def test_fifty_hostile_replies_change_nothing_but_their_own_text_unit():
+    assert len(HOSTILE_REPLIES) == 50
+    replies = dict(enumerate(HOSTILE_REPLIES)) | {-1: FIRST, -2: GLEANED}
+
+    def reply(messages):
+        unit = int(messages[0]["content"].rpartition("<text>\n")[2].partition("\n")[0])
+        return CLAIM if unit < 0 and "claim" in messages[0]["content"] else replies[unit]
+
+    async def extract_all(units):
+        async def extract_one(unit):
+            return await extract_text_unit(f"unit {unit}", str(unit), gleaning(0, claims=CLAIMS), ScriptedModel(reply))
+
+        return dict(zip(units, await asyncio.gather(*map(extract_one, units), return_exceptions=True), strict=True))
+
+    started = time.process_time()
+    calm, found = asyncio.run(extract_all([-1, -2])), asyncio.run(extract_all(list(replies)))
+    assert time.process_time() - started < 120
+    assert {unit: found.pop(unit) for unit in (-1, -2)} == calm
+    assert all(len(mentions.claims) == 1 for mentions in calm.values())
+    for unit, mentions in found.items():
+        if isinstance(mentions, BaseException):
+            assert isinstance(mentions, CallFailedError), (unit, mentions)
+            continue
+        assert {row["text_unit_id"] for row in mentions.entities + mentions.relationships} <= {f"unit {unit}"}
+        ENTITY_MENTIONS.from_rows(mentions.entities)
+        rows = RELATIONSHIP_MENTIONS.from_rows(mentions.relationships)
+        assert all(0.1 <= strength <= 10 for strength in rows["strength"].to_pylist())
