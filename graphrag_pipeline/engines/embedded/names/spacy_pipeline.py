@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.engines.embedded.names.entity_moves import can_follow, follow_moves
+from graphrag_pipeline.engines.embedded.names.spacy_layers import can_follow, follow_moves, tag_tokens
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
@@ -112,10 +112,11 @@ def _read_part(pipeline: Language, part: str) -> list[tuple[int, int, str]]:
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
     """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
     pipeline = load_pipeline()
-    with _lock, pipeline.select_pipes(disable="ner"):
-        tagged = list(pipeline.pipe(sentences))
-    for sentence in tagged:
-        yield [(token.idx, token.idx + len(token), token.tag_) for token in sentence]
+    with _lock:
+        docs = [pipeline.make_doc(sentence) for sentence in sentences]
+        tags = tag_tokens(pipeline, docs) if docs else []
+    for doc, tagged in zip(docs, tags, strict=True):
+        yield [(token.idx, token.idx + len(token), tag) for token, tag in zip(doc, tagged, strict=True)]
 
 
 @cache
