@@ -22,6 +22,7 @@ from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATIO
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
 
 os.environ.setdefault("BLIS_NUM_THREADS", "1")
 """The matrix product of spaCy uses one thread: the buckets of an index run side by side."""
@@ -104,16 +105,35 @@ def _read_part(pipeline: Language, part: str) -> list[tuple[int, int, str]]:
     if not can_follow(ner):
         return [(entity.start_char, entity.end_char, entity.label_) for entity in pipeline(part).ents]
     with pipeline.select_pipes(disable="ner"):
-        doc = pipeline(part)
+        doc = pipeline(_make_doc(pipeline, part))
     spans = ((doc[first:last], label) for first, last, label in follow_moves(ner, doc))
     return [(span.start_char, span.end_char, label) for span, label in spans]
+
+
+def _make_doc(pipeline: Language, text: str) -> Doc:
+    """Return the tokens of a text.
+
+    spaCy's tokenizer remembers no word after the first exception in a text, such as "Mr.", so it meets new words alone.
+    """
+    words = _words_of(pipeline)
+    for word in set(text.split()) - words:
+        pipeline.make_doc(word)
+        words.add(word)
+    return pipeline.make_doc(text)
+
+
+@cache
+def _words_of(pipeline: Language) -> set[str]:
+    """Return the set for the words that the tokenizer of a pipeline remembers."""
+    pipeline.tokenizer.max_cache_size = _MOST_KNOWN
+    return set()
 
 
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
     """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
     pipeline = load_pipeline()
     with _lock:
-        docs = [pipeline.make_doc(sentence) for sentence in sentences]
+        docs = [_make_doc(pipeline, sentence) for sentence in sentences]
         tags = tag_tokens(pipeline, docs) if docs else []
     for doc, tagged in zip(docs, tags, strict=True):
         yield [(token.idx, token.idx + len(token), tag) for token, tag in zip(doc, tagged, strict=True)]
