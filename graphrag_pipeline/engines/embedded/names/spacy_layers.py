@@ -29,9 +29,11 @@ _NO_SCORE = np.float32(-np.inf)
 
 def tag_tokens(pipeline: Language, docs: Sequence[Doc]) -> list[list[str]]:
     """Return the tag of each token of each text, by the parts `tok2vec` and `tagger` of a pipeline."""
-    parts: tuple[Any, Any] = (pipeline.get_pipe("tok2vec"), pipeline.get_pipe("tagger"))
-    scores = parts[1].model.layers[-1].predict(_read_words(parts[0].model, docs))
-    return [[parts[1].labels[number] for number in text.argmax(axis=1)] for text in scores]
+    words: Any = pipeline.get_pipe("tok2vec")
+    tagger: Any = pipeline.get_pipe("tagger")
+    labels = tagger.labels
+    scores = tagger.model.layers[-1].predict(_read_words(words.model, docs))
+    return [[labels[number] for number in text.argmax(axis=1).tolist()] for text in scores]
 
 
 def _read_words(model: Model, docs: Sequence[Doc]) -> list[NDArray[np.float32]]:
