@@ -52,7 +52,7 @@ def _read_words(model: Model, docs: Sequence[Doc]) -> list[NDArray[np.float32]]:
 
 
 def can_follow(ner: EntityRecognizer) -> bool:
-    """Whether a recognizer is greedy and its moves depend on three tokens: this one, that before, the entity's first."""
+    """Whether a recognizer is greedy and its moves depend on this token, the one before and the first of the entity."""
     model = ner.model
     return ner.cfg["beam_width"] == 1 and model.attrs["has_upper"] and model.get_ref("lower").get_dim("nF") == 3
 

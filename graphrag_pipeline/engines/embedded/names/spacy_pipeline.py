@@ -125,7 +125,8 @@ def _make_doc(pipeline: Language, text: str) -> Doc:
 @cache
 def _words_of(pipeline: Language) -> set[str]:
     """Return the set for the words that the tokenizer of a pipeline remembers."""
-    pipeline.tokenizer.max_cache_size = _MOST_KNOWN
+    tokenizer: Any = pipeline.tokenizer
+    tokenizer.max_cache_size = _MOST_KNOWN
     return set()
 
 
