@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.engines.embedded.names.spacy_layers import can_follow, follow_moves, tag_tokens
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
 if TYPE_CHECKING:
     from spacy.language import Language
