@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from graphrag_pipeline.query.snapshot_reader import SnapshotReader
-from graphrag_pipeline.reading.links import link_communities
 from graphrag_pipeline.reading.lookup import find_record
+from graphrag_pipeline.reading.records import link_communities
 
 MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""

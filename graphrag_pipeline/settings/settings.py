@@ -26,15 +26,12 @@ from graphrag_pipeline.settings.indexing import (
     TextUnitsSettings,
 )
 from graphrag_pipeline.settings.input import InputSettings
-from graphrag_pipeline.settings.local_search import LocalSearchSettings, LocalSection
 from graphrag_pipeline.settings.models import (
     BudgetSettings,
     ChatModelSettings,
     EmbeddingModelSettings,
     RerankModelSettings,
 )
-from graphrag_pipeline.settings.quality import QualitySettings
-from graphrag_pipeline.settings.schedule import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.settings.search import (
     AutoSearchSettings,
     AutoSection,
@@ -46,16 +43,22 @@ from graphrag_pipeline.settings.search import (
     GlobalSection,
     LazySearchSettings,
     LazySection,
+    LocalSearchSettings,
+    LocalSection,
+    MethodSection,
+    SearchSection,
 )
-from graphrag_pipeline.settings.search_section import MethodSection, SearchSection
 from graphrag_pipeline.settings.section import (
     EngineOf,
+    NotificationsSettings,
+    QualitySettings,
+    ScheduleSettings,
     Section,
+    TuningSettings,
     for_model,
     limit,
     model_overrides,
 )
-from graphrag_pipeline.settings.tuning import TuningSettings
 from graphrag_pipeline.settings.urls import has_password
 
 SETTINGS_FILE = "settings.yaml"

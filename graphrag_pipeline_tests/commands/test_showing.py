@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.commands.sql import fit_widths
+from graphrag_pipeline.commands.questions import fit_widths
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, in_terminal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.commands.state import _render_failures
+from graphrag_pipeline.commands.indexing import _render_failures
 
 
 @pytest.mark.parametrize("reason", ["no record", "no record; the reply starts 'Roses are red'"])

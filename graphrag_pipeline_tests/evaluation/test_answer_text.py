@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.evaluation.answer_text import answer_body, declines, quoted_passages
+from graphrag_pipeline.evaluation.answer_figures import answer_body, declines, quoted_passages
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline_tests.model_server import running_model_server

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.measurement import Evaluation, Measured
 from graphrag_pipeline.evaluation.questions import (
     Question,
     find_evidence,
@@ -16,7 +17,6 @@ from graphrag_pipeline.evaluation.questions import (
     read_questions,
     write_questions,
 )
-from graphrag_pipeline.evaluation.result import Evaluation, Measured
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 

@@ -14,8 +14,8 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.engines.embedded import answers as extractive
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.golden_figures import measure_golden
 from graphrag_pipeline.evaluation.questions import read_gold
+from graphrag_pipeline.evaluation.regression_gate import measure_golden
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.evaluation.text_overlap import measure_overlap, rouge_l, rouge_tokens, squad_tokens, token_f1
+from graphrag_pipeline.evaluation.questions import measure_overlap, rouge_l, rouge_tokens, squad_tokens, token_f1
 
 texts = st.lists(
     st.sampled_from(["Bob", "the", "clerk", "Tim's", "goose,", "15", "萧炎", "a", "!", "Straße"]), max_size=12

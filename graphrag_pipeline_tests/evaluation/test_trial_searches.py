@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.trial_searches import try_searches
+from graphrag_pipeline.evaluation.regression_gate import try_searches
 from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.candidates import publish

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_costs, render_costs
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+from graphrag_pipeline.inspection.costs import StageEstimate, append_costs, costs_logged, read_costs, render_costs
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex

@@ -10,9 +10,8 @@ import yaml
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.inspection.costs import render_estimates
+from graphrag_pipeline.inspection.costs import StageEstimate, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphrag_pipeline.inspection.paid_limits import explain_mixture
+from graphrag_pipeline.inspection.costs import explain_mixture
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.roots import built_root

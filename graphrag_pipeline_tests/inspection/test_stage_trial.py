@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.commands.trials import render_trial
+from graphrag_pipeline.commands.evaluation import render_trial
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_trial import (

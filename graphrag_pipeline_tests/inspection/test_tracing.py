@@ -16,9 +16,7 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.lookup import finding_runs
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.trace_origins import StageRecords
-from graphrag_pipeline.inspection.trace_tree import TraceNode
-from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
+from graphrag_pipeline.inspection.tracing import StageRecords, Trace, TraceNode, read_citation, trace_citation
 from graphrag_pipeline.pipeline.data_versions import asset_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphrag_pipeline.access.access_file import AuditRules
 from graphrag_pipeline.access.audit import AuditLog
-from graphrag_pipeline.serve.audit import Audit
+from graphrag_pipeline.serve.gate import Audit
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 

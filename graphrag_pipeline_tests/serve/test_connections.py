@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from graphrag_pipeline.serve import connections
+from graphrag_pipeline.serve import gate
 from graphrag_pipeline.serve.limits import MAX_HEADER_BYTES, MAX_UNREAD_HEADS
 from graphrag_pipeline_tests.support.serving import RunningServer
 
@@ -66,7 +66,7 @@ def test_headers_up_to_the_limit_are_read(server: RunningServer) -> None:
 
 @pytest.mark.parametrize("begun", [b"", HEAD, HEAD + b"\r\n"], ids=["nothing", "head", "after an answer"])
 def test_a_slow_head_is_closed(server: RunningServer, begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_HEAD_S", 0.5)
+    monkeypatch.setattr(gate, "MAX_HEAD_S", 0.5)
     with connect(server) as connection:
         connection.sendall(begun)
         deadline = time.monotonic() + 15

@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 
-from graphrag_pipeline.serve.openai_api.footnotes import FootnoteStream, drop_footnotes, refer
+from graphrag_pipeline.serve.openai_api import FootnoteStream, drop_footnotes, refer
 from graphrag_pipeline_tests.support.roots import CAROL
 from graphrag_pipeline_tests.support.serving import RunningServer
 

@@ -18,10 +18,9 @@ from graphrag_pipeline.access.editing import add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
 from graphrag_pipeline.access.view_settings import find_view
-from graphrag_pipeline.serve import view_builder
+from graphrag_pipeline.serve import served_roots
 from graphrag_pipeline.serve.errors import NotReadyError, error_of
-from graphrag_pipeline.serve.served_roots import ServedRoots
-from graphrag_pipeline.serve.view_builder import access_build, building_views
+from graphrag_pipeline.serve.served_roots import ServedRoots, access_build, building_views
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files
 
 OPEN, OTHER = ("path=one.txt",), ("path=two.md",)
@@ -46,8 +45,8 @@ class Child:
 
 @pytest.fixture(autouse=True)
 def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_builder, "_LOOK_S", 0.01)
-    monkeypatch.setattr(view_builder, "_RETRY_S", 0.02)
+    monkeypatch.setattr(served_roots, "_LOOK_S", 0.01)
+    monkeypatch.setattr(served_roots, "_RETRY_S", 0.02)
 
 
 @pytest.fixture
@@ -85,14 +84,14 @@ async def following(rules: FollowedRules, served: ServedRoots, child: Child) -> 
 @pytest.fixture
 def until_looked(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Awaitable[None]]:
     """Return a function that waits until the follower has looked so many times more."""
-    n_looks, look = 0, view_builder._find_wanted
+    n_looks, look = 0, served_roots._find_wanted
 
     def count_and_look(rules: FollowedRules, served: ServedRoots) -> object:
         nonlocal n_looks
         n_looks += 1
         return look(rules, served)
 
-    monkeypatch.setattr(view_builder, "_find_wanted", count_and_look)
+    monkeypatch.setattr(served_roots, "_find_wanted", count_and_look)
 
     async def wait(n: int) -> None:
         aim = n_looks + n

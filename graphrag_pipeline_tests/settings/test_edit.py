@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import SettingsError
-from graphrag_pipeline.settings.edit import MISSING, read_options, set_options
-from graphrag_pipeline.settings.file import parse_yaml
+from graphrag_pipeline.settings.file import MISSING, parse_yaml, read_options, set_options
 from graphrag_pipeline.settings.rendering import render_settings
 
 TYPES, NAME = ("extraction", "entity_types"), ("tuning", "adopted")

@@ -8,8 +8,7 @@ import pytest
 
 from graphrag_pipeline.pipeline.stage_code import code_of
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.settings.file import load_settings, parse_yaml, read_settings
-from graphrag_pipeline.settings.removed import REMOVED_OPTIONS
+from graphrag_pipeline.settings.file import REMOVED_OPTIONS, load_settings, parse_yaml, read_settings
 from graphrag_pipeline.settings.settings import Settings
 
 EARLIER = Path(__file__).with_name("all_options.yaml").read_text(encoding="utf-8")

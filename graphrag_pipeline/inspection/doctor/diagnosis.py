@@ -9,13 +9,16 @@ from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW
-from graphrag_pipeline.inspection.doctor.chat_check import examine_chat_model
-from graphrag_pipeline.inspection.doctor.embedding_check import examine_embedding_model
-from graphrag_pipeline.inspection.doctor.findings import Examination, Speed
-from graphrag_pipeline.inspection.doctor.rerank_check import examine_rerank_model
+from graphrag_pipeline.inspection.costs import StageEstimate
+from graphrag_pipeline.inspection.doctor.checks import (
+    Examination,
+    Speed,
+    examine_chat_model,
+    examine_embedding_model,
+    examine_rerank_model,
+)
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe

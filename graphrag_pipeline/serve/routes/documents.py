@@ -8,25 +8,30 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from graphrag_pipeline.inspection.unread_documents import UnreadDocument, list_unread_documents
-from graphrag_pipeline.reading.document_text import read_mentions, read_text, read_text_unit
-from graphrag_pipeline.reading.documents import read_document
-from graphrag_pipeline.reading.facets import count_facets
-from graphrag_pipeline.reading.lists import list_documents
-from graphrag_pipeline.reading.pages import DocumentPage
-from graphrag_pipeline.reading.rows import DocumentRow, DocumentText, IndexFacets, MentionPlace, TextUnitPage
-from graphrag_pipeline.serve.api_route import Key, make_router
-from graphrag_pipeline.serve.endpoint import Call
-from graphrag_pipeline.serve.queries import (
+from graphrag_pipeline.inspection.index_state import UnreadDocument, list_unread_documents
+from graphrag_pipeline.reading.lists import count_facets, list_documents
+from graphrag_pipeline.reading.pages import (
+    DocumentPage,
+    DocumentRow,
+    DocumentText,
+    IndexFacets,
+    MentionPlace,
+    TextUnitPage,
+)
+from graphrag_pipeline.reading.records import read_document, read_mentions, read_text, read_text_unit
+from graphrag_pipeline.serve.api_route import (
     MAX_LISTED,
     MAX_OFFSET,
     Answered,
     FilteredQuery,
+    Key,
     PagedQuery,
     RootQuery,
     SearchText,
     Whole,
+    make_router,
 )
+from graphrag_pipeline.serve.endpoint import Call
 from graphrag_pipeline.serve.routes.graph import NumberKey, RecordQuery
 from graphrag_pipeline.serve.served_roots import IndexLease
 

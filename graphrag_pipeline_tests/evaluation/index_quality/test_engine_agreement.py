@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.evaluation.index_quality import engine_agreement
-from graphrag_pipeline.evaluation.index_quality.engine_agreement import (
+from graphrag_pipeline.evaluation.index_quality import measurement
+from graphrag_pipeline.evaluation.index_quality.measurement import (
     agreement_figures,
     compare_engines,
     count_agreement,
     find_extractor,
 )
 from graphrag_pipeline.publishing.candidates import freeze_candidate
-from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -61,7 +61,7 @@ def test_the_sample_and_the_characters_read_are_bounded(by_model: Snapshot, monk
         return found.n_text_units if found else 0
 
     assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]
-    monkeypatch.setattr(engine_agreement, "MAX_CHARACTERS", 1)
+    monkeypatch.setattr(measurement, "MAX_CHARACTERS", 1)
     assert n_compared(25) == 1
 
 

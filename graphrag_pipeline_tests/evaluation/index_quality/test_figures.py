@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.evaluation.index_quality.duplicates import find_duplicates_by_name, measure_duplicates
-from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure, spread_rows
-from graphrag_pipeline.evaluation.index_quality.graph_figures import measure_graph
-from graphrag_pipeline.evaluation.index_quality.placeholders import measure_placeholders
-from graphrag_pipeline.evaluation.index_quality.report_figures import measure_citations
+from graphrag_pipeline.evaluation.index_quality.figures import (
+    FIGURES,
+    QualityFigure,
+    find_duplicates_by_name,
+    measure_citations,
+    measure_duplicates,
+    measure_graph,
+    measure_placeholders,
+    spread_rows,
+)
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.quality import THRESHOLDS, QualitySettings
+from graphrag_pipeline.settings.section import THRESHOLDS, QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 
@@ -147,8 +152,8 @@ def test_near_vectors_are_duplicates_unless_one_sentence_describes_both(
     twins: Snapshot, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "search":
-        monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.MAX_MATRIX_ROWS", 0)
-    monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.DUPLICATE_SIMILARITY", 0.8)
+        monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.figures.MAX_MATRIX_ROWS", 0)
+    monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.figures.DUPLICATE_SIMILARITY", 0.8)
     found = by_name(measure_duplicates(twins))["duplicates_by_vector"]
     assert (found.value, found.n) == (0.4, 5)
     assert {example.rpartition(" (")[0] for example in found.examples} == {"MARLEY = SCROOGE", "SCROOGE = MARLEY"}

@@ -14,7 +14,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding.entity_matching import ENTITY_VECTORS
-from graphrag_pipeline.settings.local_search import LocalSearchSettings
+from graphrag_pipeline.settings.search import LocalSearchSettings
 from graphrag_pipeline.storage.vectors.lance import LanceStore
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.bench import parity, parity_local

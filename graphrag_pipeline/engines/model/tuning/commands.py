@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.completion import complete_tuned_set
 from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
     command_with_root,
+    complete_tuned_set,
     echo,
     logging_costs,
     open_root,
@@ -29,7 +29,7 @@ from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.engines.model.tuning.adoption import Effect
-    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+    from graphrag_pipeline.inspection.costs import StageEstimate
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 
@@ -84,7 +84,7 @@ def tune(
     from graphrag_pipeline.engines.model.tuning.planning import Given, find_written, plan_tuning
     from graphrag_pipeline.engines.model.tuning.rendering import render_set
     from graphrag_pipeline.engines.model.tuning.tuner import estimate_tuning, write_tuned_set
-    from graphrag_pipeline.settings.tuning import TuningSample
+    from graphrag_pipeline.settings.section import TuningSample
 
     project = open_root(root)
     project.pull()

@@ -26,14 +26,14 @@ from graphrag_pipeline.engines.model.tuning.extraction_figures import (
 from graphrag_pipeline.engines.model.tuning.sampling import choose_units
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import PairedDifference, compare_amounts, compare_pairs
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, estimate_extraction, with_price
+from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
 from graphrag_pipeline.inspection.stage_trial import TrialModel
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
-from graphrag_pipeline.settings.tuning import TuningSample
+from graphrag_pipeline.settings.section import TuningSample
 from graphrag_pipeline.text.entity_types import CONCEPT
 
 PRESENT = "present prompts"

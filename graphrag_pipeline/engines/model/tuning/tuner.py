@@ -37,8 +37,8 @@ from graphrag_pipeline.engines.model.tuning.requests import (
 )
 from graphrag_pipeline.engines.model.tuning.sample_text import SampleRequest
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.costs import StageEstimate, with_price
 from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, find_extraction_room
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, with_price
 from graphrag_pipeline.models.endpoints.windows import count_prompt
 from graphrag_pipeline.models.ports import ChatRequest, Failure
 from graphrag_pipeline.models.prompts import load_prompt
