@@ -194,7 +194,14 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
         if "local" not in kinds:
             raise PipelineError("a chat model generates global questions; set `chat_model.model` or `evaluation.model`")
         return generate_from_sentences(index, n)
-    reports = _show_reports(index)
+    # The reports of the largest root communities that fit into the budget, as prompt text.
+    roots = index.column("communities", "community")[np.flatnonzero(records.root_mask(index))]
+    rows = index.rows_of_numbers("community_reports", "community", roots.tolist())
+    rows = rows[rows >= 0]
+    rows = rows[np.argsort(-index.column("community_reports", "size")[rows], kind="stable")]
+    tokens = index.column("community_reports", "n_tokens")[rows].tolist()
+    kept = rows[pack_rows(row_costs(tokens), index.settings.evaluation.max_context_tokens)]
+    reports = as_data(render_context(Context(reports=records.read_reports(index, kept, np.zeros(len(kept))))))
     tasks = _request_tasks(index, reports)
     wanted = [(kind, task) for task in tasks for kind in kinds]
     found: dict[str, Question] = {}
@@ -209,17 +216,6 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
     if not found:
         raise PipelineError("the model returned no readable question; check `evaluation.model` in settings.yaml")
     return list(found.values())[:n]
-
-
-def _show_reports(index: GraphIndex) -> str:
-    """Return the reports of the largest root communities that fit into the budget, as prompt text."""
-    roots = index.column("communities", "community")[np.flatnonzero(records.root_mask(index))]
-    rows = index.rows_of_numbers("community_reports", "community", roots.tolist())
-    rows = rows[rows >= 0]
-    rows = rows[np.argsort(-index.column("community_reports", "size")[rows], kind="stable")]
-    tokens = index.column("community_reports", "n_tokens")[rows].tolist()
-    kept = rows[pack_rows(row_costs(tokens), index.settings.evaluation.max_context_tokens)]
-    return as_data(render_context(Context(reports=records.read_reports(index, kept, np.zeros(len(kept))))))
 
 
 def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:

@@ -319,7 +319,9 @@ def try_searches(root: Root, snapshot: Snapshot) -> None:
     for method in CHOOSABLE_METHODS:
         try:
             index = index or GraphIndex(snapshot, _without_models(root.settings), _embedder_of(snapshot), root)
-            found = index.search(_question_for(snapshot), method)
+            # The title of the first entity, else of the first document.
+            table = "entities" if snapshot.n_rows("entities") else "documents"
+            found = index.search(f"{snapshot.take(table, [0], ['title'])[0]['title']}?", method)
         except Exception as error:  # whatever is wrong with a candidate, it is not published
             raise _refusal(snapshot, method, str(error)) from error
         if method == "basic" and not found.context.text_units:
@@ -331,12 +333,6 @@ def _refusal(snapshot: Snapshot, method: str, reason: str) -> PipelineError:
         f"candidate {snapshot.id} is not published, since a trial search by the method {method} failed: {reason}. Run "
         "`graphrag-pipeline verify --repair`, then `graphrag-pipeline index`"
     )
-
-
-def _question_for(snapshot: Snapshot) -> str:
-    """Return the title of the first entity, else of the first document."""
-    table = "entities" if snapshot.n_rows("entities") else "documents"
-    return f"{snapshot.take(table, [0], ['title'])[0]['title']}?"
 
 
 def _embedder_of(snapshot: Snapshot) -> _StoredEmbedder:

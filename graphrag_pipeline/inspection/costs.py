@@ -107,11 +107,8 @@ def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
         prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
         prompt_tokens += n_claims * (frame + root.settings.text_units.size // 2)
     known = StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
-    return _with_following(replace(known, n_retried=n_retried), n_following)
-
-
-def _with_following(estimate: StageEstimate, n_following: int) -> StageEstimate:
-    """Return an estimate with the calls that follow if the replies to retried records can be used."""
+    # An estimate with the calls that follow if the replies to retried records can be used.
+    estimate = replace(known, n_retried=n_retried)
     if not n_following:
         return estimate
     return replace(estimate, least_calls=estimate.n_calls, most_calls=estimate.n_calls + n_following)

@@ -16,7 +16,7 @@ from graphrag_pipeline.identity import WHOLE, bucket_of, text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_sample, count_calls_together, count_embedding_calls
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.failures import count_requested
-from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, Subject, iterate_subjects
+from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
@@ -304,20 +304,17 @@ class _Estimator:
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
         subjects = list(iterate_subjects(*tables))
         model.run_works(describer.works(subjects, model))
-        written = self._count_written(subjects)
-        self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
-        return self._counted(name, model, chat)
-
-    def _count_written(self, subjects: Iterable[Subject]) -> Counter[str]:
-        """Count the subjects whose description may change, by kind."""
+        # Count the subjects whose description may change, by kind.
         rows = self._root.tables.read("descriptions") if self._is_made("descriptions") else None
         keys = rows.filter(pc.invert(rows["is_fallback"]))["description_key"].to_pylist() if rows else []
         known, is_changed = set(keys), self._is_changed("summarized_descriptions")
-        return Counter(
+        written = Counter(
             subject.kind
             for subject in subjects
             if subject.description_key not in known or (is_changed and len(subject.descriptions) > 1)
         )
+        self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
+        return self._counted(name, model, chat)
 
     def _reports(self) -> StageEstimate:
         name = "community_reports"
@@ -426,7 +423,7 @@ class _Estimator:
         rows = self._rows_to_embed(stage)
         if rows is None:
             n_texts = self._guess(stage)
-            n_calls = self._n_requests(n_texts)
+            n_calls = -(-n_texts // self._settings.embedding_model.batch_size)
             tokens = n_texts * PROMPT_TOKENS[stage]
             return self._with_range(StageEstimate(stage, n_calls, 0, tokens, is_scaled=True))
         vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
@@ -445,6 +442,3 @@ class _Estimator:
         return with_descriptions(
             read("entities" if stage == "entity_embeddings" else "relationships"), read("descriptions")
         )
-
-    def _n_requests(self, n_texts: int) -> int:
-        return -(-n_texts // self._settings.embedding_model.batch_size)

@@ -287,7 +287,7 @@ def render_ledger(report: LedgerReport) -> list[str]:
     if not report.runs:
         return [*(["no model calls yet"] if not report.spent_tokens else []), *_budget_lines(report)]
     shown = report.groups if report.group else report.runs
-    labels = [[one.name or "(none)"] if report.group else _label(one) for one in shown]
+    labels = [[one.name or "(none)"] if report.group else [one.begun, say_command(one), one.status] for one in shown]
     header = [report.group] if report.group else ["begun", "command", "status"]
     widths = [max(map(len, column)) for column in zip(header, *labels, strict=True)]
     is_run = not report.group
@@ -314,10 +314,6 @@ def say_command(run: PaidCalls) -> str:
     about = _RUN_ID.sub("", run.about).strip()
     shown = about if len(about) <= _MAX_ABOUT else f"{about[: _MAX_ABOUT - 1]}\u2026"
     return f"{run.command} {shown}".strip() if shown != run.command else run.command
-
-
-def _label(run: PaidCalls) -> list[str]:
-    return [run.begun, say_command(run), run.status]
 
 
 def _line(label: Sequence[str], widths: Sequence[int], figures: Sequence[str]) -> str:

@@ -383,6 +383,10 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
     model = TrialModel(root.counted_in(account).models.chat_model(stage.engine))
     results = run_all(stage.name, sample.works(model), model.max_concurrency)
     made = [result if isinstance(result, Failure) else sample.read(result) for result in results]
+    cost = None if account.n_unpriced else account.cost
+    tokens = account.prompt_tokens, account.completion_tokens
+    stale = [StalePartition(stage.name, partition, (), changes) for partition in stage.partitions(root.settings)]
+    [estimate] = estimate_index(root, stale)
     return Trial(
         stage.name,
         root.settings.chat_model_for(stage.engine).model,
@@ -390,9 +394,9 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         above,
         sample.n_records,
         _compare(sample, made),
-        _paid(stage, account),
+        StageEstimate(stage.name, account.n_calls, account.n_cached, *tokens, cost),
         _scale(root, stage, model, sample),
-        _estimate(root, stage, changes),
+        estimate,
         diff_prompts(root, changes),
     )
 
@@ -428,12 +432,6 @@ def _compare(sample: Sample, made: Sequence[Result | Failure]) -> tuple[TriedRec
     )
 
 
-def _paid(stage: Stage, account: CallStats) -> StageEstimate:
-    cost = None if account.n_unpriced else account.cost
-    tokens = account.prompt_tokens, account.completion_tokens
-    return StageEstimate(stage.name, account.n_calls, account.n_cached, *tokens, cost)
-
-
 def _scale(root: Root, stage: Stage, model: TrialModel, sample: Sample) -> StageEstimate:
     """Scale the calls of the sample to all records."""
     share = sample.n_records / len(sample.records)
@@ -445,9 +443,3 @@ def _scale(root: Root, stage: Stage, model: TrialModel, sample: Sample) -> Stage
     )
     cost = price.cost(prompt_tokens, completion_tokens) if price else None
     return StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, cost, is_scaled=True)
-
-
-def _estimate(root: Root, stage: Stage, changes: tuple[CodeChange, ...]) -> StageEstimate:
-    stale = [StalePartition(stage.name, partition, (), changes) for partition in stage.partitions(root.settings)]
-    [estimate] = estimate_index(root, stale)
-    return estimate

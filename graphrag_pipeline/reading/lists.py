@@ -108,7 +108,12 @@ def list_entities(
     """
     mask = reader.row_mask("entities").copy()
     if search:
-        mask &= _contains(reader, "entities", ("title",), search) | _names_contain(reader, search)
+        names = reader.snapshot.table("entities")["names"].combine_chunks()
+        matches = pc.fill_null(pc.match_substring(pc.list_flatten(names), search, ignore_case=True), False)
+        parents = pc.list_parent_indices(names).to_numpy(zero_copy_only=False)
+        found = np.zeros(len(names), dtype=bool)
+        found[parents[matches.to_numpy(zero_copy_only=False)]] = True
+        mask &= _contains(reader, "entities", ("title",), search) | found
     if type_name:
         types = reader.snapshot.table("entities")["type"]
         mask &= pc.fill_null(pc.equal(types, type_name), False).to_numpy()
@@ -336,15 +341,6 @@ def _contains(reader: SnapshotReader, table: str, columns: Sequence[str], text: 
     return found
 
 
-def _names_contain(reader: SnapshotReader, text: str) -> np.ndarray:
-    names = reader.snapshot.table("entities")["names"].combine_chunks()
-    matches = pc.fill_null(pc.match_substring(pc.list_flatten(names), text, ignore_case=True), False)
-    parents = pc.list_parent_indices(names).to_numpy(zero_copy_only=False)
-    found = np.zeros(len(names), dtype=bool)
-    found[parents[matches.to_numpy(zero_copy_only=False)]] = True
-    return found
-
-
 def _in_community(reader: SnapshotReader, community: int) -> np.ndarray:
     """Return which entities belong to a community: bool (n entities,).
 
@@ -379,7 +375,15 @@ def read_neighbourhood(reader: SnapshotReader, name: str, depth: int = 1, n_most
     order = np.lexsort((rows, -degrees, distances))[:n_most]
     near = rows[order]
     links = link_entities(reader, near.tolist())
-    between = _between(reader, near)
+    # The relationships with both ends among some entities, strongest first.
+    adjacency = reader.snapshot.adjacency
+    is_near = np.zeros(reader.snapshot.n_rows("entities"), dtype=bool)
+    is_near[near] = True
+    _, found = adjacency.of_all("entity_relationships", near)
+    found = np.unique(found)
+    ends = (adjacency.array(f"relationship_{end}")[found] for end in ("source", "target"))
+    kept = found[np.logical_and(*(is_near[end] for end in ends))]
+    between: np.ndarray = kept[np.lexsort((kept, -reader.column("relationships", "weight")[kept]))]
     return Neighbourhood(
         tuple(NearEntity(link, distance) for link, distance in zip(links, distances[order].tolist(), strict=True)),
         len(rows),
@@ -402,19 +406,6 @@ def _walk(reader: SnapshotReader, start: int, depth: int) -> tuple[np.ndarray, n
         distance[frontier] = step
     rows = np.flatnonzero(distance >= 0)
     return rows, distance[rows]
-
-
-def _between(reader: SnapshotReader, rows: np.ndarray) -> np.ndarray:
-    """Return the relationships with both ends among some entities, strongest first."""
-    adjacency = reader.snapshot.adjacency
-    is_near = np.zeros(reader.snapshot.n_rows("entities"), dtype=bool)
-    is_near[rows] = True
-    _, found = adjacency.of_all("entity_relationships", rows)
-    found = np.unique(found)
-    ends = (adjacency.array(f"relationship_{end}")[found] for end in ("source", "target"))
-    kept = found[np.logical_and(*(is_near[end] for end in ends))]
-    strongest: np.ndarray = kept[np.lexsort((kept, -reader.column("relationships", "weight")[kept]))]
-    return strongest
 
 
 def read_relationship(reader: SnapshotReader, key: str, n_most: int = 10) -> RelationshipPage:

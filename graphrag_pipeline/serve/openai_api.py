@@ -304,14 +304,10 @@ async def chat_completions(query: Annotated[ServerQuery, Query()], body: ChatBod
 
 def _complete(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest) -> ChatCompletion:
     result = run_request(call, lease, request)
-    content = _whole_content(result)
+    pieces = FootnoteStream()
+    content = pieces.take(result.answer) + pieces.finish() + write_footnotes(result.citations)
     message = AnsweringMessage(content=content, annotations=_annotate(call, lease, result, content))
     return ChatCompletion(**_head(lease, body), choices=[ChatChoice(message=message)], usage=_usage(result))
-
-
-def _whole_content(result: SearchResult) -> str:
-    pieces = FootnoteStream()
-    return pieces.take(result.answer) + pieces.finish() + write_footnotes(result.citations)
 
 
 def _stream(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest, emit: Emit) -> None:

@@ -147,7 +147,10 @@ class FollowedRoot:
                 return
             if published in (None, current.index.snapshot.id):
                 return
-        opened = _OpenedIndex(self._open_project(), None)
+        # The root with the settings of now; the models stay open where the settings are the same.
+        fresh = Root(self.path)
+        known = self._current.project if self._current else None
+        opened = _OpenedIndex(known if known is not None and known.settings == fresh.settings else fresh, None)
         try:
             warm(opened.index)
         except BaseException:
@@ -159,12 +162,6 @@ class FollowedRoot:
         if current is not None:
             _log.info("`%s`: follows the publication of snapshot %s", self.path, opened.index.snapshot.id)
             self._retire(current)
-
-    def _open_project(self) -> Root:
-        """Return the root with the settings of now; the models stay open where the settings are the same."""
-        fresh = Root(self.path)
-        known = self._current.project if self._current else None
-        return known if known is not None and known.settings == fresh.settings else fresh
 
     @contextmanager
     def lease(self, snapshot: str | None = None) -> Iterator[_OpenedIndex]:
@@ -181,7 +178,11 @@ class FollowedRoot:
         try:
             yield opened
         finally:
-            self._give_back(opened)
+            with self._lock:
+                opened.n_leases -= 1
+                is_free = opened.is_retired and not opened.n_leases
+            if is_free:
+                opened.index.close()
 
     def _take(self, snapshot: str | None) -> _OpenedIndex:
         with self._lock:
@@ -227,13 +228,6 @@ class FollowedRoot:
         with self._lock:
             opened.is_retired = True
             is_free = not opened.n_leases
-        if is_free:
-            opened.index.close()
-
-    def _give_back(self, opened: _OpenedIndex) -> None:
-        with self._lock:
-            opened.n_leases -= 1
-            is_free = opened.is_retired and not opened.n_leases
         if is_free:
             opened.index.close()
 

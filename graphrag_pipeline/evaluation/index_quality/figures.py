@@ -276,7 +276,11 @@ _TABLE_OF_RECORD = {
 
 def measure_citations(snapshot: Snapshot) -> Iterator[QualityFigure]:
     """Yield the share of cited findings, and the share of cited records that exist."""
-    numbers = _existing_numbers(snapshot)
+    # Kind in a citation -> numbers of existing records, ascending.
+    numbers = {
+        KIND_OF_RECORD[record]: np.sort(snapshot.table(table)["human_readable_id"].to_numpy())
+        for record, table in _TABLE_OF_RECORD.items()
+    }
     n_findings = n_cited = n_records = n_valid = 0
     uncited: list[str] = []
     unknown: list[str] = []
@@ -297,14 +301,6 @@ def iterate_rows(snapshot: Snapshot, table: str, columns: list[str]) -> Iterator
     """Yield the rows of a contract table, few of them in memory at once."""
     for batch in snapshot.table(table).select(columns).to_batches(max_chunksize=_BATCH_ROWS):
         yield from batch.to_pylist()
-
-
-def _existing_numbers(snapshot: Snapshot) -> dict[str, np.ndarray]:
-    """Return kind in a citation -> numbers of existing records, ascending."""
-    return {
-        KIND_OF_RECORD[record]: np.sort(snapshot.table(table)["human_readable_id"].to_numpy())
-        for record, table in _TABLE_OF_RECORD.items()
-    }
 
 
 def _cited_records(text: str) -> list[tuple[str, str]]:
@@ -388,7 +384,7 @@ def _column(snapshot: Snapshot | None, table: str, column: str) -> pa.ChunkedArr
 
 def _find_entities(snapshot: Snapshot, copies: _Copies, clean: Snapshot | None) -> Iterator[str]:
     entities = snapshot.table("entities")
-    titles = _folded(entities["title"])
+    titles = pc.utf8_trim_whitespace(pc.utf8_lower(entities["title"]))
     is_copied = copies.hold_each(entities["description"], _column(clean, "entities", "description"))
     is_suspect = pc.or_(is_copied, _is_in(titles, copies.names | _TEMPLATE_WORDS))
     for row in entities.filter(is_suspect).select(["title", "description", "text_unit_ids"]).to_pylist():
@@ -431,10 +427,6 @@ def _fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _folded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.utf8_trim_whitespace(pc.utf8_lower(column))
-
-
 def _is_in(column: pa.ChunkedArray, values: Iterable[str]) -> pa.ChunkedArray:
     return pc.is_in(column, value_set=pa.array(sorted(values), pa.string()))
 
@@ -458,20 +450,16 @@ def find_duplicates_by_name(titles: list[str]) -> list[list[str]]:
     """Return groups of at least two titles that differ only in spelling, each sorted, in the order of the first."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for title in titles:
-        for key in _name_keys(title):
+        # The joined words of a title, and the sorted ones.
+        folded = title.casefold()
+        if not folded.isascii():
+            folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+        words = _WORD.findall(_POSSESSIVE.sub("", folded))
+        words = words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
+        for key in {"".join(words), " ".join(sorted(words))} - {""}:
             groups[key].append(title)
     distinct = {tuple(sorted(set(group))) for group in groups.values()}
     return [list(group) for group in sorted(distinct) if len(group) > 1]
-
-
-def _name_keys(title: str) -> set[str]:
-    """Return the joined words of a title, and the sorted ones."""
-    folded = title.casefold()
-    if not folded.isascii():
-        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    words = _WORD.findall(_POSSESSIVE.sub("", folded))
-    words = words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
-    return {"".join(words), " ".join(sorted(words))} - {""}
 
 
 def measure_duplicates(snapshot: Snapshot) -> Iterator[QualityFigure]:

@@ -494,17 +494,13 @@ def _check_longest(settings: EmbeddingModelSettings, probe: EndpointProbe) -> Fi
 def _why_not_read(n_tokens: int, probe: EndpointProbe) -> str:
     """Return why a text of a length is not read to its end; "" if it is."""
     try:
-        is_cut = _is_cut(n_tokens, probe)
+        # Whether two texts of a length that differ at their ends have one vector.
+        body = text_of(n_tokens - max(map(count_tokens, _ENDS)) - 1)
+        first, second = (np.asarray(vector) for vector in probe.embed([f"{body} {end}" for end in _ENDS])[0])
+        is_cut = bool(np.linalg.norm(first - second) < SAME)
     except PipelineError as error:
         return f"longer texts are refused ({error})"
     return "the model reads only the start of longer texts, and says nothing" if is_cut else ""
-
-
-def _is_cut(n_tokens: int, probe: EndpointProbe) -> bool:
-    """Whether two texts of a length that differ at their ends have one vector."""
-    body = text_of(n_tokens - max(map(count_tokens, _ENDS)) - 1)
-    first, second = (np.asarray(vector) for vector in probe.embed([f"{body} {end}" for end in _ENDS])[0])
-    return bool(np.linalg.norm(first - second) < SAME)
 
 
 def _check_prefixes(settings: EmbeddingModelSettings) -> Iterator[Finding]:
