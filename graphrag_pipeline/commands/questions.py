@@ -141,7 +141,8 @@ def _print_result(result: SearchResult, is_streamed: bool) -> None:
         note = f" (ignored, not options of {chosen}: {ignored})" if ignored else ""
         echo(f"{chosen} search: {result.selection['reason']}{note}", err=True)
     if used := result.selection.get("options_used"):
-        echo(f"reports chosen with options of global_search: {_list_options(used)}", err=True)
+        ways = (f"{way} ({', '.join(f'{n} {what}' for what, n in counts.items())})" for way, counts in used.items())
+        echo(f"reports chosen by more than their ratings: {'; '.join(ways)}".replace("_", " "), err=True)
     if unknown := result.selection.get("unknown_entity_names"):
         echo(f"no entity is named {', '.join(unknown)}", err=True)
     if unheard := result.selection.get("unheard"):
@@ -156,12 +157,6 @@ def _advise(selection: Mapping[str, Any]) -> str:
     if selection.get("strategy") in WITHOUT_EXCERPTS:
         shared = "another strategy, or `packing: shared` with `excerpts: true`"
     return f"see `local_search.max_context_tokens` and `text_unit_share`; for excerpts, set {shared}"
-
-
-def _list_options(used: Mapping[str, Mapping[str, int]]) -> str:
-    """Return options with their counts, such as "best_roots (8 kept)"."""
-    counts = {name: [f"{n} {what.replace('_', ' ')}" for what, n in found.items()] for name, found in used.items()}
-    return "; ".join(f"{name} ({', '.join(found)})" for name, found in counts.items())
 
 
 def _explain(index: GraphIndex, request: SearchRequest, as_json: bool) -> None:

@@ -119,6 +119,9 @@ def _written_name(entity: dict[str, Any], sentence: str) -> str:
 
 SECTION = "evaluation"
 KINDS = ("global", "local")
+N_PERSONAS = 5
+N_TASKS = 5
+"""Personas for whom questions are generated, and tasks of each (Edge et al. 2024, arXiv 2404.16130)."""
 _TRIES = 5
 """Most rounds of requests when replies hold too few questions or repeat them."""
 
@@ -220,18 +223,17 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
 
 def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     """Return the tasks of the personas in turn: the first task of each, then the second of each."""
-    settings = index.settings.evaluation
-    numbers = {"n_personas": str(settings.n_personas), "n_tasks": str(settings.n_tasks)}
+    numbers = {"n_personas": str(N_PERSONAS), "n_tasks": str(N_TASKS)}
     prompt = index.prompt("benchmark_personas")
     messages = open_question(prompt, AUTO, "Name the readers.", context_data=reports, **numbers)
     parse = partial(read_tasks, echoes=prompt.echoes)
-    tasks = list_limit(settings.n_tasks, MAX_QUESTION_CHARS)
-    limits = {"personas": {"maxItems": settings.n_personas}, "persona": {"maxLength": 1000}, "tasks": tasks}
+    tasks = list_limit(N_TASKS, MAX_QUESTION_CHARS)
+    limits = {"personas": {"maxItems": N_PERSONAS}, "persona": {"maxLength": 1000}, "tasks": tasks}
     [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, parse, PERSONAS_FORMAT, limits=limits)])
     if isinstance(reply, Failure):
         raise PipelineError(f"the model returned no personas for generated questions: {reply.reason}")
-    of_readers = [tasks[: settings.n_tasks] for tasks in reply.value[: settings.n_personas]]
-    return [tasks[turn] for turn in range(settings.n_tasks) for tasks in of_readers if turn < len(tasks)]
+    of_readers = [tasks[:N_TASKS] for tasks in reply.value[:N_PERSONAS]]
+    return [tasks[turn] for turn in range(N_TASKS) for tasks in of_readers if turn < len(tasks)]
 
 
 def read_tasks(reply: str, echoes: PromptEchoes | None = None) -> list[list[Task]]:

@@ -46,7 +46,7 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "lazy_search": {"max_failures": 5, "batch_size": 5},
     "answers": {"max_passages": 5, "check_uncited": True, "max_sentences": None},
-    "evaluation": {"seed": 86, "language": "auto"},
+    "evaluation": {"seed": 86, "language": "auto", "n_personas": 5, "n_tasks": 5},
     "tuning": {
         "max_context_tokens": 4000,
         "max_types": 12,

@@ -249,8 +249,6 @@ class EvaluationSettings(Section):
     """`evaluate` with a chat model: questions generated from the corpus, answers compared in pairs."""
 
     model: dict[str, Any] = model_overrides()
-    n_personas: int = Field(5, ge=1, le=50, description="Personas for whom questions are generated.")
-    n_tasks: int = Field(5, ge=1, le=50, description="Tasks per persona.")
     max_context_tokens: int = Field(8000, ge=200, description="Maximum tokens of the corpus in one call.")
 
 
