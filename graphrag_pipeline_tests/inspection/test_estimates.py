@@ -1,8 +1,9 @@
-"""Estimates of the cost of a run: upper bounds, and never zero if the model will be called."""
+"""Estimates of the next run, and the sample that they measure."""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,6 +11,8 @@ import yaml
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.inputs.documents import build_documents
+from graphrag_pipeline.inspection.corpus_sample import CorpusSample, measure_sample
 from graphrag_pipeline.inspection.costs import StageEstimate, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.detected_input import detect_input
@@ -17,10 +20,11 @@ from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import build_tables, put
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                "report_embeddings")  # fmt: skip
@@ -197,3 +201,41 @@ def test_a_first_build_is_estimated_from_a_sample_of_the_corpus_within_its_range
         assert estimates[stage].is_scaled and 0 < least < estimates[stage].n_calls < most
         assert least <= server.count(kind) <= most, stage
         assert most <= 6 * least, "the range is of use"
+
+
+def sample(n_units: int, n_half: int, whole: int, half: int) -> CorpusSample:
+    return CorpusSample(n_units, n_half, {"community_reports": whole}, {"community_reports": half})
+
+
+def test_a_corpus_that_is_the_sample_is_counted() -> None:
+    assert sample(10, 5, 40, 18).scale("community_reports", 10) == 40
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [(20, 400), (16, 838), (40, 160), (0, 400), (1, 1005)],  # linear, faster, slower (bounded), no half, bounded
+)
+def test_counts_go_on_as_they_grew_in_the_sample(half: int, expected: int) -> None:
+    assert sample(10, 5, 40, half).scale("community_reports", 100) == pytest.approx(expected, rel=0.01)
+
+
+def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Path) -> None:
+    same = {f"{n}.txt": f"Maud Harlan met Piet Maas in Brantwick on day {n}. Piet Maas paid." for n in range(8)}
+    names = ("Abel", "Bruno", "Carla", "Doris", "Edgar", "Frida", "Gustav", "Helga")
+    other = {f"{name}.txt": f"{name} Kestrel{name.lower()} went home. It rained." for name in names}
+    counts = [
+        measure_sample(build_documents(list(make_root(tmp_path / key, texts).read_input())), Settings()).counts
+        for key, texts in (("same", same), ("other", other))
+    ]
+    assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
+    assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]
+
+
+def test_an_equal_sample_is_read_once_and_other_settings_read_it_again(tmp_path: Path) -> None:
+    documents = build_documents(
+        list(make_root(tmp_path / "root", {"a.txt": "Maud Harlan met Piet Maas."}).read_input())
+    )
+    first = measure_sample(documents, Settings())
+    assert measure_sample(documents, Settings()) is first
+    other = Settings.model_validate({"extraction": {"max_entities_per_sentence": 2}})
+    assert measure_sample(documents, other) is not first

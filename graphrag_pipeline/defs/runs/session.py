@@ -30,7 +30,7 @@ class PooledCalls:
         self._mentions.setdefault(bucket, {})[unit_id] = result
 
     def take_mentions(self, bucket: str, unit_ids: Sequence[str]) -> list[Any | Failure] | None:
-        """Return the results of a bucket's text units, in order, and drop them; None if any is missing or none exists."""
+        """Return the results of a bucket's text units, in order, and drop them; None without results of all of them."""
         mentions = self._mentions.pop(bucket, {})
         return [mentions[unit_id] for unit_id in unit_ids] if mentions and mentions.keys() >= set(unit_ids) else None
 

@@ -1,10 +1,20 @@
-"""Lines of `status` on what is left to do."""
+"""Commands about the state of a root, its setup and its server."""
 
 from __future__ import annotations
 
-import pytest
+import json
+import socket
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from graphrag_pipeline.cli import app
+from graphrag_pipeline.commands import serving
 from graphrag_pipeline.commands.indexing import _render_failures
+from graphrag_pipeline.serve import app as server
+from graphrag_pipeline.serve.limits import ServerLimits
+from graphrag_pipeline_tests.support.command_line import Call
 
 
 @pytest.mark.parametrize("reason", ["no record", "no record; the reply starts 'Roses are red'"])
@@ -49,3 +59,28 @@ def test_of_many_reasons_the_most_frequent_are_shown_and_the_other_failures_coun
     lines = _render_failures(failures)
     assert len(lines) == 22 and "2 records, such as u28: problem x" in lines[0] and "such as u29" in lines[1]
     assert lines[-2] == "and 10 more failures: see `status --json`"
+
+
+def test_settings_show_names_sources_and_options_that_are_gone(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "settings.yaml").write_text("text_units: {size: 800, min_fill: 0.5}\n", encoding="utf-8")
+    shown = call("--root", tmp_path, "settings", "show", "text_units")
+    assert shown.out.startswith("text_units.size: 800  (line 1; default 1200)  ") and shown.out.count("\n") == 1
+    assert "text_units.min_fill is an option of an earlier release and does nothing now" in shown.err
+    values = json.loads(call("--root", tmp_path, "settings", "show", "text_units", "--all", "--json").out)
+    assert len(values["options"]) > 5 and values["ignored"] == ["text_units.min_fill"]
+    wrong = call("--root", tmp_path, "settings", "show", "text_unit")
+    assert wrong.status == 1 and "did you mean 'text_units'?" in wrong.err
+
+
+def test_each_limit_has_the_value_of_its_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[ServerLimits]()
+    monkeypatch.setattr(server, "build_app", lambda served, **options: given.append(options["limits"]))
+    monkeypatch.setattr(serving, "_listen", lambda *_: None)
+    assert CliRunner().invoke(app, ["init", str(tmp_path)]).exit_code == 0
+    options = ["--max-running", "3", "--max-waiting", "5", "--timeout", "7", "--max-body", "2000", "--drain", "9"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    result = CliRunner().invoke(app, ["--root", str(tmp_path), "serve", "--port", port, *options])
+    assert result.exit_code == 0, result.output
+    expected = ServerLimits(max_running=3, max_waiting=5, timeout_s=7, max_body_bytes=2000, drain_s=9, takes_turns=True)
+    assert given == [expected]
