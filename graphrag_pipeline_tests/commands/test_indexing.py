@@ -17,13 +17,6 @@ from graphrag_pipeline.serve.limits import ServerLimits
 from graphrag_pipeline_tests.support.command_line import Call
 
 
-@pytest.mark.parametrize("reason", ["no record", "no record; the reply starts 'Roses are red'"])
-def test_the_start_of_a_failed_reply_is_shown_once(reason: str) -> None:
-    failure = {"stage": "graph", "place": "", "record": "Ada", "reason": reason, "reply": "Roses are red"}
-    [line, _] = _render_failures([failure])
-    assert line == "failed graph: Ada: no record; the reply starts 'Roses are red'"
-
-
 def test_a_failed_text_unit_is_named_by_its_place_and_with_what_comes_next() -> None:
     place = "stave_1.txt, characters 0 to 5,120"
     failure = {"stage": "extracted_graph", "place": place, "record": "96b9e38e27", "reason": "refused", "reply": ""}
@@ -51,14 +44,6 @@ def test_failures_for_one_reason_are_one_line_with_their_number_and_an_example()
         "failed graph: Ada: the text of 900 tokens is long: 'Once 900' (r900f)",
         "the next `index` asks for these records again",
     ]
-
-
-def test_of_many_reasons_the_most_frequent_are_shown_and_the_other_failures_counted() -> None:
-    reasons = [f"problem {'x' * n}" for n in range(30)]
-    failures = [failed(f"u{n}", reason) for n, reason in enumerate([*reasons, *reasons[-2:]])]
-    lines = _render_failures(failures)
-    assert len(lines) == 22 and "2 records, such as u28: problem x" in lines[0] and "such as u29" in lines[1]
-    assert lines[-2] == "and 10 more failures: see `status --json`"
 
 
 def test_settings_show_names_sources_and_options_that_are_gone(tmp_path: Path, call: Call) -> None:

@@ -50,11 +50,6 @@ def test_a_filter_that_cannot_be_answered_is_one_line(root: Path, call: Call) ->
     assert_one_line_error(outcome, "no field 'tittle'; did you mean 'title'?")
 
 
-def test_each_filter_has_an_option(root: Path, call: Call) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", "filters=[a]")
-    assert outcome.status == 2 and "is a separate option or argument" in " ".join(outcome.err.split())
-
-
 @pytest.mark.parametrize(
     ("written", "delimiter"),
     [(",", ","), (";", ";"), ("\t", "\t"), ('"\\t"', "\t"), ("\\t", "\t"), ("tab", "\t"), ("#", "#")],
@@ -62,13 +57,6 @@ def test_each_filter_has_an_option(root: Path, call: Call) -> None:
 def test_a_delimiter_is_given_as_it_is(root: Path, call: Call, written: str, delimiter: str) -> None:
     ask = ("--root", str(root), "query", QUESTION, "--context-only", "--option", f"column_delimiter={written}")
     assert f"\nid{delimiter}title{delimiter}type" in call(*ask).out
-
-
-@pytest.mark.parametrize("written", ["a", "||", "_", '" "'])
-def test_a_bad_delimiter_is_told_what_is_allowed(root: Path, call: Call, written: str) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", f"column_delimiter={written}")
-    assert_one_line_error(outcome, "must be one character, such as | , ; or tab")
-    assert "no letter, digit, underscore, blank, line break or quote" in outcome.err and "pattern" not in outcome.err
 
 
 def test_auto_prints_the_method_it_picked_and_why_on_stderr(root: Path, call: Call) -> None:
@@ -99,11 +87,6 @@ def test_auto_reports_the_options_that_its_method_lacks(root: Path, call: Call) 
     outcome = call(*ask, "--option", "primer_reports=3")
     assert outcome.status == 0
     assert "local search: " in outcome.err and "(ignored, not options of local: primer_reports)" in outcome.err
-
-
-def test_a_name_without_an_entity_is_reported(root: Path, call: Call) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", "exclude_entity_names=[Zed, MARLEY]")
-    assert outcome.err == "no entity is named Zed\n"
 
 
 @pytest.fixture

@@ -98,15 +98,6 @@ def test_a_judge_counts_claims_precision_and_faithfulness(index: GraphIndex, tmp
     assert found.judge == "test-chat" and (found.answering.replies, found.judging.replies) == (1, 5)
 
 
-def test_the_test_models_own_answers_are_judged_end_to_end(index: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server() as server:
-        asking = open_with_model(index, tmp_path, server, answers={"engine": "embedded"})
-        [found] = measure_answers(asking, GOLD, [parse_condition("local")], is_judged=True)
-    first, second = found.answers
-    assert first.covered_claims == 1 and first.faithfulness == 1, "quotations are in the context"
-    assert second.declined_rightly == 1 and second.covered_claims is second.faithfulness is None
-
-
 def test_a_judge_that_reads_a_refusal_in_free_words_makes_the_answer_declined(
     index: GraphIndex, tmp_path: Path
 ) -> None:

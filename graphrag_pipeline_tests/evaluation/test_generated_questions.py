@@ -31,7 +31,7 @@ def test_questions_come_from_tasks_in_turn_and_local_ones_carry_evidence(index: 
         found = generate_questions(asking, 10)
         assert generate_questions(asking, 10) == found
         n_calls = server.count()
-    assert len({q.question for q in found}) == 10 and n_calls == 1 + 10, "one call for each kind of a task"
+    assert len({q.question for q in found}) == 10 and n_calls == 1 + 8, "one call for each kind of each task"
     assert [q.kind for q in found].count("global") == 5 and {q.kind for q in found} == {"global", "local"}
     assert all(not q.evidence and q.answers == ("So.",) for q in found if q.kind == "global")
     local = [q for q in found if q.kind == "local"]

@@ -168,36 +168,7 @@ def test_figures_are_those_of_the_published_scripts(answer: str, reference: str,
     assert (found.f1, found.rouge_l) == (pytest.approx(f1), pytest.approx(rouge))
 
 
-@pytest.mark.parametrize(
-    ("answer", "reference", "f1", "rouge"),
-    [
-        ("他今年42岁了。", "42岁", 4 / 8, 4 / 8),
-        ("用Python写的程序", "程序", 4 / 8, 4 / 8),
-        ("价格是100元。", "100 元", 4 / 7, 4 / 7),
-        ("会议在2024年3月5日举行。", "2024年", 4 / 13, 4 / 13),
-        ("彼はＪａｖａ，Pythonと「C」を使う", "Python", 2 / 10, 2 / 10),
-    ],
-)
-def test_digits_and_latin_words_among_chinese_are_tokens_of_their_own(
-    answer: str, reference: str, f1: float, rouge: float
-) -> None:
-    found = measure_overlap(answer, [reference], "是什么？")
-    assert (found.f1, found.rouge_l) == (pytest.approx(f1), pytest.approx(rouge))
-    assert found.is_contained and not found.is_exact
-
-
-def test_articles_are_removed_in_english_alone() -> None:
-    german = "Wer steht an der Tür und wartet auf die anderen?"
-    assert measure_overlap("an der Tür", ["der Tür"], german).f1 == pytest.approx(0.8)
-    assert measure_overlap("an apple", ["apple"], "What did the boy eat in the house?").is_exact
-
-
 def test_an_answer_contains_a_reference_as_whole_words() -> None:
     assert measure_overlap("He paid fifteen shillings a week.", ["Fifteen shillings"]).is_contained
     assert not measure_overlap("He paid fifteen shilling.", ["fifteen shillings"]).is_contained
     assert measure_overlap("Who knows", ["Bob", "knows"]).is_contained
-
-
-def test_a_reference_of_articles_alone_is_not_met_by_an_empty_answer() -> None:
-    empty, same = measure_overlap("", ["the"]), measure_overlap("A.", ["A"], "Which blood group is it?")
-    assert (empty.f1, empty.is_exact, same.f1, same.is_exact, same.is_contained) == (0, False, 1, True, True)

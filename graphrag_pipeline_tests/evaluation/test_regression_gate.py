@@ -25,7 +25,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
 from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.history import list_snapshots
-from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.damage import zero
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
@@ -187,15 +186,6 @@ def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> Non
     assert root.snapshots.open().n_rows("documents") == 3 + 6
 
 
-def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:
-    (root.path / "input" / "three.md").unlink()
-    done = run("--root", root.path, "index")
-    assert done.returncode == 0
-    [shown] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
-    assert shown.startswith("golden questions: not counted, because it was deleted from the input: ")
-    assert shown.endswith("gold.jsonl, line 2: three.md")
-
-
 def test_a_record_whose_file_is_damaged_counts_as_last_read_and_one_that_was_deleted_does_not_count(
     root: Root,
 ) -> None:
@@ -207,24 +197,6 @@ def test_a_record_whose_file_is_damaged_counts_as_last_read_and_one_that_was_del
     put(root.path, "rows.jsonl", record("kept") + '{"id": "bad"}\n')
     build_tables(root, EVERYTHING)
     assert root.snapshots.current() != first
-
-
-def test_status_reports_a_candidate_that_the_golden_questions_refused(root: Root, call: Call) -> None:
-    published = root.snapshots.current()
-    lose_third(root.path)
-    (root.path / "input" / "one.txt").unlink()
-    with pytest.raises(PipelineError):
-        build_tables(root, EVERYTHING)
-    [candidate] = set(root.snapshots.ids()) - {published}
-    shown = call("--root", root.path, "status").out
-    assert f"candidate is {candidate}, which the golden questions refused: recall@5 of gold.jsonl is 0.500" in shown
-    assert "it finds less for 'With whom did Fezziwig dance?'" in shown
-    listed = call("--root", root.path, "snapshots", "list").out.splitlines()
-    assert [line.split()[-1] for line in listed] == ["refused", "published"]
-    assert_one_line_error(call("--root", root.path, "snapshots", "rollback", candidate), "the golden questions refused")
-    assert_one_line_error(
-        call("--root", root.path, "forget", "one.txt"), f"candidate {candidate} without it was refused by the golden"
-    )
 
 
 def test_a_gold_file_that_cannot_be_read_stops_an_index_before_anything_is_made(root: Root) -> None:

@@ -44,10 +44,6 @@ def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:
     assert "lists all paid runs" in spent
 
 
-def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
-    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["no model calls yet"]
-
-
 def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex, call: Call) -> None:
     root = model_index.root
     spent_before, [indexed] = root.models.spending.total(), read_costs(root)

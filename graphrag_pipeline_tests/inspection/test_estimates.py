@@ -92,13 +92,6 @@ def test_the_estimate_after_a_kill_with_extraction_paid_covers_later_stages(mode
     assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
 
 
-def test_descriptions_that_were_never_made_are_counted_from_a_fresh_graph(model_index: ModelIndex) -> None:
-    lose_tables(model_index.root, "descriptions", "summarized")
-    change(model_index.root, "descriptions", max_words=77)
-    summaries = estimate(model_index.root)["summarized_descriptions"]
-    assert summaries.n_calls and not summaries.is_scaled
-
-
 @pytest.mark.parametrize(
     ("section", "values"),
     [
@@ -135,16 +128,6 @@ def test_a_new_document_is_estimated_by_its_mentions(model_index: ModelIndex) ->
     estimates = estimate(model_index.root)
     assert estimates["summarized_descriptions"].n_calls > 0
     assert_covers_what_is_paid(model_index, estimates)
-
-
-def test_an_engine_without_a_model_keeps_the_estimate_of_the_others(model_index: ModelIndex) -> None:
-    change(model_index.root, "extraction", engine="embedded")
-    estimates = estimate(model_index.root)
-    build_tables(Root(model_index.root.path), ["extracted_graph"])
-    assert {stage: each.n_calls for stage, each in estimate(model_index.root).items()} == {
-        stage: each.n_calls for stage, each in estimates.items()
-    }
-    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
 
 
 def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: ModelIndex) -> None:
@@ -207,18 +190,6 @@ def sample(n_units: int, n_half: int, whole: int, half: int) -> CorpusSample:
     return CorpusSample(n_units, n_half, {"community_reports": whole}, {"community_reports": half})
 
 
-def test_a_corpus_that_is_the_sample_is_counted() -> None:
-    assert sample(10, 5, 40, 18).scale("community_reports", 10) == 40
-
-
-@pytest.mark.parametrize(
-    ("half", "expected"),
-    [(20, 400), (16, 838), (40, 160), (0, 400), (1, 1005)],  # linear, faster, slower (bounded), no half, bounded
-)
-def test_counts_go_on_as_they_grew_in_the_sample(half: int, expected: int) -> None:
-    assert sample(10, 5, 40, half).scale("community_reports", 100) == pytest.approx(expected, rel=0.01)
-
-
 def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Path) -> None:
     same = {f"{n}.txt": f"Maud Harlan met Piet Maas in Brantwick on day {n}. Piet Maas paid." for n in range(8)}
     names = ("Abel", "Bruno", "Carla", "Doris", "Edgar", "Frida", "Gustav", "Helga")
@@ -229,13 +200,3 @@ def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Pa
     ]
     assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
     assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]
-
-
-def test_an_equal_sample_is_read_once_and_other_settings_read_it_again(tmp_path: Path) -> None:
-    documents = build_documents(
-        list(make_root(tmp_path / "root", {"a.txt": "Maud Harlan met Piet Maas."}).read_input())
-    )
-    first = measure_sample(documents, Settings())
-    assert measure_sample(documents, Settings()) is first
-    other = Settings.model_validate({"extraction": {"max_entities_per_sentence": 2}})
-    assert measure_sample(documents, other) is not first

@@ -12,7 +12,6 @@ from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.stage_code import code_of
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.settings.file import (
-    MISSING,
     REMOVED_OPTIONS,
     load_settings,
     parse_yaml,
@@ -118,12 +117,6 @@ def test_only_the_options_change_in_any_layout_and_can_be_put_back(text: str) ->
     former = read_options(text, list(WANTED))
     back = parse_yaml(set_options(edited, former)) or {}
     assert {n: v for n, v in back.items() if v} == {n: v for n, v in before.items() if v}
-
-
-def test_a_missing_option_is_told_from_an_empty_one() -> None:
-    found = read_options("tuning: {adopted: ''}\nextraction: {engine: model}\n", [NAME, TYPES])
-    assert found == {NAME: "", TYPES: MISSING}
-    assert set_options("a: {b: 1}\n", {NAME: MISSING}) == "a: {b: 1}\n"
 
 
 def test_a_layout_that_shares_a_section_is_refused() -> None:

@@ -115,15 +115,6 @@ def test_rules_that_merge_names_are_switched_all_or_each_on_its_own() -> None:
     assert (some.applied_rules, some.uses_model, some.least_similarity) == ({"alias", "embedding"}, False, 0.9)
 
 
-@pytest.mark.parametrize("written", ["2024-10-21", "'2024-10-21'"])
-def test_a_version_that_yaml_reads_as_a_date_is_text(tmp_path: Path, written: str) -> None:
-    text = f"chat_model:\n  api_version: {written}\nreports:\n  model: {{api_version: {written}}}\n"
-    settings = load_settings(write(tmp_path, text), {"GRAPHRAG__EMBEDDING_MODEL__API_VERSION": written})
-    versions = (settings.chat_model, settings.embedding_model, settings.chat_model_for("reports"))
-    assert [model.api_version for model in versions] == ["2024-10-21"] * 3
-    assert load_settings(write(tmp_path, render_settings(settings)), {}).chat_model == settings.chat_model
-
-
 @pytest.mark.parametrize(
     "key",
     ["sk-abcdefg123456", "gsk_a1b2c3d4e5f6", "AIzaSyD4f5g6h7", "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
@@ -142,11 +133,6 @@ def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(
     with pytest.raises(SettingsError, match=r"chat_model\.api_key_env: .*not the name") as made:
         settings_for_model("test-chat", None, None, key)
     assert not [line for line in [*messages, str(made.value)] if key in line]
-
-
-@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "my_key", "AZURE_OPENAI_KEY_2", "_K", "HF_TOKEN"])
-def test_names_of_variables_are_taken(name: str) -> None:
-    assert settings_for_model("test-chat", None, None, name).chat_model.api_key_env == name
 
 
 @pytest.mark.parametrize("url", ["foo", "localhost:11434/v1", "ftp://host/v1", "http://", "http://[half", ""])

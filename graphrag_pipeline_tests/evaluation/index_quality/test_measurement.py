@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.defs.assets.quality import of_quality
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
@@ -21,7 +20,6 @@ from graphrag_pipeline.evaluation.index_quality.measurement import (
     agreement_figures,
     compare_engines,
     count_agreement,
-    find_extractor,
     measure_quality,
 )
 from graphrag_pipeline.pipeline.root import Root
@@ -33,8 +31,8 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
-from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
+from graphrag_pipeline_tests.support.command_line import Outcome
+from graphrag_pipeline_tests.support.corpora.small_index import contract_tables
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.support.roots import build_tables
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
@@ -84,23 +82,6 @@ def test_figures_are_stored_and_the_same_when_measured_again(root: Root) -> None
     assert measure_quality(root, root.snapshots.open()) == first
     path.write_text("{")
     assert measure_quality(root, root.snapshots.open()) == first and path.read_bytes() == content
-
-
-def test_options_of_questions_are_refused(root: Root, call: Call) -> None:
-    refused = call("--root", root.path, "evaluate", "--index", "--methods", "bm25")
-    assert refused.status == 2 and "--methods" in refused.err
-    assert "needs --index" in call("--root", root.path, "evaluate", "--fail-on-warnings").err
-
-
-def test_an_unpublished_root_is_refused(tmp_path: Path, call: Call) -> None:
-    (tmp_path / "settings.yaml").write_text("")
-    assert_one_line_error(call("--root", tmp_path, "evaluate", "--index"), "no published index")
-
-
-def test_metadata_names_figures_in_words_and_rounds_them(root: Root) -> None:
-    shown = of_quality(root, str(root.snapshots.current()))
-    assert "quality: share of entities without a relationship" in shown
-    assert all(round(value, 4) == value for value in shown.values())
 
 
 def check_in_dagster(root: Root) -> dict[str, dg.AssetCheckEvaluation]:
@@ -175,13 +156,6 @@ def by_model(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return store.open(freeze_candidate(store, tables, vectors, embedder.fingerprint, heads=heads, code=code))
 
 
-def test_an_index_of_the_embedded_engine_is_not_compared_with_itself(tmp_path) -> None:
-    snapshot = freeze(tmp_path)
-    assert find_extractor(snapshot) == "" and compare_engines(snapshot, ExtractionSettings(), 25) is None
-    figures = agreement_figures(None, "")
-    assert {figure.value for figure in figures} == {None} and "embedded engine" in figures[0].note
-
-
 def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(by_model: Snapshot) -> None:
     found = compare_engines(by_model, ExtractionSettings(), 25)
     assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
@@ -200,19 +174,6 @@ def test_the_sample_and_the_characters_read_are_bounded(by_model: Snapshot, monk
     assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]
     monkeypatch.setattr(measurement, "MAX_CHARACTERS", 1)
     assert n_compared(25) == 1
-
-
-def test_six_of_twentyone_entities_warn() -> None:
-    """The case that the figure exists for: a small model sees a fraction of the names."""
-    ours = {f"n{i}": {f"n{i}"} for i in range(21)}
-    theirs = {f"n{i}": {f"n{i}"} for i in range(6)}
-    found = count_agreement("small", [(theirs, ours)] * 10)
-    ratio, overlap = agreement_figures(found, "small")
-    assert ratio.note == (
-        "6.0 entities a text unit by small, 21.0 by the embedded engine, 6.0 of which both find (10 text units)"
-    )
-    assert ratio.value == pytest.approx(6 / 21) and ratio.is_low(QualitySettings())
-    assert overlap.value == 1 and ratio.examples == ("n10", "n11", "n12", "n13", "n14")
 
 
 def test_entities_match_by_any_written_name_and_within_a_text_unit_only() -> None:
