@@ -20,7 +20,6 @@ from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
@@ -195,8 +194,8 @@ def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Pa
     names = ("Abel", "Bruno", "Carla", "Doris", "Edgar", "Frida", "Gustav", "Helga")
     other = {f"{name}.txt": f"{name} Kestrel{name.lower()} went home. It rained." for name in names}
     counts = [
-        measure_sample(build_documents(list(make_root(tmp_path / key, texts).read_input())), Settings()).counts
-        for key, texts in (("same", same), ("other", other))
+        measure_sample(build_documents(list(root.read_input())), root).counts
+        for root in [make_root(tmp_path / key, texts) for key, texts in (("same", same), ("other", other))]
     ]
     assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
     assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]

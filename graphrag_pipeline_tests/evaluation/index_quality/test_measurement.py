@@ -22,11 +22,12 @@ from graphrag_pipeline.evaluation.index_quality.measurement import (
     count_agreement,
     measure_quality,
 )
+from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.settings.section import QualitySettings
-from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import VECTOR_TABLES
@@ -34,7 +35,7 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_
 from graphrag_pipeline_tests.support.command_line import Outcome
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.support.roots import build_tables
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
@@ -156,8 +157,15 @@ def by_model(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return store.open(freeze_candidate(store, tables, vectors, embedder.fingerprint, heads=heads, code=code))
 
 
-def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(by_model: Snapshot) -> None:
-    found = compare_engines(by_model, ExtractionSettings(), 25)
+@pytest.fixture
+def embedded(tmp_path: Path) -> Extractor:
+    return load_port("extractor")(make_root(tmp_path / "root"))
+
+
+def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(
+    by_model: Snapshot, embedded: Extractor
+) -> None:
+    found = compare_engines(by_model, embedded, 25)
     assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
     assert found.n_shared_model == found.n_shared_embedded == 5
     assert found.added == ("FOG",), "a common word is no name"
@@ -166,9 +174,11 @@ def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded
     assert ratio.note.startswith("2.0 entities a text unit by tiny, ") and not overlap.is_low(QualitySettings())
 
 
-def test_the_sample_and_the_characters_read_are_bounded(by_model: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_and_the_characters_read_are_bounded(
+    by_model: Snapshot, embedded: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def n_compared(n: int) -> int:
-        found = compare_engines(by_model, ExtractionSettings(), n)
+        found = compare_engines(by_model, embedded, n)
         return found.n_text_units if found else 0
 
     assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_pipeline.tuning import requests as tuning
 
+from graphrag_pipeline.engines.model import reports
+from graphrag_pipeline.engines.model.tuning import requests as tuning
 from graphrag_pipeline.evaluation import answer_judging, comparison, generated_questions
 from graphrag_pipeline.indexing.graph.semantic_resolution import Pair, verdict_request
-from graphrag_pipeline.indexing.reports import model as reports
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.models.structured import MOST_CHARACTERS, bound_schema, text_limit
 from graphrag_pipeline.query.index.graph_index import GraphIndex
