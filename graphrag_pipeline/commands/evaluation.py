@@ -84,7 +84,14 @@ def render_trial(trial: Trial, width: int, shows_all: bool = False) -> Iterator[
         shows_all: also the records and lines that did not change; else only their number.
     """
     yield Line(f"{trial.stage}: {len(trial.records):,} of {trial.n_records:,} records, by {trial.made_by}", "heading")
-    yield from _render_changes(trial)
+    # What differs from the index: changes, differences of prompts, and stale stages above.
+    yield from (Line(f"  {change.to_line()}", "warning") for change in trial.changes)
+    if not trial.changes and not trial.stale_above:
+        yield "  its prompts, model, settings and code are those of the index"
+    yield from diff_lines(trial.prompt_differences)
+    yield from (Line(f"  stale above it: {line}", "warning") for line in trial.stale_above)
+    if trial.stale_above:
+        yield "  the sample reads the present results of these stages; `graphrag-pipeline index` runs them first"
     for number, record in enumerate(trial.records, 1):
         if record.is_changed or record.failure or shows_all:
             yield ""
@@ -98,17 +105,6 @@ def render_trial(trial: Trial, width: int, shows_all: bool = False) -> Iterator[
     yield f"{n_changed:,} of {len(trial.records):,} changed" + (f", {n_failed:,} failed" if n_failed else "") + same
     yield from _render_costs(trial)
     yield "The index did not change; `graphrag-pipeline index` runs the stage on all records."
-
-
-def _render_changes(trial: Trial) -> Iterator[Line | str]:
-    """Yield what differs from the index: changes, differences of prompts, and stale stages above."""
-    yield from (Line(f"  {change.to_line()}", "warning") for change in trial.changes)
-    if not trial.changes and not trial.stale_above:
-        yield "  its prompts, model, settings and code are those of the index"
-    yield from diff_lines(trial.prompt_differences)
-    yield from (Line(f"  stale above it: {line}", "warning") for line in trial.stale_above)
-    if trial.stale_above:
-        yield "  the sample reads the present results of these stages; `graphrag-pipeline index` runs them first"
 
 
 def _render_record(record: TriedRecord, half: int, shows_all: bool) -> Iterator[Line | str]:

@@ -132,17 +132,6 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     """Yield the lines of `status`."""
     from graphrag_pipeline.inspection.index_state import render_embedding_figures
 
-    yield from _render_facts(values)
-    yield from _render_open_work(values)
-    yield from _render_stale(values)
-    yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []
-    figures = {key: values[key] for key in _FIGURES if key in values}
-    settings = project.settings
-    has_model, is_halving = settings.embeddings.engine == "model", settings.embedding_model.refused_texts == "halve"
-    yield from render_embedding_figures(figures, has_model, is_halving) if figures else []
-
-
-def _render_facts(values: Mapping[str, Any]) -> Iterator[Line | str]:
     origin = " (imported; it does not contain the documents of the input folder)" if values["is_imported"] else ""
     yield Line(f"root {values['root']}", "heading")
     yield f"snapshot {values['snapshot'] or 'none published'}{origin}"
@@ -153,13 +142,16 @@ def _render_facts(values: Mapping[str, Any]) -> Iterator[Line | str]:
         yield Line(f"  {problem['path']}: {problem['problem']}", "warning")
     for note in values["notes"]:
         yield Line(f"note: {note['path']}: {note['note']}", "warning")
-
-
-def _render_open_work(values: Mapping[str, Any]) -> Iterator[Line | str]:
     yield from (Line(line, "warning") for line in _render_failures(values["failures"]))
     yield from render_lag(values["reports"])
     yield from (Line(line, "warning") for line in [*values["unused_overrides"], *values["unread_prompts"]])
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
+    yield from _render_stale(values)
+    yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []
+    figures = {key: values[key] for key in _FIGURES if key in values}
+    settings = project.settings
+    has_model, is_halving = settings.embeddings.engine == "model", settings.embedding_model.refused_texts == "halve"
+    yield from render_embedding_figures(figures, has_model, is_halving) if figures else []
 
 
 def _render_failures(failures: list[dict[str, str]]) -> list[str]:

@@ -25,7 +25,6 @@ from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.pipeline.verification import Verification
     from graphrag_pipeline.storage.history import SnapshotFacts
 
 _HOUR_S = 3600
@@ -263,19 +262,15 @@ def verify(
     if as_json:
         print_json({**asdict(found), "is_whole": found.is_whole})
     else:
-        for line in render_verification(found):
+        # Lines for a terminal: one for each damaged file, and a summary.
+        lines = [f"damaged {finding.kind}: {finding.path}: {finding.outcome}" for finding in found.findings]
+        speed = found.n_bytes / _MB / max(found.seconds, 1e-3)
+        size = f"{found.n_parts:,} files and folders, {found.n_bytes / _MB:,.1f} MB, at {speed:,.0f} MB/s"
+        added = [f"{found.hashed:,} of them had no hash of their bytes and got one"] if found.hashed else []
+        for line in [*lines, f"checked {size}: {len(found.findings):,} damaged", *added]:
             echo(line)
     if not found.is_whole:
         raise typer.Exit(1)
-
-
-def render_verification(found: Verification) -> list[str]:
-    """Return lines for a terminal: one for each damaged file, and a summary."""
-    lines = [f"damaged {finding.kind}: {finding.path}: {finding.outcome}" for finding in found.findings]
-    speed = found.n_bytes / _MB / max(found.seconds, 1e-3)
-    size = f"{found.n_parts:,} files and folders, {found.n_bytes / _MB:,.1f} MB, at {speed:,.0f} MB/s"
-    added = [f"{found.hashed:,} of them had no hash of their bytes and got one"] if found.hashed else []
-    return [*lines, f"checked {size}: {len(found.findings):,} damaged", *added]
 
 
 def add_interchange_commands(app: typer.Typer) -> None:

@@ -6,7 +6,7 @@ import csv
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,9 @@ def measure_overlap(answer: str, references: Sequence[str], question: str = "") 
         references: at least one.
         question: helps to recognize the language, since articles are removed in English only.
     """
-    squad = choose_tokens(references, question)
+    # How texts become the tokens of token F1 in the language of a question: articles go in English alone.
+    is_english = detect_language(" ".join((question, *references))) in _ENGLISH_OR_UNKNOWN
+    squad = squad_tokens if is_english else _bare_tokens
     given, wanted = squad(answer), [squad(reference) for reference in references]
     words = rouge_tokens(answer)
     return Overlap(
@@ -54,12 +56,6 @@ def measure_overlap(answer: str, references: Sequence[str], question: str = "") 
         is_exact=given in wanted,
         is_contained=any(contains(given, tokens) for tokens in wanted),
     )
-
-
-def choose_tokens(references: Sequence[str], question: str) -> Callable[[str], list[str]]:
-    """Return how texts become the tokens of token F1 in the language of a question: articles go in English alone."""
-    is_english = detect_language(" ".join((question, *references))) in _ENGLISH_OR_UNKNOWN
-    return squad_tokens if is_english else _bare_tokens
 
 
 def squad_tokens(text: str) -> list[str]:

@@ -100,11 +100,6 @@ def find_sentences(reader: SnapshotReader, units: Sequence[int], names: Sequence
     return NamedSentences(tuple(found.values())[:n_most], len(found) > n_most, n_unnamed)
 
 
-def place_units(reader: SnapshotReader, units: Sequence[int]) -> tuple[PlacedText, ...]:
-    """Return the places of text units, without their text."""
-    return tuple(_passage(unit, "", unit.start, unit.end) for unit in _read_units(reader, units))
-
-
 def _read_units(reader: SnapshotReader, units: Sequence[int]) -> Iterator[TextUnitRecord]:
     for first in range(0, len(units), _BATCH):
         rows = np.array(units[first : first + _BATCH], dtype=np.int64)
@@ -295,6 +290,7 @@ def _report(reader: SnapshotReader, row: int, n_most: int) -> ReportPage:
     [record] = reader.snapshot.take("community_reports", [row])
     cited = CitedRecords(reader).read_report(row)
     units = [unit for unit in cited.text_unit_rows if reader.row_mask("text_units")[unit]]
+    # The places of text units, without their text.
     return ReportPage(
         id=record["id"],
         number=record["human_readable_id"],
@@ -309,7 +305,7 @@ def _report(reader: SnapshotReader, row: int, n_most: int) -> ReportPage:
         is_fallback=record["is_fallback"],
         cited=tuple(_source(reader, one) for one in cited.through[:n_most]),
         n_cited=len(cited.through),
-        passages=place_units(reader, units[:n_most]),
+        passages=tuple(_passage(unit, "", unit.start, unit.end) for unit in _read_units(reader, units[:n_most])),
         n_passages=len(units),
     )
 
