@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphrag_pipeline.engines.model.tuning.type_words import FUNCTION_WORDS
+from graphrag_pipeline.engines.model.tuning.sample_names import FUNCTION_WORDS
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.answers.map_batches import HEADER
+from graphrag_pipeline.engines.model.answers.points import HEADER
 from graphrag_pipeline.indexing.reports import context_text
 from graphrag_pipeline.models.prompt_echoes import (
     _CONTEXT,

@@ -7,11 +7,11 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from graphrag_pipeline.engines.model.answers.answerer import SubqueriesReply
 from graphrag_pipeline.engines.model.answers.drift import StepReply
-from graphrag_pipeline.engines.model.answers.lazy import SubqueriesReply
 from graphrag_pipeline.engines.model.answers.points import MapReply
 from graphrag_pipeline.engines.model.rating import RatingReply, RatingsReply
-from graphrag_pipeline.engines.model.report_replies import ReportReply
+from graphrag_pipeline.engines.model.reports import ReportReply
 from graphrag_pipeline.engines.model.tuning.requests import CorpusReply, ExampleReply, RatingScaleReply, TypesReply
 from graphrag_pipeline.evaluation.answer_judging import ChecksReply, StatementsReply
 from graphrag_pipeline.evaluation.comparison import VerdictReply

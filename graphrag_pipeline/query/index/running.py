@@ -19,7 +19,7 @@ from graphrag_pipeline.query.question import read_question
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.streams import Listener, OnToken
 from graphrag_pipeline.query.token_budget import TokenBudget
-from graphrag_pipeline.query.understanding.time_scope import TimeScope, read_time_scope
+from graphrag_pipeline.query.understanding.time_phrases import TimeScope, read_time_scope
 from graphrag_pipeline.query.usage import Account, QueryUsage
 
 

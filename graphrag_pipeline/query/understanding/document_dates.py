@@ -1,6 +1,6 @@
 """Dates of the documents of an index, from their creation dates or else their metadata.
 
-Keep out: time phrases of questions (`time_scope.py`).
+Keep out: time phrases of questions (`time_phrases.py`).
 """
 
 from __future__ import annotations

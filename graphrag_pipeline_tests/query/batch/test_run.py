@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
-from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file, answer_key
+from graphrag_pipeline.query.batch.run import (
+    AnswerFile,
+    BatchAccount,
+    BatchAnswer,
+    answer_all,
+    answer_into_file,
+    answer_key,
+)
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, running_model_server

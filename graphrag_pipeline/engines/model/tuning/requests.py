@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.engines.model.extraction.reply_fields import read_type
 from graphrag_pipeline.engines.model.tuning.examples import DraftedExample, read_draft
-from graphrag_pipeline.engines.model.tuning.passages import Passage
 from graphrag_pipeline.engines.model.tuning.sample_names import SampleNames
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.ports import ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text, read_json

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.engines.model.tuning.sample_names import read_names
-from graphrag_pipeline.engines.model.tuning.type_words import count_uses
+from graphrag_pipeline.engines.model.tuning.sample_names import count_uses, read_names
 
 TEXTS = (
     "The harbour was quiet after the storm. A little boy and his little dog went to their harbour. "

@@ -6,8 +6,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.methods.auto import find_possible
-from graphrag_pipeline.query.search.auto import choose_method
+from graphrag_pipeline.query.methods.auto import choose_method, find_possible
 from graphrag_pipeline.settings.settings import AutoSearchSettings
 
 ALL = AutoSearchSettings()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.engines.model.answers.lazy import read_subqueries
+from graphrag_pipeline.engines.model.answers.answerer import read_subqueries
 from graphrag_pipeline.engines.model.rating import N_FIRST
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex

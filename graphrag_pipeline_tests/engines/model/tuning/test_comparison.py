@@ -4,7 +4,7 @@ import pytest
 
 from graphrag_pipeline.engines.model.extraction.conversations import UnitMentions
 from graphrag_pipeline.engines.model.extraction.kept_records import ABSENT_NAME
-from graphrag_pipeline.engines.model.tuning.extraction_figures import measure_agreement, measure_unit, sum_figures
+from graphrag_pipeline.engines.model.tuning.comparison import measure_agreement, measure_unit, sum_figures
 
 
 def entity(name: str, kind: str = "PERSON", description: str = "") -> dict:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.graph.shared_evidence import SpelledName, SpelledText, is_evidence_shared
+from graphrag_pipeline.indexing.graph.repeats import SpelledName, SpelledText, is_evidence_shared
 
 _MET = "Fred Holly met Martha Dale. "
 _OTHERS = ["It rained. ", "Fred Holly slept. ", "Martha Dale saw Peter Marsh! ", "Peter Marsh met Fred Holly. "]
