@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
-    "evaluation.measurement": ("evaluate_index",),
-    "evaluation.result": ("Evaluation",),
+    "evaluation.measurement": ("Evaluation", "evaluate_index"),
     "pipeline.root": ("Root", "find_root", "init_root"),
     "query.batch.question_files": ("BatchQuestion", "read_question_file"),
     "query.batch.run": ("BatchAccount", "BatchAnswer", "answer_all", "answer_into_file"),
