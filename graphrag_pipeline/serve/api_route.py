@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -121,6 +121,12 @@ class Answered(BaseModel):
 
     root: str = Field(description="Name of the root.")
     snapshot: str = Field(description="Id of the snapshot that the answer comes from.")
+
+
+def answer_model(name: str, **fields: Any) -> type[Answered]:
+    """Return the model of an answer with these fields, each a type, beside those of `Answered`."""
+    required: dict[str, Any] = {field: (kind, ...) for field, kind in fields.items()}
+    return create_model(name, __base__=Answered, **required)
 
 
 EVENTS: dict[str, Any] = {

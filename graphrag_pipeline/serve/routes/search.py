@@ -25,7 +25,7 @@ from graphrag_pipeline.query.results import (
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
 from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import EVENTS, Answered, NamedRootQuery, StrictBody, make_router
+from graphrag_pipeline.serve.api_route import EVENTS, Answered, NamedRootQuery, StrictBody, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit
 from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
@@ -117,14 +117,6 @@ class SearchAnswer(Answered):
     answering: dict[str, Any] = Field(description="How the answer was written.")
 
 
-class ExplainAnswer(Answered):
-    """The picks of every strategy of local search, that of the request first."""
-
-    question: str
-    strategies: list[str]
-    picks: list[ExplainedPick]
-
-
 def read_request(body: SearchBody) -> SearchRequest:
     """Return the question as the searches take it.
 
@@ -201,7 +193,10 @@ def _search(call: ApiCall, lease: IndexLease, body: SearchBody, emit: Emit | Non
     return to_answer(lease, run_request(call, lease, read_request(body), body.context_only, emit))
 
 
-@routes.post("/explain", response_model=ExplainAnswer)
+@routes.post(
+    "/explain",
+    response_model=answer_model("ExplainAnswer", question=str, strategies=list[str], picks=list[ExplainedPick]),
+)
 async def explain(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
     """Show the picks of all strategies side by side."""
     if "strategy" not in METHODS[body.method].options:

@@ -13,25 +13,13 @@ from starlette.responses import Response
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
 from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
-from graphrag_pipeline.serve.api_route import Answered, Key, RootQuery, ServerQuery, make_router
+from graphrag_pipeline.serve.api_route import Key, RootQuery, ServerQuery, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import CONTENT_TYPE, ApiCall, Call, permitted_roots
 from graphrag_pipeline.serve.errors import ApiError, NotFoundError, NotReadyError, answer_json, write_json
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.storage.history import SnapshotFacts, describe_snapshot, list_snapshots
 
 SnapshotKey = Annotated[Key, Path(description="Id or its beginning.")]
-
-
-class SnapshotList(Answered):
-    """The snapshots of the root, newest first."""
-
-    snapshots: list[SnapshotFacts]
-
-
-class SnapshotAnswer(Answered):
-    """The facts of one snapshot."""
-
-    facts: SnapshotFacts
 
 
 class DiffQuery(RootQuery):
@@ -41,34 +29,16 @@ class DiffQuery(RootQuery):
     to: str = Field("", max_length=64, description="Id of the later snapshot; default: the published one.")
 
 
-class DiffAnswer(Answered):
-    """All that changed from one snapshot to another."""
-
-    diff: SnapshotDiff
-
-
-class FiguresAnswer(Answered):
-    """The stored figures of evaluations, those of the newest snapshot first."""
-
-    evaluations: list[StoredFigures]
-
-
 class CostsQuery(RootQuery):
     """A request for costs."""
 
     by: Literal["", "day", "model", "stage", "command"] = Field("", description="Also sum by this.")
 
 
-class CostsAnswer(Answered):
-    """The paid calls of the root."""
-
-    costs: LedgerReport
-
-
 history_routes = make_router("history")
 
 
-@history_routes.get("/snapshots", response_model=SnapshotList)
+@history_routes.get("/snapshots", response_model=answer_model("SnapshotList", snapshots=list[SnapshotFacts]))
 async def snapshots(query: Annotated[RootQuery, Query()], call: Call) -> Response:
     """List the snapshots of a root."""
 
@@ -81,7 +51,7 @@ async def snapshots(query: Annotated[RootQuery, Query()], call: Call) -> Respons
     return await call.read(query, read)
 
 
-@history_routes.get("/snapshots/diff", response_model=DiffAnswer)
+@history_routes.get("/snapshots/diff", response_model=answer_model("DiffAnswer", diff=SnapshotDiff))
 async def diff(query: Annotated[DiffQuery, Query()], call: Call) -> Response:
     """Compare two snapshots."""
 
@@ -94,7 +64,7 @@ async def diff(query: Annotated[DiffQuery, Query()], call: Call) -> Response:
     return await call.read(query, read)
 
 
-@history_routes.get("/snapshots/{key}", response_model=SnapshotAnswer)
+@history_routes.get("/snapshots/{key}", response_model=answer_model("SnapshotAnswer", facts=SnapshotFacts))
 async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call: Call) -> Response:
     """Show the facts of a snapshot."""
 
@@ -106,7 +76,7 @@ async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call:
     return await call.read(query, read)
 
 
-@history_routes.get("/evaluations", response_model=FiguresAnswer)
+@history_routes.get("/evaluations", response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures]))
 async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Response:
     """List the stored figures of evaluations."""
 
@@ -119,7 +89,7 @@ async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Respo
     return await call.read(query, read)
 
 
-@history_routes.get("/costs", response_model=CostsAnswer)
+@history_routes.get("/costs", response_model=answer_model("CostsAnswer", costs=LedgerReport))
 async def costs(query: Annotated[CostsQuery, Query()], call: Call) -> Response:
     """Report the paid calls of a root."""
 
