@@ -153,9 +153,6 @@ def list_relationships(
     Args:
         search: a part of the title of one end, or of the description, in any case.
         entity: name, number or id of an entity at one end.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
         PipelineError: `sort` is not one of `RELATIONSHIP_SORTS`.
     """
     mask = reader.row_mask("relationships").copy()
@@ -365,9 +362,6 @@ def read_neighbourhood(reader: SnapshotReader, name: str, depth: int = 1, n_most
     Args:
         depth: most relationships between it and another entity.
         n_most: maximum of entities, the one itself included; and a fifth of the maximum of relationships.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
     """
     start = find_record(reader, "entity", name)
     rows, distances = _walk(reader, start, depth)
@@ -410,9 +404,6 @@ def _walk(reader: SnapshotReader, start: int, depth: int) -> tuple[np.ndarray, n
 
 def read_relationship(reader: SnapshotReader, key: str, n_most: int = 10) -> RelationshipPage:
     """Return the relationship of a number or id.
-
-    Args:
-        n_most: maximum of text units.
 
     Raises:
         RecordNameError: none that may be read has this key.

@@ -1,6 +1,7 @@
 """One record of an index in full: an entity, a community with its report, a document and its text.
 
-Keep out: lists of records (`lists.py`).
+A name that means no record, or several, is a `RecordNameError`; `n_most` limits each list of a page. Keep out: lists of
+records (`lists.py`).
 """
 
 from __future__ import annotations
@@ -133,14 +134,7 @@ def _passage(unit: TextUnitRecord, text: str, start: int | None, end: int | None
 
 
 def read_entity(reader: SnapshotReader, name: str, n_most: int = 10) -> EntityPage:
-    """Return the entity that a title, alias, number or id means.
-
-    Args:
-        n_most: maximum of relationships, and of sentences.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return the entity that a title, alias, number or id means."""
     row = find_record(reader, "entity", name)
     [record] = reader.snapshot.take("entities", [row])
     relationships = reader.snapshot.adjacency.of("entity_relationships", row)
@@ -233,26 +227,12 @@ _MAX_NAME = 80
 
 
 def read_report(reader: SnapshotReader, name: str, n_most: int = 10) -> ReportPage:
-    """Return the report that a title, number or id means.
-
-    Args:
-        n_most: maximum of cited records, and of text units.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return the report that a title, number or id means."""
     return _report(reader, find_record(reader, "report", name), n_most)
 
 
 def read_community(reader: SnapshotReader, name: str, n_most: int = 10) -> CommunityPage:
-    """Return the community that a number, the title of its report, or an id means.
-
-    Args:
-        n_most: maximum of entities, of records that its report cites, and of text units of the report.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return the community that a number, the title of its report, or an id means."""
     row = find_record(reader, "community", name)
     [record] = reader.snapshot.take("communities", [row])
     number = record["community"]
@@ -319,14 +299,7 @@ def _source(reader: SnapshotReader, cited: CitedRecord) -> CitedSource:
 
 
 def read_document(reader: SnapshotReader, name: str, n_most: int = 10) -> DocumentPage:
-    """Return the document that a path, file name, title, number or id means.
-
-    Args:
-        n_most: maximum of text units, and of entities.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return the document that a path, file name, title, number or id means."""
     row = find_record(reader, "document", name)
     [record] = reader.snapshot.take("documents", [row])
     units = reader.snapshot.rows_of("text_units", record["text_unit_ids"] or [])
@@ -381,9 +354,6 @@ def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None
 
     Args:
         start, end: character offsets, as in citations; an end behind the text is that of the text.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
         PipelineError: the part begins behind the end of the text, or ends before it begins.
     """
     row = find_record(reader, "document", name)
@@ -410,9 +380,6 @@ def read_mentions(
 
     Returns:
         The mentions, and the number of all between the offsets. Overlapping text units count a place once.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
     """
     row = find_record(reader, "document", name)
     [record] = reader.snapshot.take("documents", [row], ["text_unit_ids"])
@@ -444,9 +411,6 @@ def _places(reader: SnapshotReader, units: np.ndarray) -> set[tuple[int, int, in
 
 def read_text_unit(reader: SnapshotReader, key: str, n_most: int = 50) -> TextUnitPage:
     """Return the text unit of a number or id.
-
-    Args:
-        n_most: maximum of entities.
 
     Raises:
         RecordNameError: none that may be read has this key.

@@ -154,12 +154,8 @@ def build_app(
     Args:
         served: is started with the application and closed with it.
         authenticator: names the reader of a request; None: everybody reads all.
-        hosts: see `gate.Gate`.
         mounts: makes further routes; they come last.
         is_public: whether a path needs no key; those of the explorer never do.
-        lifespans: of the mounted parts.
-        audit: writes a line about each request that needs a key.
-        compresses: whether clients that ask for it get compressed answers.
     """
     limits = limits or ServerLimits()
     app, workers = _make_parts(served, limits)

@@ -190,11 +190,7 @@ class ServedApp:
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads of a server, and the admission to them.
-
-    Attributes:
-        turns: of the threads; None if they mostly wait for models.
-    """
+    """The threads of a server, the admission to them, and their turns; None if they mostly wait for models."""
 
     admission: Admission
     pool: ThreadPoolExecutor
@@ -224,11 +220,7 @@ def _give_back(loop: asyncio.AbstractEventLoop, place: Place) -> None:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One request at work.
-
-    Attributes:
-        scope: cancels the calls to models if the client goes away.
-    """
+    """One request at work; its scope cancels the calls to models if the client goes away."""
 
     request: Request
     app: ServedApp

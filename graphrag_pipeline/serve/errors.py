@@ -53,14 +53,7 @@ class ErrorAnswer(BaseModel):
 
 
 class ApiError(PipelineError):
-    """An error with the status that a client sees.
-
-    Args:
-        status: HTTP status.
-        code: a word for programs.
-        what_to_do: the remedy.
-        retry_after_s: seconds until another attempt may succeed; sent as `Retry-After`.
-    """
+    """An error with its HTTP status, a code for programs, the remedy, and perhaps the seconds of `Retry-After`."""
 
     def __init__(
         self, status: int, code: str, message: str, what_to_do: str, retry_after_s: float | None = None

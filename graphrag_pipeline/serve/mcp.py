@@ -42,12 +42,7 @@ _CUT = "\n[The rest is left out: ask for less at a time.]"
 
 @dataclass(frozen=True)
 class ToolReply:
-    """The reply of a tool.
-
-    Attributes:
-        text: for a model.
-        values: plain values for a program.
-    """
+    """The reply of a tool: text for a model, and plain values for a program."""
 
     text: str
     values: dict[str, Any]
@@ -211,12 +206,7 @@ SnapshotId = Annotated[str, Field(max_length=64, description="Id of an earlier s
 
 
 class AgentServer:
-    """The tools of one server.
-
-    Args:
-        app: the served roots.
-        workers: the threads that tools run in.
-    """
+    """The tools of one server, which run in the threads of its workers."""
 
     def __init__(self, app: ServedApp, workers: Workers) -> None:
         self._app = app

@@ -199,11 +199,7 @@ FIGURES: dict[str, FigureKind] = {
 
 
 def measure_graph(snapshot: Snapshot, has_claims: bool) -> Iterator[QualityFigure]:
-    """Yield the figures of the graph.
-
-    Args:
-        has_claims: whether claims were extracted.
-    """
+    """Yield the figures of the graph."""
     entities, text_units = snapshot.table("entities"), snapshot.table("text_units")
     yield _measure_coverage(text_units)
     is_blank = pc.equal(pc.utf8_trim_whitespace(entities["description"]), "")

@@ -138,9 +138,6 @@ def run_request(
 ) -> SearchResult:
     """Search, with events for a stream: the context once it is chosen, and the answer in pieces.
 
-    Args:
-        emit: takes the events.
-
     Raises:
         PipelineError: the request does not hold.
         ApiError: a model gave no answer.
