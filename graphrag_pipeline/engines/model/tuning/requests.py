@@ -229,8 +229,8 @@ def read_types(reply: str, max_types: int, names: SampleNames | None = None) -> 
     for item in listed if isinstance(listed, list) else []:
         name = " ".join(_WORD.findall(read_type(item, refused))) if isinstance(item, str) else ""
         reason = _refuse_type(item, name, found, max_types)
-        if reason is None and names:
-            reason = names.refuse(name)
+        if reason is None and names and names.hold(name):
+            reason = "type that is a name in the texts"
         if reason:
             refused[reason] += 1
         else:
