@@ -19,7 +19,6 @@ from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.prices import find_price
-from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
@@ -167,6 +166,8 @@ def refuse_over_budget(root: Root, estimates: Iterable[StageEstimate]) -> None:
     Raises:
         BudgetExceededError: they do not fit, and `budget.check_estimate` is on.
     """
+    from graphrag_pipeline.models.spending import BudgetExceededError  # SQLAlchemy is slow to import
+
     spending = root.models.spending
     if not spending.has_ceiling:
         return
