@@ -26,14 +26,13 @@ from graphrag_pipeline.commands.terminal import (
     open_root,
     print_json,
 )
-from graphrag_pipeline.engines.model.tuning.comparison import PromptComparison, Side
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.engines.model.tuning.adoption import Effect
+    from graphrag_pipeline.engines.model.tuning.comparison import PromptComparison, Side
     from graphrag_pipeline.inspection.costs import StageEstimate
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.pipeline.tuned_sets import TunedSet
