@@ -40,7 +40,7 @@ from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.tracing import Origin, Trace, TraceNode
-    from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+    from graphrag_pipeline.query.index_reader import SnapshotReader
 
 Lines = Iterator[Line]
 
@@ -295,7 +295,7 @@ def _page_of(kind: RecordKind) -> _Page:
 
 @contextmanager
 def _reading(root: Path | None, start: str | None) -> Iterator[SnapshotReader]:
-    from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+    from graphrag_pipeline.query.index_reader import SnapshotReader
 
     with closing(open_snapshot(open_root(root), start)) as snapshot:
         yield SnapshotReader(snapshot)

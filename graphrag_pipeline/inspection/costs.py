@@ -18,8 +18,8 @@ from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.models.prices import find_price
-from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.publishing.checks import find_mixed

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import COLUMNS
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.lookup import find_by_key, find_record
 from graphrag_pipeline.reading.pages import (
     CommunityRow,

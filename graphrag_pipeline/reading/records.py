@@ -18,9 +18,9 @@ import pyarrow.dataset as ds
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.lookup import find_by_key, find_record, shared_key
 from graphrag_pipeline.reading.pages import (
     CitedSource,

@@ -17,8 +17,7 @@ from pydantic import Field
 from starlette.routing import BaseRoute, Route
 
 from graphrag_pipeline.models.event_loop import CallScope
-from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.reading.lookup import RecordNameError, find_record, list_names
 from graphrag_pipeline.reading.records import read_community, read_document, read_entity, read_report
 from graphrag_pipeline.settings.settings import Settings

@@ -25,10 +25,10 @@ from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITE
 from graphrag_pipeline.models.endpoints.reranker import MAX_DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS
 from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 from graphrag_pipeline.models.endpoints.windows import READ
-from graphrag_pipeline.models.known_models import KnownForms
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.models.ports import ChatRequest, Message
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.prices import KnownForms
+from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline.settings.presets import is_loopback

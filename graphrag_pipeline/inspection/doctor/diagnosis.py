@@ -19,7 +19,7 @@ from graphrag_pipeline.inspection.doctor.checks import (
 )
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import can_search
