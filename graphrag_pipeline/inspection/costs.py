@@ -19,7 +19,6 @@ from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.pool import StoredReplies
-from graphrag_pipeline.models.prices import find_price
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.publishing.checks import find_mixed
@@ -66,6 +65,8 @@ class StageEstimate:
 
 def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
     """Return an estimate with its cost by the model of a section; by the embedding model for None."""
+    from graphrag_pipeline.models.prices import find_price  # SQLAlchemy is slow to import
+
     model = settings.chat_model_for(section) if section else settings.embedding_model
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
     cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
