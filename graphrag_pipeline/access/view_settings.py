@@ -26,7 +26,7 @@ from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, VIEWS_FOLDER, Root, init_root
 from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields, StoredField
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields, StoredField
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE, SETTINGS_FILE, Settings

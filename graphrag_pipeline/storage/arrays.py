@@ -28,7 +28,7 @@ from graphrag_pipeline.filesystem.listed_folders import (
     write_file_list,
 )
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.text.scripts import joins
+from graphrag_pipeline.text.languages import joins
 
 _MAX_SPARSITY = 64
 """Rows of a table for each row of a group, up to which marking them in an array is faster than sorting them."""

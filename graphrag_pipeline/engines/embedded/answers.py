@@ -1,14 +1,14 @@
 """Extractive answers: quoted and cited passages of the index, laid out; no other statement is made.
 
 Local, basic, drift and lazy search answer with the passages of the context's text units that answer best
-(`selection/answer_passages.py`), global search with findings of reports. Each has a marker `[1]` whose citation
+(`query/selection/answer_passages.py`), global search with findings of reports. Each has a marker `[1]` whose citation
 resolves to record, text unit, document and offsets. The first line says that no model wrote the answer. If the passages
 have too few of the question's words, the answer says "Not in the index" and shows the nearest ones.
 
 DRIFT search without a model: follow-up questions from the parts of the graph that are near the question.
 
-A lead (`leads.py`) whose entities no question has named yet becomes a follow-up question: it asks for the connection of
-its two entities, or of one with the first entity that the question names.
+A lead (`query/search/global_.py`) whose entities no question has named yet becomes a follow-up question: it asks for
+the connection of its two entities, or of one with the first entity that the question names.
 
 Keep out: choosing the context.
 """
@@ -30,9 +30,8 @@ from graphrag_pipeline.query.results import Answer, Citation, Context
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model, select_global_context
 from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, merge_contexts, read_locally, read_primer
-from graphrag_pipeline.query.search.global_ import Point, map_points, reduce_points
+from graphrag_pipeline.query.search.global_ import Lead, LeadFinder, Point, map_points, reduce_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
-from graphrag_pipeline.query.search.leads import Lead, LeadFinder
 from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.streams import OnToken

@@ -40,13 +40,12 @@ from graphrag_pipeline.engines.model.tuning.requests import (
 )
 from graphrag_pipeline.engines.model.tuning.sampling import Passage, SampleRequest
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.costs import StageEstimate, with_price
 from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, find_extraction_room
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, with_price
 from graphrag_pipeline.models.endpoints.windows import count_prompt
-from graphrag_pipeline.models.pool import Work, complete_all, run_all
+from graphrag_pipeline.models.pool import Work, complete_all, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prompts import load_prompt
-from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedExample, TunedSet, write_set
 from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
