@@ -300,7 +300,7 @@ def make_key() -> NewKey:
 
 
 def hash_key(text: str) -> str:
-    """Return the SHA-256 of a key in hexadecimal digits."""
+    """Return the SHA-256 of a key; a random key cannot be guessed from it, so a slow hash would add nothing."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -38,7 +38,9 @@ _FAR_OVER = 10
 
 @dataclass(frozen=True)
 class ViewRecord:
-    """What is known about the making of a view.
+    """What is known about the making of a view, in its `view.json`.
+
+    It relates snapshots of several views of a root, so that a link with a snapshot of one reader opens for another one.
 
     Attributes:
         made_of: snapshot of the root -> snapshot of the view made of it, oldest first.
@@ -97,6 +99,10 @@ def _write(view: Path, record: ViewRecord) -> None:
 
 def has_withdrawn(published: pa.Table, view: pa.Table, filters: Sequence[str]) -> bool:
     """Return whether a view holds a document which its root has published, and which does not pass.
+
+    Documents with an id of their own are compared by it. A row without one has another number in a view than in its
+    root, so it is compared by its text. Where that does not decide, the view counts as one that holds such a document.
+    A deleted document is none: the view has it until it is brought up to date.
 
     Args:
         published: contract table `documents` of the root.

@@ -131,7 +131,7 @@ _N_NAMED = 3
 
 
 def advise(root: Root, filters: Sequence[str]) -> list[str]:
-    """Return what is odd about filters in the published index of a root, one line each.
+    """Return what is odd about filters in the published index of a root, one line each; for the operator only.
 
     Raises:
         PipelineError: no document has a field of the filters, or nothing is published.

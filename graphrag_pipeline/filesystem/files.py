@@ -204,7 +204,7 @@ CHECK = "check"
 
 
 def seal(values: Mapping[str, Any]) -> bytes:
-    """Return JSON of an object with its hash."""
+    """Return JSON of an object with the hash of its content, so that a changed byte is seen."""
     return _encode({**values, CHECK: _check_of(values)})
 
 

@@ -31,7 +31,10 @@ R = TypeVar("R")
 
 
 def hash_file(path: Path, is_fresh: bool = False) -> str:
-    """Return the SHA-256 of a file, 64 hex digits.
+    """Return the SHA-256 of a file, 64 hex digits; it is remembered while the file stays the same.
+
+    That is while its inode, size and the inode's time of change are equal: unpacked files all have one time of content.
+    A file that changed a moment ago is not remembered, since a second change may have the same time.
 
     Args:
         is_fresh: read the file although its hash is known.

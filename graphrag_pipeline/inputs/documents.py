@@ -105,7 +105,7 @@ def _plain(heading: str) -> str:
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
     """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
 
-    Rows that are chunks of documents make one record per document (see `chunks.py`), with a note on defects of its
+    Rows that are chunks of documents make one record per document, with a note on defects of its
     rows. Whatever a file raises is the problem of that file alone.
 
     Args:

@@ -1,6 +1,6 @@
-"""Input folder: its files in order and their records, on disk or behind an fsspec URL (`remote.py`).
+"""Input folder: its files in order and their records, on disk or behind an fsspec URL.
 
-Every file below the folder that is not ignored (`paths.py`) is read, or listed with a problem. A symbolic link to a
+Every file below the folder that is not ignored (`is_ignored`) is read, or listed with a problem. A symbolic link to a
 file inside the folder is a separate document. A link out of the folder, to nothing or to a folder is a problem; the
 input folder itself can be a link. A folder is a `Path` on disk or a URL as text. Equal files give equal records.
 
@@ -384,6 +384,10 @@ _VERSION_FIELDS = (
 
 def list_remote(url: str, exclude: tuple[str, ...], copies: Path) -> list[InputFile]:
     """List the files behind a URL that are not ignored, sorted by the bytes of their path, without fetching them.
+
+    A file is fetched once and kept by its path and the version that the store reports; by size alone it is fetched each
+    time. A folder that cannot be listed, and a store from which nothing can be fetched, stop the run: if a network
+    error counted as a deletion, documents would disappear from the index.
 
     Args:
         copies: folder for the copies of fetched files.

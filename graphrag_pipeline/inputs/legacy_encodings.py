@@ -1,6 +1,6 @@
 """The legacy encoding of a text file that is not Unicode, guessed from its bytes.
 
-A text whose accented letters are those of one language comes first (`latin_alphabets.py`). Else cp1252 wins if the
+A text whose accented letters are those of one language comes first (`find_latin_encoding`). Else cp1252 wins if the
 bytes read as Western words, unless another encoding gives clearly more of a known language in a text with enough
 letters to judge. Keep out: BOM, NUL bytes and UTF-8 (`formats.py`).
 """

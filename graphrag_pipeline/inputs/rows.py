@@ -1,7 +1,7 @@
 """Source records from the rows of a structured file.
 
 Problems and notes are stored in the corpus manifest, so do not reword them. Keep out: parsing (`formats.py`), and how
-chunks are joined (`chunks.py`).
+chunks are joined.
 """
 
 from __future__ import annotations
@@ -222,7 +222,11 @@ def is_chunk_file(rows: Sequence[dict[str, Any]], settings: InputSettings) -> bo
 
 
 def join_chunks(rows: Iterable[Row], settings: InputSettings) -> list[ChunkedDocument]:
-    """Join the rows of each document, in the order of first rows; rows of several documents can be mixed."""
+    """Join the rows of each document, in the order of first rows; rows of several documents can be mixed.
+
+    The texts of a document have a blank line between them. Text units are cut along the bounds of its chunks
+    (`indexing/chunk_aggregation.py`). No row is dropped silently: defects are listed in the notes of the document.
+    """
     drafts: dict[tuple[str, int], _DocumentDraft] = {}
     for row in rows:
         if row.values is None:

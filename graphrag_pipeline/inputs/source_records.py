@@ -132,7 +132,7 @@ def passes_all(record: SourceRecord, filters: Sequence[Filter]) -> bool:
 
 
 def keep_passing(records: Sequence[SourceRecord], filters: Sequence[Filter]) -> list[SourceRecord]:
-    """Return the records of one file of chunks that pass."""
+    """Return the records of one file of chunks that pass; of the others nothing is left, also in numbers and notes."""
     kept = [record for record in records if passes_all(record, filters)]
     if len(kept) == len(records):
         return kept

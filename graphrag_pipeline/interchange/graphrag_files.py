@@ -268,7 +268,7 @@ def read_graphrag_tables(source: Path) -> dict[str, list[Row]]:
 
     Raises:
         PipelineError: a required table or column is missing, a file or value cannot be read, or what was meant is open
-            (`source_defects.py`).
+            (`refuse_open_defects`).
     """
     folder = output_folder(source)
     return {name: _read_table(folder, name) for name in _TABLES}

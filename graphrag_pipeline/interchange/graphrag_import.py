@@ -1,7 +1,7 @@
 """Import of a Microsoft GraphRAG index as a published snapshot: read, repair, embed, freeze, check.
 
 The same folder gives the same snapshot, in any order of its rows. Keep out: reading files (`graphrag_files.py`),
-repairing rows (`imported_tables.py`), choosing vectors (`graphrag_vectors.py`).
+repairing rows (`imported_tables.py`).
 """
 
 from __future__ import annotations

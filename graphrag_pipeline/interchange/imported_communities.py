@@ -3,7 +3,7 @@
 Pure. The branch of an entity is a path from a root through the communities that list it, or that list its relationships
 if none lists it. An entity that no community lists gets a community of size 1. Members, relationships, text units,
 children and sizes are derived from the branches. New communities get numbers after the largest number of the source.
-Keep out: clustering, and reports (`imported_reports.py`).
+A community has one report: its own, else one made of descriptions. Keep out: clustering.
 """
 
 from __future__ import annotations

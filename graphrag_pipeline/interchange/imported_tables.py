@@ -5,8 +5,8 @@ have no entity row, an entity no community, and a list may name missing rows. Ea
 itself would have built the row, and counted in a note; no row disappears without a note. Rows are first sorted by
 (`human_readable_id`, id), so the order of rows in the source's files does not matter.
 
-This module holds links, claims and the assembly. The other repairs are in `imported_documents.py`, `imported_graph.py`,
-`imported_communities.py` and `imported_reports.py`. Keep out: reading files (`graphrag_files.py`).
+This module holds documents, links, claims and the assembly; entities and relationships are in `imported_graph.py`,
+communities and reports in `imported_communities.py`. Keep out: reading files (`graphrag_files.py`).
 """
 
 from __future__ import annotations

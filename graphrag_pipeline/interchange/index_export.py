@@ -1,8 +1,8 @@
 """Export of a published snapshot into a folder, in the layout of other tools.
 
 The folder is written beside its place and then moved there, so a reader finds the old export, none, or the new one. A
-folder with a file that no export wrote is never touched; `MARKER` lists all files and folders of an export. Keep out:
-the list of formats (`export_formats.py`) and their files (`graphrag_export.py`, `graphml_file.py`, `graph_csv.py`).
+folder with a file that no export wrote is never touched; `MARKER` lists all files and folders of an export. Add a
+format to `EXPORT_FORMATS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -70,7 +69,7 @@ def export_snapshot(snapshot: Snapshot, target: Path, format: str) -> ExportRepo
         new = _sibling(target)
         try:
             new.mkdir()
-            rows = _find_writer(format)(snapshot, new)
+            rows = EXPORT_FORMATS[format](snapshot, new)
             content = {
                 "format": format,
                 "snapshot": snapshot.id,
@@ -86,12 +85,6 @@ def export_snapshot(snapshot: Snapshot, target: Path, format: str) -> ExportRepo
     except (OSError, RuntimeError) as error:  # LanceDB raises RuntimeError
         raise files.write_error(target, error) from error
     return ExportReport(target, rows)
-
-
-def _find_writer(format: str) -> Writer:
-    module, function = EXPORT_FORMATS[format]
-    writer: Writer = getattr(import_module(f"graphrag_pipeline.interchange.{module}"), function)
-    return writer
 
 
 def _check_target(target: Path) -> None:
@@ -118,13 +111,10 @@ def _raise(error: OSError) -> NoReturn:
 
 
 def _written_paths(target: Path) -> set[str]:
-    """Return the paths that an earlier export wrote into the folder; none if there was no export.
-
-    An export of an earlier release listed only `names` at the top, so what is below their folders counts as foreign.
-    """
+    """Return the paths that an earlier export wrote into the folder; none if there was no export."""
     try:
         marker = json.loads((target / MARKER).read_bytes())
-        return {MARKER, *(marker["files"] if "files" in marker else marker["names"])}
+        return {MARKER, *marker["files"]}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 
@@ -148,13 +138,6 @@ def _move(new: Path, target: Path) -> None:
         raise
     shutil.rmtree(old)
 
-
-EXPORT_FORMATS: dict[str, tuple[str, str]] = {
-    "graphrag": ("graphrag_export", "write_graphrag"),
-    "graphml": ("graphml_file", "write_graphml"),
-    "csv": ("graph_csv", "write_graph_csv"),
-}
-"""Name of the format -> (module of this folder, function)."""
 
 SEPARATOR = "\x1f"
 """Between the elements of an array property (`--array-delimiter=U+001F`)."""
@@ -189,7 +172,13 @@ class _Edges:
 
 
 def write_graph_csv(snapshot: Snapshot, folder: Path) -> dict[str, int]:
-    """Write all files; returns rows by path."""
+    """Write CSV files with the headers of `neo4j-admin database import`; returns rows by path.
+
+    Nodes are in `nodes/<label>.csv`, relationships in `relationships/<type>.csv`. Lists of ids become relationships,
+    other lists array properties with U+001F between elements. Null is an empty field, an empty text is `""`. A text
+    that a spreadsheet would run as a formula gets an apostrophe in front, ids included. A new column of the contract
+    becomes a property; only the columns named here are left out.
+    """
     written = {}
     (folder / "nodes").mkdir()
     (folder / "relationships").mkdir()
@@ -294,7 +283,11 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def read_graph(snapshot: Snapshot) -> nx.Graph:
-    """Return the entities and relationships of a snapshot, all in memory."""
+    """Return the entities and relationships of a snapshot as nodes and edges by their ids, all in memory.
+
+    Every column is an attribute; null has none. Entities also have `community_0`, `community_1`, ...: the number of
+    their community at each level.
+    """
     import networkx as nx
 
     graph = nx.Graph()
@@ -384,7 +377,13 @@ _BATCH_ROWS = 4_096
 
 
 def write_graphrag(snapshot: Snapshot, folder: Path) -> dict[str, int]:
-    """Write all tables and vectors; returns rows by path."""
+    """Write an `output/` folder of Microsoft GraphRAG 3.x, which its own `query` command reads; returns rows by path.
+
+    Tables have exactly its columns (3.3, `graphrag/data_model/schemas.py`); `lancedb/` has one table per vector field.
+    GraphRAG compares by Euclidean distance, which for vectors of length 1 gives the order of the cosine. A record
+    without a vector (zeros here) is left out, because a zero vector would be nearer to most questions than an unrelated
+    record. Reports are finest level first, because its global search shuffles them from there.
+    """
     written = {}
     for name, columns in _COLUMNS.items():
         rows = snapshot.table(name)
@@ -414,3 +413,7 @@ def _vector_batches(snapshot: Snapshot, name: str, schema: pa.Schema) -> Iterato
         flat = pa.array(np.ascontiguousarray(matrix[has_vector], dtype=np.float32).ravel())
         vectors = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type)
         yield pa.record_batch([part.filter(pa.array(has_vector)), vectors], schema=schema)
+
+
+EXPORT_FORMATS: dict[str, Writer] = {"graphrag": write_graphrag, "graphml": write_graphml, "csv": write_graph_csv}
+"""Writer by the name of its format."""

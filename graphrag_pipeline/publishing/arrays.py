@@ -25,7 +25,12 @@ def build_arrays(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 
 
 def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """Return all arrays by name, for contract tables in file order."""
+    """Return the arrays of the relations (`storage.arrays.Adjacency`), for contract tables in file order.
+
+    They are `entity_relationships`, `entity_text_units`, `entity_communities` (all levels), `relationship_text_units`,
+    `text_unit_entities`, `text_unit_relationships`, `entity_covariates` (claims about the entity), and the ends of
+    relationships: `relationship_source`, `relationship_target` (int32 entity rows).
+    """
     entities, relationships = tables["entities"], tables["relationships"]
     text_units, communities, covariates = tables["text_units"], tables["communities"], tables["covariates"]
     source = positions(relationships["source_id"], entities["id"])
@@ -70,6 +75,9 @@ def pack_discs(
     group: np.ndarray, radii: np.ndarray, pairs: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres of discs, each group around its own origin, and the radius of the circle around each group.
+
+    Places come first: on a spiral, largest inside, pushed apart until no two overlap. Then discs of about one size and
+    distance from the centre exchange their places, so that each lies in the direction of its related discs.
 
     Args:
         group: number of the group of each disc, from 0; every number has a disc.
@@ -251,7 +259,14 @@ class _Discs:
 
 
 def build_layout(tables: Mapping[str, pa.Table], array: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Return all arrays by name.
+    """Return the layout of the graph: communities as discs inside that of their parent, entities inside their discs.
+
+    An entity takes about one unit of radius; entities without a community surround all discs. All arrays are in rows of
+    the contract tables:
+        `entity_positions` float32 (n entities, 2): x and y;
+        `community_circles` float32 (n communities, 3): x, y and radius;
+        `community_edges` int32 (n edges, 2), `community_edge_weights` float32: pairs of communities of one level with
+        the sum of the weights of the relationships between them; the strongest `N_STRONGEST` of each community.
 
     Args:
         tables: contract tables in file order; `entities` (degree), `relationships` (weight) and `communities` are read.

@@ -1,4 +1,4 @@
-"""Immutable folders of memory-mapped arrays in a snapshot: adjacency, and the sentences of the text units.
+"""Immutable folders of memory-mapped arrays in a snapshot: adjacency, mentions, and the sentences of the text units.
 
 Each array is a `.npy` file. The folder is named after its content, so that snapshots share it. The arrays are defined
 where they are built (`publishing/arrays.py`, `indexing/sentence_embeddings.py`). Keep out: searching.
@@ -338,7 +338,16 @@ _BATCH = 4_096
 
 
 def build_mentions(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
-    """Return all arrays by name, for contract tables in file order."""
+    """Return the arrays of the mention graph, for contract tables in file order.
+
+    A *mention edge* is one (text unit, entity) pair, in text unit row order, then by entity.
+        `text_unit_mentions_indptr` int64 (n text units + 1): text unit i has the edges indptr[i] to indptr[i + 1];
+        `mention_entities`, `mention_text_units` int32: the two ends of each edge;
+        `mention_is_about` bool: the title of the text unit's document names the entity;
+        `entity_mentions_*`, `entity_about_*`: the edges of each entity, all and those with `mention_is_about`;
+        `mention_places_indptr` int64 (n edges + 1), `mention_starts`, `mention_ends` int32: character offsets of the
+        entity's names in the text unit's text; empty if the text has none of the names.
+    """
     entities, text_units = tables["entities"], tables["text_units"]
     n_entities, n_units = len(entities), len(text_units)
     entity_rows, unit_rows = list_pairs(entities["text_unit_ids"], text_units["id"])

@@ -189,7 +189,7 @@ _DAY_S = 86_400
 
 
 class CheckTimes:
-    """The times of one root.
+    """When each file of a root was last compared with its hash, in `cache/file_checks.json`; without it, never.
 
     Args:
         root: the root.

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.interchange import index_export
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import (
     EXPORT_FORMATS,
@@ -121,28 +120,16 @@ def test_what_was_added_below_a_folder_of_an_export_is_named_and_not_deleted(sna
 
 def test_a_file_that_is_added_while_an_export_is_written_is_not_deleted(snapshot, tmp_path, monkeypatch):
     export_snapshot(snapshot, tmp_path / "out", "csv")
-    write = index_export._find_writer("csv")
+    write = EXPORT_FORMATS["csv"]
 
     def write_slowly(snapshot, folder):
         (tmp_path / "out" / "nodes" / "mine.csv").write_text("mine")
         return write(snapshot, folder)
 
-    monkeypatch.setattr(index_export, "_find_writer", lambda _: write_slowly)
+    monkeypatch.setitem(EXPORT_FORMATS, "csv", write_slowly)
     with pytest.raises(PipelineError, match=r"`nodes/mine\.csv`"):
         export_snapshot(snapshot, tmp_path / "out", "csv")
     assert (tmp_path / "out" / "nodes" / "mine.csv").read_text() == "mine"
-
-
-def test_folders_of_an_export_of_an_earlier_release_are_refused(snapshot, tmp_path):
-    """Its marker listed only the names at the top, so files below a folder may be the user's."""
-    export_snapshot(snapshot, tmp_path, "csv")
-    (tmp_path / MARKER).write_text('{"names": ["nodes", "relationships"]}')
-    with pytest.raises(PipelineError, match="`nodes/`"):
-        export_snapshot(snapshot, tmp_path, "csv")
-    (tmp_path / "graph").mkdir()
-    export_snapshot(snapshot, tmp_path / "graph", "graphml")
-    (tmp_path / "graph" / MARKER).write_text('{"names": ["graph.graphml"]}')
-    export_snapshot(snapshot, tmp_path / "graph", "graphml")
 
 
 def test_a_file_and_a_folder_below_a_file_are_refused_as_targets(snapshot, tmp_path):
@@ -161,7 +148,7 @@ def test_a_write_that_fails_leaves_the_earlier_export(snapshot, tmp_path, monkey
         (folder / "half").write_text("")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(index_export, "_find_writer", lambda _: fill_the_disk)
+    monkeypatch.setitem(EXPORT_FORMATS, "csv", fill_the_disk)
     with pytest.raises(PipelineError, match="No space left on device"):
         export_snapshot(snapshot, tmp_path / "out", "csv")
     assert contents(tmp_path) == before

@@ -5,15 +5,10 @@ objects, under the paths of their files in a root (a folder is one tar archive).
 snapshots, pointer and pin in one object. A writer publishes by creating the state of the next number, and only one of
 two writers can create it. Before that nothing names the uploaded objects, so a killed upload changes nothing.
 
-    objects.py         objects by name, behind any URL
-    faults.py          errors of a store as messages with the way out
-    folders.py         an immutable folder as one object
+    objects.py         objects by name, behind any URL, and their errors as messages
     transfer.py        transfer of files between a root and the store
-    state.py           the state of a store, and its three-way comparison with a working copy
-    numbered_states.py the states in the store: reading the last one, publishing the next
+    state.py           the numbered states of a store, notes, and the comparison with a working copy
     working_copy.py    the content of a root, and applying the store's state to it
     lease.py           one writer at a time
-    write_session.py   the session of the writer: uploads and publishing
-    notes.py           the notes of a root about its store
     shared_store.py    following, pulling, writing: the interface for other packages
 """

@@ -234,7 +234,11 @@ def state_name(number: int) -> str:
 
 
 class NumberedStates:
-    """The states of one store."""
+    """The states of one store as numbered objects: `states/000000017.json.gz` is current if no number is higher.
+
+    Publishing creates the next number, and only one of two writers can create it. A writer that lost its lease and
+    wakes up later creates nothing, or a number that is not the highest.
+    """
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
@@ -285,7 +289,10 @@ class NumberedStates:
 
 
 class StoreNotes:
-    """The notes about one store.
+    """The notes of a working copy about its store, in `cache/store/`.
+
+    The last state read from the store is the common base of both sides: it separates local changes from changes in the
+    store. Removing the notes loses nothing; the store's state then wins.
 
     Args:
         folder: the folder of all notes.

@@ -28,7 +28,7 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Write all files of a folder into an archive.
+    """Write all files of a folder into an archive; the same files give the same bytes.
 
     Raises:
         PipelineError: the disk is full or the archive cannot be written.

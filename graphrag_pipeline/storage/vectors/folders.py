@@ -1,10 +1,10 @@
 """Vector tables of a snapshot: immutable LanceDB folders named after their content.
 
 A table is the folder `<parent>/<name>/<content hash>/<name>.lance`, with the columns `id`, `text`, `vector` and
-`attributes` (JSON). Its rows lie beside it in the files of `mapped_rows.py` and `row_keys.py`. A changed table is a
+`attributes` (JSON). Its rows lie beside it in the files of `rows.py`. A changed table is a
 hard-linked copy of the last folder plus an upsert of the difference. Nothing writes into a folder that has its final
 name, and LanceDB's own versions and tags are not used. Rows are hashed and written in batches, since vectors are the
-largest data of an index. Keep out: searching (`tables.py`), and the choice of texts to embed.
+largest data of an index. Keep out: searching (`lance.py`), and the choice of texts to embed.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def quote_ids(ids: Collection[str]) -> str:
 
 
 def holds_deleted(parent: Path, folder: VectorFolder) -> bool:
-    """Return whether the files of a folder hold deleted rows."""
+    """Return whether the files of a folder hold deleted rows, which a build by difference only marks."""
     return any((folder.path(parent) / f"{folder.name}.lance" / "_deletions").glob("*"))
 
 

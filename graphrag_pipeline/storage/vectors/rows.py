@@ -1,4 +1,4 @@
-"""Ids and vectors of a LanceDB table by LanceDB's row numbers, in files beside it.
+"""Ids, vectors and keys of the rows of a LanceDB table, in files beside it.
 
 LanceDB finds row numbers fast, but reading rows by number takes longer than the search (measured: 3 of 6 ms for 80 of
 100,000 vectors). So a folder also keeps its rows in `rows/<number>/`, one *segment* for each addition of rows:
@@ -6,7 +6,10 @@ LanceDB finds row numbers fast, but reading rows by number takes longer than the
     `ids.arrow`: one column of strings, in an Arrow IPC file of one batch;
     `vectors.bin`: float32 (n, dimensions), in the machine's byte order.
 A changed row gets a new number and so a place in a new segment. LanceDB never returns the old number again. Segments
-never change, so that the next folder links them. Keep out: searching.
+never change, so that the next folder links them.
+
+`row_keys.arrow` is an Arrow IPC file of one batch: `id` and `key` (a hash of text, attributes and vector) of each row.
+It shows which rows changed without reading vectors. Keep out: searching, and the update of a folder.
 """
 
 from __future__ import annotations
@@ -290,11 +293,14 @@ _READERS: Mapping[str, Callable[[Path, str, int], pa.Table]] = {
 
 
 def read_apart(kind: str, folder: Path, name: str, dimensions: int = 0) -> pa.Table:
-    """Return all rows of a vector folder; those of a folder without hashes may be wrong.
+    """Return all rows of a vector folder that may be damaged; those of a folder without a list may be wrong.
+
+    LanceDB and Arrow trust the offsets in a file: a changed one may end the process. So a file is read only if it has
+    its hash. A folder that lost its list is read in a process of its own; the caller compares its rows with a hash.
 
     Args:
-        kind: `TABLE_ROWS` of LanceDB; `SEGMENT_ROWS`, `id` and `vector` of the files beside it (`mapped_rows.py`), each
-            id once; `KEY_ROWS`, `id` and `key` (`row_keys.py`).
+        kind: `TABLE_ROWS` of LanceDB; `SEGMENT_ROWS`, `id` and `vector` of the files beside it (`MappedRows`), each
+            id once; `KEY_ROWS`, `id` and `key`.
         name: of the LanceDB table.
         dimensions: of the vectors; only segments need it.
 
