@@ -61,7 +61,7 @@ def test_only_a_document_that_may_not_be_read_any_more_is_withdrawn(published, v
 
 
 ROOT, EARLIER, VIEW, OTHER = ("a" * 16, "b" * 16, "c" * 16, "d" * 16)
-OPEN_view_records, NEW = ("level=open",), ("year>=2020",)
+OPEN_FILTERS, NEW = ("level=open",), ("year>=2020",)
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_the_time_left_is_estimated_from_the_last_making(seconds, started, left)
 
 
 def test_a_snapshot_of_another_reader_means_the_one_that_was_made_of_the_same_publication(tmp_path):
-    for filters, made in ((OPEN_view_records, VIEW), (NEW, OTHER)):
+    for filters, made in ((OPEN_FILTERS, VIEW), (NEW, OTHER)):
         note_start(find_view(tmp_path, filters))
         note_end(find_view(tmp_path, filters), EARLIER, "e" * 16, 4.0)
         note_end(find_view(tmp_path, filters), ROOT, made, None)
-    assert read_record(find_view(tmp_path, OPEN_view_records)).seconds == 4.0
+    assert read_record(find_view(tmp_path, OPEN_FILTERS)).seconds == 4.0
     guard = ViewGuard(tmp_path)
-    assert guard.resolve(OPEN_view_records, ROOT, VIEW) == guard.resolve(OPEN_view_records, OTHER, VIEW) == VIEW
+    assert guard.resolve(OPEN_FILTERS, ROOT, VIEW) == guard.resolve(OPEN_FILTERS, OTHER, VIEW) == VIEW
     assert guard.resolve((), VIEW, ROOT) == guard.resolve((), OTHER, ROOT) == ROOT
-    assert guard.resolve(OPEN_view_records, EARLIER, VIEW) == "e" * 16  # no longer kept, so it is not found
+    assert guard.resolve(OPEN_FILTERS, EARLIER, VIEW) == "e" * 16  # no longer kept, so it is not found
     for asked in (ROOT[:8], "f" * 16, "../../x"):
-        assert guard.resolve(OPEN_view_records, asked, VIEW) == guard.resolve((), asked, ROOT) == asked
+        assert guard.resolve(OPEN_FILTERS, asked, VIEW) == guard.resolve((), asked, ROOT) == asked
 
 
 def test_a_damaged_record_counts_as_none(tmp_path):

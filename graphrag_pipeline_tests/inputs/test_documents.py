@@ -174,10 +174,6 @@ def test_structured_files_have_a_document_per_row(path, data):
     assert [r.n_bytes for r in records] == [4, 4]
 
 
-def test_a_json_object_is_one_record():
-    assert [r.text for r in _read("a.json", '{"text": "One.", "tags": ["a"]}')] == ["One."]
-
-
 def test_dotted_paths_reach_into_objects_and_the_rest_is_metadata():
     settings = InputSettings(id_column="doc.id", title_column="doc.title", text_column="doc.body.text",
                              creation_date_column="doc.date")  # fmt: skip
@@ -254,12 +250,6 @@ def test_csv_takes_huge_fields_and_columns_without_or_with_the_same_name():
     record = _only("a.csv", f'text,a,a,\n"{"x" * 1_000_000}",1,2,3\n')
     assert len(record.text) == 1_000_000
     assert record.metadata == '{"a":"1","a_3":"2","column_4":"3"}'
-
-
-def test_a_line_of_50_megabytes_is_one_document():
-    record = _only("a.txt", b"lorem ipsum " * 4_200_000)
-    assert record.problem is None
-    assert len(record.text) == record.n_bytes == 50_400_000
 
 
 def test_lone_surrogates_and_nan_do_not_reach_a_table():

@@ -42,10 +42,6 @@ def _problems(folder: Path, settings: InputSettings = PLAIN) -> dict[str, str | 
     return problems
 
 
-def test_an_empty_folder_yields_nothing(folder):
-    assert list(read_input(folder, PLAIN, B)) == []
-
-
 @pytest.mark.parametrize("is_file", [False, True])
 def test_a_missing_folder_is_an_error_that_names_the_fix(tmp_path, is_file):
     if is_file:
@@ -135,12 +131,6 @@ def test_unreadable_files_are_listed_and_stop_no_other(folder, tmp_path):
         "sub": "symbolic link to a folder: not followed",
         "up": "symbolic link out of the input folder",
     }
-
-
-def test_the_input_folder_may_be_a_link(folder, tmp_path):
-    _write(folder, "a.txt")
-    (tmp_path / "link").symlink_to(folder)
-    assert _problems(tmp_path / "link") == {"a.txt": None}
 
 
 def test_an_unreadable_file_is_a_problem(folder, monkeypatch):
@@ -257,9 +247,3 @@ def test_an_office_file_is_read_again_once_the_converter_is_installed(folder, tm
         versions["markitdown"] = installed
         list(read_input(folder, PLAIN, B, None, tmp_path / "cache"))
         assert len(list((tmp_path / "cache").rglob("*.records"))) == n_entries
-
-
-def test_ten_thousand_tiny_files_are_read(folder):
-    for number in range(10_000):
-        (folder / f"{number:05d}.txt").write_bytes(b"Tiny.")
-    assert sum(record.problem is None for record in read_input(folder, PLAIN, B)) == 10_000

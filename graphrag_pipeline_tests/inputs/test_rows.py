@@ -141,10 +141,6 @@ def test_an_invalid_row_and_a_document_without_text_are_separate_problems():
     assert problems["#3"].startswith("line 3: not valid JSON")
 
 
-def test_ids_that_resemble_generated_ones_stay_apart():
-    read([row("x", document_id="#2"), row("y", document_id=None), row("z", document_id="#2#"), row("w", page="?")])
-
-
 def test_a_changed_page_or_type_is_a_changed_document():
     versions = [row("x"), row("x", page=2), row("x", kind="title")]
     hashes = {read_records("c.jsonl", as_jsonl([version]), PLAIN)[0].content_hash for version in versions}

@@ -88,13 +88,6 @@ def test_every_level_is_a_partition_and_parents_contain_children(imported):
         assert not row["children"] or sorted(inside) == sorted(row["entity_ids"])
 
 
-@pytest.mark.parametrize(("level", "n_reports"), [(0, 23), (1, 76), (2, 97)])
-def test_static_frontier_of_its_own_communities(imported, level, n_reports):
-    own = [row for number, row in communities_by_number(imported[1]).items() if number < N_OWN_COMMUNITIES]
-    frontier = [row for row in own if row["level"] == level or (row["level"] < level and not row["children"])]
-    assert len(frontier) == n_reports
-
-
 def test_members_of_its_own_communities_are_kept(imported):
     before = {
         row["community"]: set(row["entity_ids"]) for row in pq.read_table(SAMPLE / "communities.parquet").to_pylist()
@@ -272,15 +265,6 @@ def test_vectors_of_another_model_are_computed_again_and_reported(imported, tmp_
     assert {n: f.content for n, f in made.manifest.vectors.items()} == {
         n: f.content for n, f in before.manifest.vectors.items()
     }
-
-
-def test_vectors_of_another_model_with_the_same_length_are_computed_again(tmp_path):
-    source, embedder = copy_sample(tmp_path / "source"), load_static_embeddings()
-    entities = _entity_rows()
-    matrix = np.random.default_rng(1).normal(size=(len(entities), embedder.dimensions))
-    _write_lancedb(source, "entity_description", [row["id"] for row in entities], matrix)
-    report = run_import(source, tmp_path / "root")
-    assert any("vectors of another model (cosine" in note for note in report.notes)
 
 
 def test_vectors_of_another_model_are_kept_on_request(tmp_path):

@@ -136,17 +136,6 @@ def test_an_entity_in_no_community_gets_one_with_a_verbatim_report():
     assert rows_of(repaired, "communities", "community", "level", "parent", "entity_ids")[1] == (8, 0, -1, ["b"])
 
 
-def test_a_community_without_a_report_gets_a_fallback():
-    repaired = repair(
-        entities=[{"id": "a", "title": "A", "description": "first"}, {"id": "b", "title": "B"}],
-        communities=[{"community": 0, "entity_ids": ["a", "b"]}],
-    )
-    [(content, is_verbatim, is_fallback)] = rows_of(
-        repaired, "community_reports", "full_content", "is_verbatim", "is_fallback"
-    )
-    assert "first" in content and is_verbatim and is_fallback
-
-
 def test_parents_are_repaired_to_contain_their_children():
     repaired = repair(
         entities=[{"id": i, "title": i} for i in "abc"],
@@ -177,16 +166,6 @@ def test_an_entity_in_two_branches_stays_in_the_one_that_lists_it_most():
     )
     assert rows_of(repaired, "communities", "entity_ids") == [(["b"],), (["a"],), (["a"],)]
     assert any(note.startswith("1 entity listing was taken out of communities") for note in repaired.notes)
-
-
-def test_a_community_numbered_minus_one_is_left_out():
-    repaired = repair(
-        entities=[{"id": "a", "title": "A"}],
-        communities=[{"community": -1, "entity_ids": ["a"]}],
-        community_reports=[{"community": -1}],
-    )
-    assert rows_of(repaired, "communities", "community", "entity_ids") == [(0, ["a"])]
-    assert any("report of no community" in note for note in repaired.notes)
 
 
 def test_citations_of_a_folded_row_name_the_one_that_survives():
@@ -226,13 +205,6 @@ def test_a_text_unit_is_found_forward_then_anywhere_then_without_metadata(text, 
     assert locate_text(text, "one two one", start) == found
 
 
-def test_equal_text_units_get_successive_offsets():
-    repaired = repair(
-        documents=[{"id": "d", "text": "no. no. no."}], text_units=[{"id": i, "text": "no."} for i in "abc"]
-    )
-    assert rows_of(repaired, "text_units", "id", "start") == [("a", 0), ("b", 4), ("c", 8)]
-
-
 def test_metadata_lines_move_to_the_document():
     repaired = repair(
         documents=[{"id": "d", "title": "x.txt", "text": "Hello world. Bye."}],
@@ -254,14 +226,6 @@ def test_claims_keep_foreign_subjects_and_lose_only_missing_text_units():
     assert rows_of(repaired, "covariates", "subject_id", "object_id") == [("A", "NONE"), ("NOBODY", "")]
     assert "1 claim of a text unit that is not there was left out" in repaired.notes
     assert "1 claim whose subject is no entity was kept" in repaired.notes
-
-
-def test_an_empty_index_is_repaired_to_empty_tables():
-    repaired = repair(documents=[], text_units=[])
-    assert {name: rows.num_rows for name, rows in repaired.tables.items() if name != "record_numbers"} == dict.fromkeys(
-        (name for name in CONTRACT_TABLES if name != "record_numbers"), 0
-    )
-    assert repaired.notes == ()
 
 
 # ----------------------------------------------------------------------------------------------- laws on broken indexes

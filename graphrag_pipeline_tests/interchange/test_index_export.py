@@ -96,13 +96,6 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(snapshot, tmp_path,
     assert contents(tmp_path) == before
 
 
-def test_a_file_added_to_an_export_is_not_deleted(snapshot, tmp_path):
-    export_snapshot(snapshot, tmp_path / "out", "csv")
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    with pytest.raises(PipelineError, match=r"notes\.txt"):
-        export_snapshot(snapshot, tmp_path / "out", "csv")
-
-
 @pytest.mark.parametrize("place", ["lancedb/notes.txt", "lancedb/entity_description.lance/mine.bin", "lancedb/mine/"])
 def test_what_was_added_below_a_folder_of_an_export_is_named_and_not_deleted(snapshot, tmp_path, place):
     out = tmp_path / "out"
@@ -250,14 +243,14 @@ def test_any_id_is_an_attribute_of_its_own(first, second):
 
 
 @pytest.fixture(scope="module")
-def written_graph_csv(tmp_path_factory):
+def written_csv(tmp_path_factory):
     folder = tmp_path_factory.mktemp("csv")
     snapshot = freeze_hard_index(folder / "root")
     (folder / "out").mkdir()
     return snapshot, folder / "out", write_graph_csv(snapshot, folder / "out")
 
 
-def read_graph_csv(path):
+def read_csv(path):
     """Return rows by header, all values as text; null and "" differ as in Neo4j: "" has quotes."""
     with path.open(encoding="utf-8", newline="") as file:
         header = next(csv.reader(file))
@@ -272,13 +265,13 @@ def read_graph_csv(path):
 
 
 def without_formula(text):
-    """Return a text as a spreadsheet may read_graph_csv it: with an apostrophe where it would be a formula."""
+    """Return a text as a spreadsheet may read it: with an apostrophe where it would be a formula."""
     return f"'{text}" if text and text[0] in "=+-@\t\r\n" else text
 
 
-def test_no_field_is_a_formula_of_a_spreadsheet(written_graph_csv):
-    _, folder, _ = written_graph_csv
-    rows = [row for path in folder.rglob("*.csv") for row in read_graph_csv(path)]
+def test_no_field_is_a_formula_of_a_spreadsheet(written_csv):
+    _, folder, _ = written_csv
+    rows = [row for path in folder.rglob("*.csv") for row in read_csv(path)]
     assert [value for row in rows for value in row.values() if value and value[0] in "=+@\t\r"] == []
     assert any(value and value.startswith("'=CMD|") for row in rows for value in row.values())
 
@@ -289,12 +282,10 @@ def test_no_text_begins_as_a_formula(start):
     assert shown == f"'{start}CMD(1)" and plain == f"CMD{start}(1)"
 
 
-def test_values_come_back_unchanged(written_graph_csv):
-    snapshot, folder, _ = written_graph_csv
+def test_values_come_back_unchanged(written_csv):
+    snapshot, folder, _ = written_csv
     for label, table in (("Entity", "entities"), ("Document", "documents"), ("CommunityReport", "community_reports")):
-        for row, before in zip(
-            read_graph_csv(folder / f"nodes/{label}.csv"), snapshot.table(table).to_pylist(), strict=True
-        ):
+        for row, before in zip(read_csv(folder / f"nodes/{label}.csv"), snapshot.table(table).to_pylist(), strict=True):
             assert row.pop(":LABEL") == label and row.pop(f"id:ID({label})") == before["id"]
             for header, value in row.items():
                 name, kind = header.split(":")
@@ -302,43 +293,38 @@ def test_values_come_back_unchanged(written_graph_csv):
                     assert value == without_formula(before[name])
                 elif kind in ("long", "double"):
                     assert float(value) == before[name]
-    assert HARD_TEXT in {row["description:string"] for row in read_graph_csv(folder / "nodes/Entity.csv")}
+    assert HARD_TEXT in {row["description:string"] for row in read_csv(folder / "nodes/Entity.csv")}
 
 
-def test_lists_are_arrays_whose_elements_hold_anything_but_the_separator(written_graph_csv):
-    snapshot, folder, _ = written_graph_csv
-    rows = list(zip(read_graph_csv(folder / "nodes/Entity.csv"), snapshot.table("entities").to_pylist(), strict=True))
+def test_lists_are_arrays_whose_elements_hold_anything_but_the_separator(written_csv):
+    snapshot, folder, _ = written_csv
+    rows = list(zip(read_csv(folder / "nodes/Entity.csv"), snapshot.table("entities").to_pylist(), strict=True))
     assert rows
     for row, before in rows:
         names = SEPARATOR.join(name.replace(SEPARATOR, "\ufffd") for name in before["names"])
         assert row["names:string[]"] == without_formula(names)
 
 
-def test_null_is_an_empty_field_and_an_empty_text_is_quoted(written_graph_csv):
-    [row] = read_graph_csv(written_graph_csv[1] / "nodes/Covariate.csv")
-    assert row["source_text:string"] == "" and row["start_date:string"] is None
-
-
-def test_relationships_join_known_nodes(written_graph_csv):
-    _, folder, counts = written_graph_csv
+def test_relationships_join_known_nodes(written_csv):
+    _, folder, counts = written_csv
     ids = {}
     for path in (folder / "nodes").iterdir():
-        ids[path.stem] = {row[f"id:ID({path.stem})"] for row in read_graph_csv(path)}
+        ids[path.stem] = {row[f"id:ID({path.stem})"] for row in read_csv(path)}
         assert len(ids[path.stem]) == counts[f"nodes/{path.name}"]
     assert ids and list((folder / "relationships").iterdir())
     for path in (folder / "relationships").iterdir():
-        rows = read_graph_csv(path)
+        rows = read_csv(path)
         assert len(rows) == counts[f"relationships/{path.name}"]
         for row in rows:
             ends = {header.split("(")[1][:-1]: id for header, id in row.items() if header.endswith(")")}
             assert all(id in ids[label] for label, id in ends.items()) and row[":TYPE"] == path.stem
 
 
-def test_references_of_the_tables_are_relationships(written_graph_csv):
-    snapshot, folder, _ = written_graph_csv
+def test_references_of_the_tables_are_relationships(written_csv):
+    snapshot, folder, _ = written_csv
 
     def pairs(kind):
-        return {tuple(row.values())[:2] for row in read_graph_csv(folder / f"relationships/{kind}.csv")}
+        return {tuple(row.values())[:2] for row in read_csv(folder / f"relationships/{kind}.csv")}
 
     communities = snapshot.table("communities").to_pylist()
     id_of = {row["community"]: row["id"] for row in communities}

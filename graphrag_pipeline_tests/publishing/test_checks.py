@@ -120,24 +120,6 @@ def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:
     assert check_schemas(changed) == ["entities: column n_tokens is missing"]
 
 
-def test_columns_that_are_more_of_another_type_or_in_another_order_are_named(tmp_path: Path) -> None:
-    snapshot = small_index.freeze(tmp_path)
-    path = snapshot.table_path("entities")
-    rows = pq.read_table(path)
-    number = rows["n_tokens"].cast(pa.float64())
-    for changed, words in (
-        (rows.append_column("colour", number), "column colour is not in the contract"),
-        (
-            rows.set_column(rows.schema.get_field_index("n_tokens"), "n_tokens", number),
-            "column n_tokens has type double, not int64",
-        ),
-        (rows.drop_columns(["id", "title"]), "column id, title is missing"),
-        (rows.select(rows.column_names[::-1]), "its columns are in another order than in the contract"),
-    ):
-        pq.write_table(changed, path)
-        assert check_schemas(SnapshotStore(tmp_path).open(snapshot.id)) == [f"entities: {words}"]
-
-
 def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:
     snapshot = small_index.freeze(tmp_path)
     store = SnapshotStore(tmp_path)

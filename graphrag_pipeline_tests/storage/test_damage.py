@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import NoSnapshotError
-from graphrag_pipeline.storage.damage import describe_damage
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora import small_index
@@ -113,8 +112,3 @@ def test_freezing_again_makes_zeroed_files_again(frozen: Snapshot, tmp_path: Pat
         zero(path)
     assert small_index.freeze(tmp_path).id == frozen.id
     assert SnapshotStore(tmp_path).open(frozen.id).changed_parts() == []
-
-
-def test_damage_is_described_with_the_number_of_other_parts() -> None:
-    assert describe_damage([Path("a")]) == "a is missing or not whole"
-    assert describe_damage([Path("a"), Path("b"), "c"]) == "a is missing or not whole (and 2 more)"

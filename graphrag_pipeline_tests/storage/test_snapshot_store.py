@@ -54,15 +54,6 @@ def test_the_time_of_a_manifest_is_not_part_of_its_id_and_stays(root: Root) -> N
     assert root.snapshots.path_of(first).read_bytes() == before
 
 
-def test_a_manifest_without_a_time_has_that_of_its_file(root: Root) -> None:
-    first, second = root.snapshots.ids()
-    date_manifest(root, first, None)
-    os.utime(root.snapshots.path_of(first), ns=(0, 1_500_000_000 * 10**9))
-    assert root.snapshots.manifest(first).id == first
-    assert root.snapshots.ids() == [second, first]
-    assert list_snapshots(root.snapshots)[0].created == "2017-07-14T02:40:00+00:00"
-
-
 def test_an_open_snapshot_shows_until_it_is_closed(root: Root) -> None:
     snapshot = root.snapshots.open()
     assert describe_snapshot(root.snapshots, snapshot.id).is_read

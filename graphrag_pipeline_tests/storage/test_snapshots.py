@@ -23,11 +23,6 @@ def test_records_and_columns_are_those_of_the_table_in_the_order_of_the_rows(sna
         assert [type(value) for value in snapshot.take(name, [0])[0].values()] == [*map(type, whole[0].values())]
 
 
-def test_no_rows_have_no_records(snapshot: Snapshot) -> None:
-    assert snapshot.take("entities", []) == []
-    assert snapshot.take_columns("entities", [], ["id", "title"]) == [[], []]
-
-
 @pytest.mark.parametrize("row", [-1, 1_000_000])
 def test_a_row_that_the_table_lacks_is_an_error_and_not_another_row(snapshot: Snapshot, row: int) -> None:
     with pytest.raises(IndexError, match="entities: rows"):

@@ -58,13 +58,6 @@ def test_a_head_moves_and_the_old_file_stays(tmp_path: Path) -> None:
     assert store.read_head(old)["document_id"].to_pylist() == ["a"]
 
 
-def test_code_and_data_versions_are_independent(tmp_path: Path) -> None:
-    store = TableStore(tmp_path)
-    one, two = write(store, "a", code="1"), write(store, "a", code="2")
-    assert one.data_version == two.data_version
-    assert one.code_version != two.code_version
-
-
 def test_an_empty_partition_is_a_file_with_its_schema(tmp_path: Path) -> None:
     store = TableStore(tmp_path)
     head = write(store)
@@ -80,17 +73,6 @@ def test_a_missing_partition_or_file_is_named(tmp_path: Path) -> None:
         store.read(TABLE.name, "003")
     head = write(store, "a")
     store.paths(head)[0].unlink()
-    assert store.head(TABLE.name, "000") is None
-
-
-@pytest.mark.parametrize("damaged", ["", "{", '{"table": 1}'])
-def test_a_damaged_head_or_file_counts_as_missing(tmp_path: Path, damaged: str) -> None:
-    store = TableStore(tmp_path)
-    head = write(store, "a")
-    store.paths(head)[0].write_bytes(b"")
-    assert store.head(TABLE.name, "000") is None
-    assert write(store, "a") == store.head(TABLE.name, "000")
-    (tmp_path / "heads" / TABLE.name / "000.json").write_text(damaged)
     assert store.head(TABLE.name, "000") is None
 
 

@@ -112,13 +112,6 @@ def test_batches_leave_no_trace(tmp_path: Path, vectors: np.ndarray, monkeypatch
     assert VectorTable(tmp_path, second).search_text("xylophone", 1)[0][0] == "id100"
 
 
-def test_an_empty_table_answers_nothing(tmp_path: Path) -> None:
-    folder = build_vector_folder(tmp_path, NAME, vector_rows([], [], np.zeros((0, 16), np.float32), []), True)
-    table = VectorTable(tmp_path, folder)
-    assert table.search(np.ones(16, np.float32), 3) == table.search_text("word", 3) == []
-    assert table.count() == 0
-
-
 def test_every_error_of_the_library_about_a_damaged_table_names_its_folder(tmp_path: Path, vectors: np.ndarray) -> None:
     built = build(tmp_path, vectors)
     folder = built.path(tmp_path)
@@ -134,13 +127,13 @@ def test_every_error_of_the_library_about_a_damaged_table_names_its_folder(tmp_p
     assert n_named > 20
 
 
-N_ROWS_purge = 40
+N_DELETED_FROM = 40
 
 
-def build_purge(parent: Path, first: int, previous: VectorFolder | None = None) -> VectorFolder:
+def build_table(parent: Path, first: int, previous: VectorFolder | None = None) -> VectorFolder:
     """Build a folder of the rows from `first` on, by difference from `previous`."""
-    rows = range(first, N_ROWS_purge)
-    vectors = np.random.default_rng(0).normal(size=(N_ROWS_purge, 8)).astype(np.float32)[first:]
+    rows = range(first, N_DELETED_FROM)
+    vectors = np.random.default_rng(0).normal(size=(N_DELETED_FROM, 8)).astype(np.float32)[first:]
     texts = [f"a passage of number{row:02}" for row in rows]
     content = vector_rows([f"id{row:02}" for row in rows], texts, vectors, ["{}"] * len(rows))
     return build_vector_folder(parent, NAME, content, True, previous)
@@ -151,8 +144,8 @@ def files_that_say(folder: Path, word: bytes) -> list[Path]:
 
 
 def test_rows_deleted_by_difference_lie_in_the_files_until_a_rewrite(tmp_path: Path) -> None:
-    whole = build_purge(tmp_path, 0)
-    smaller = build_purge(tmp_path, 1, whole)
+    whole = build_table(tmp_path, 0)
+    smaller = build_table(tmp_path, 1, whole)
     assert [holds_deleted(tmp_path, folder) for folder in (whole, smaller)] == [False, True]
     assert files_that_say(smaller.path(tmp_path), b"number00")
 
@@ -161,6 +154,6 @@ def test_rows_deleted_by_difference_lie_in_the_files_until_a_rewrite(tmp_path: P
     assert not holds_deleted(tmp_path, smaller)
     assert not files_that_say(smaller.path(tmp_path), b"number00")
     table = VectorTable(tmp_path, smaller)
-    assert table.count() == N_ROWS_purge - 1
+    assert table.count() == N_DELETED_FROM - 1
     assert [record_id for record_id, _ in table.search_text("number07", 5)] == ["id07"]
     assert [path.name for path in tmp_path.iterdir()] == [NAME], "nothing half done is left"

@@ -159,7 +159,7 @@ def test_keys_come_back_unchanged(tmp_path: Path, rows: dict) -> None:
     assert found.ids.to_pylist() == sorted(rows) and np.array_equal(found.keys, keys_of(rows).keys)
 
 
-def build_row_keys(
+def build_numbered(
     parent: Path, n_rows: int, texts: Mapping[int, str], previous: VectorFolder | None = None
 ) -> VectorFolder:
     vectors = np.random.default_rng(7).normal(size=(100, 8)).astype(np.float32)[:n_rows]
@@ -168,10 +168,10 @@ def build_row_keys(
 
 
 def test_the_keys_of_the_folder_before_stay_its_own(tmp_path: Path) -> None:
-    first = build_row_keys(tmp_path, 100, {})
+    first = build_numbered(tmp_path, 100, {})
     before = (first.path(tmp_path) / KEYS_FILE).read_bytes()
-    second = build_row_keys(tmp_path, 99, {3: "xylophone"}, first)
-    third = build_row_keys(tmp_path, 100, {}, second)
+    second = build_numbered(tmp_path, 99, {3: "xylophone"}, first)
+    third = build_numbered(tmp_path, 100, {}, second)
     assert (first.path(tmp_path) / KEYS_FILE).read_bytes() == before
     assert third.content == first.content
     assert [VectorTable(tmp_path, folder).count() for folder in (first, second, third)] == [100, 99, 100]
