@@ -32,15 +32,19 @@ from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.formats import FORMATS, STRUCTURED
 from graphrag_pipeline.inputs.reading_process import is_risky, read_apart
-from graphrag_pipeline.inputs.record_files import RECORDS_FOLDER, ReadFile, entry_name, is_cached, read_cached
 from graphrag_pipeline.inputs.source_records import (
+    RECORDS_FOLDER,
+    ReadFile,
     SourceRecord,
     access_problem,
     document_id_of,
+    entry_name,
     format_of,
+    is_cached,
     parse_filters,
     passes_all,
     problem_record,
+    read_cached,
 )
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.settings.urls import mask_url

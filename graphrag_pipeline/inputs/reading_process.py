@@ -2,13 +2,15 @@
 
 It is started with the first such file, serves many, and is started again after a file that it did not survive. Text,
 and small structured files, are read in the calling process, because their cost is bounded by their size. What goes
-wrong is the problem of the file. Keep out: the reading itself (`documents.py`), and the other side
-(`reading_worker.py`).
+wrong is the problem of the file. `main` is the program of that process: it reads requests from standard input, one JSON
+object per line, and writes for each a line of JSON and the Parquet bytes of the records. Its memory is limited for each
+file; the calling process holds the limit of time. Keep out: the reading itself (`documents.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import selectors
@@ -16,19 +18,31 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import BinaryIO
 
+from graphrag_pipeline.inputs.conversion import load_converter
+from graphrag_pipeline.inputs.documents import read_records
 from graphrag_pipeline.inputs.formats import CONVERTED, STRUCTURED
-from graphrag_pipeline.inputs.reading_worker import OUT_OF_MEMORY, memory_problem
-from graphrag_pipeline.inputs.record_files import ReadFile, load_records
-from graphrag_pipeline.inputs.source_records import format_of, problem_record
-from graphrag_pipeline.memory_limit import has_no_memory_left
+from graphrag_pipeline.inputs.source_records import (
+    ReadFile,
+    access_problem,
+    dump_records,
+    format_of,
+    load_records,
+    problem_record,
+)
+from graphrag_pipeline.memory_limit import has_no_memory_left, limited_memory
 from graphrag_pipeline.settings.input import InputSettings
 
-_WORKER = "graphrag_pipeline.inputs.reading_worker"
+_WORKER = "graphrag_pipeline.inputs.reading_process"
 _SMALL_BYTES = 1_000_000
 """Largest structured file that is read in the calling process; JSON takes about 30 times its size in memory."""
 _START_S = 60.0
 """Added to the time of the first file of a process, which has to start."""
+OUT_OF_MEMORY = 77
+"""Status of the process when it ends because it cannot reply."""
+_MEGABYTE = 1_000_000
 _MEMORY_STATUSES = frozenset({OUT_OF_MEMORY, 127, -6, -9, -11})
 """Statuses of a process without memory; 127 is that of the loader of libraries, -9 that of one ended for it."""
 _CHUNK_BYTES = 1 << 20
@@ -178,3 +192,54 @@ def _process() -> _ReadingProcess:
     if not _running or not _running[0].is_usable:
         _running[:] = [_ReadingProcess()]
     return _running[0]
+
+
+def memory_problem(max_memory_mb: int) -> str:
+    """Return the problem of a file that needs more memory than it may have."""
+    return (
+        f"needs more memory than input.max_memory_mb = {max_memory_mb:,}; raise it if you trust the file, or split or "
+        "exclude the file"
+    )
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    for line in requests:
+        request = json.loads(line)
+        found = _read(request["path"], request["location"], InputSettings.model_validate(request["settings"]))
+        data = dump_records(found.records)
+        replies.write(json.dumps({"n_bytes": len(data), "digest": found.digest}).encode() + b"\n")
+        replies.write(data)
+        replies.flush()
+
+
+def _read(path: str, location: str, settings: InputSettings) -> ReadFile:
+    format, digest = format_of(path), ""
+    if format in CONVERTED:
+        with contextlib.suppress(ImportError):  # a problem of the file
+            load_converter(format)
+    try:
+        with limited_memory(settings.max_memory_mb * _MEGABYTE):
+            data = Path(location).read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            return ReadFile(read_records(path, data, settings), digest)
+    except MemoryError:
+        problem = memory_problem(settings.max_memory_mb)
+    except OSError as error:
+        problem, digest = access_problem(error), ""
+    # Outside of the handlers: as long as one runs, its error keeps the memory of all that was being read.
+    return ReadFile([problem_record(path, problem, is_unknown=True)], digest)
+
+
+def main() -> None:
+    """Serve the process that started this one; what a library prints does not get between the replies."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        serve(sys.stdin.buffer, replies)
+    except MemoryError:  # there was not even the memory to reply
+        os._exit(OUT_OF_MEMORY)
+
+
+if __name__ == "__main__":
+    main()

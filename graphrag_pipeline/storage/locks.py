@@ -43,7 +43,7 @@ def one_index_run(root: Path) -> AbstractContextManager[None]:
             f"`{root / SETTINGS_FILE}` does not exist; make a root with `graphrag-pipeline init {root}`, or name one "
             "with --root"
         )
-    return _one_process(_index_run_lock(root), f"`{root}`: another `index` is running; waiting for it")
+    return _one_process(root / "cache" / "index_run.lock", f"`{root}`: another `index` is running; waiting for it")
 
 
 def one_view_builder(views: Path) -> AbstractContextManager[None]:
@@ -81,20 +81,7 @@ def one_home_repair(home: Path) -> AbstractContextManager[None]:
 
 def is_index_running(root: Path) -> bool:
     """Return whether a process is inside `one_index_run`."""
-    from filelock import FileLock, Timeout
-
-    path = _index_run_lock(root)
-    if not path.exists():
-        return False
-    try:
-        with FileLock(path, blocking=False):
-            return False
-    except Timeout:
-        return True
-
-
-def _index_run_lock(root: Path) -> Path:
-    return root / "cache" / "index_run.lock"
+    return is_held(root / "cache" / "index_run.lock")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ clock, on the order of arrival or on another run. A changed schema changes the c
 A changed description does not.
 """
 
+# ruff: noqa: F401
 from graphrag_pipeline.tables.contract import (
     CONTRACT_FAILURES,
     CONTRACT_TABLES,
@@ -41,35 +42,3 @@ from graphrag_pipeline.tables.stage import (
     TITLE_CHUNK,
     failures_table,
 )
-
-__all__ = [
-    "CAPTION_CHUNK",
-    "CHUNKS",
-    "CHUNK_KINDS",
-    "CLAIM_MENTIONS",
-    "COMMUNITIES",
-    "COMMUNITY_REPORTS",
-    "CONTRACT_FAILURES",
-    "CONTRACT_TABLES",
-    "CORPUS_MANIFEST",
-    "COVARIATES",
-    "DESCRIPTIONS",
-    "DOCUMENTS",
-    "ENTITIES",
-    "ENTITY_MENTIONS",
-    "ENTITY_MERGES",
-    "INDEX_CANDIDATE",
-    "MODEL_STAGES",
-    "RECORD_NUMBERS",
-    "RELATIONSHIPS",
-    "RELATIONSHIP_MENTIONS",
-    "SENTENCE_EMBEDDINGS",
-    "STAGE_TABLES",
-    "TEXT_UNITS",
-    "TEXT_UNIT_EMBEDDINGS",
-    "TITLE_CHUNK",
-    "VECTOR_TABLES",
-    "Column",
-    "Table",
-    "failures_table",
-]

@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_keys, bucket_of
 from graphrag_pipeline.inputs import files as input_files
-from graphrag_pipeline.inputs import record_files
+from graphrag_pipeline.inputs import source_records
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline_tests.support.damage import flip_bit
@@ -233,16 +233,16 @@ def test_structured_files_are_parsed_once_until_content_or_columns_change(folder
 
 def test_an_office_file_is_read_again_once_the_converter_is_installed(folder, tmp_path, monkeypatch):
     _write(folder, "page.html", content="<p>text</p>")
-    versions, real_version = {"markitdown": None}, record_files.importlib.metadata.version
+    versions, real_version = {"markitdown": None}, source_records.importlib.metadata.version
 
     def version(name):
         if name not in versions:
             return real_version(name)
         if versions[name] is None:
-            raise record_files.importlib.metadata.PackageNotFoundError(name)
+            raise source_records.importlib.metadata.PackageNotFoundError(name)
         return versions[name]
 
-    monkeypatch.setattr(record_files.importlib.metadata, "version", version)
+    monkeypatch.setattr(source_records.importlib.metadata, "version", version)
     for installed, n_entries in ((None, 1), (None, 1), ("1.0", 2), ("1.1", 3)):
         versions["markitdown"] = installed
         list(read_input(folder, PLAIN, B, None, tmp_path / "cache"))

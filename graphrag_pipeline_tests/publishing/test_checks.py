@@ -117,7 +117,7 @@ def test_a_table_of_another_schema_is_found(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(path).drop_columns(["n_tokens"]), path)
     changed = SnapshotStore(tmp_path).open(snapshot.id)
     assert failed(changed) == {"files"}, "nothing else is looked at in a damaged snapshot"
-    assert check_schemas(changed) == ["entities: column n_tokens is missing"]
+    assert check_schemas(changed) == ["entities: not as in the contract: n_tokens"]
 
 
 def test_a_head_built_from_older_inputs_is_found(tmp_path: Path) -> None:
