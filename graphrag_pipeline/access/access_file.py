@@ -14,7 +14,6 @@ Keep out: who is behind a request (`rules.py`).
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import re
 import secrets
@@ -302,16 +301,6 @@ def make_key() -> NewKey:
 def hash_key(text: str) -> str:
     """Return the SHA-256 of a key; a random key cannot be guessed from it, so a slow hash would add nothing."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def is_equal(presented: str, stored: str) -> bool:
-    """Compare two hashes in constant time."""
-    return hmac.compare_digest(presented, stored)
-
-
-def is_expired(expires: datetime | None, now: datetime) -> bool:
-    """Return whether a key has expired; None never does."""
-    return expires is not None and now >= expires
 
 
 def add_key(

@@ -6,6 +6,7 @@ out: the form of the file (`access_file.py`), and HTTP but for the header's text
 
 from __future__ import annotations
 
+import hmac
 import json
 import logging
 import math
@@ -26,8 +27,6 @@ from graphrag_pipeline.access.access_file import (
     PrincipalEntry,
     TokenRules,
     hash_key,
-    is_equal,
-    is_expired,
     load_access_file,
 )
 from graphrag_pipeline.errors import PipelineError
@@ -221,7 +220,7 @@ class AccessRules:
         if credential.startswith(f"{PREFIX}_"):
             presented, found = hash_key(credential), None
             for key, name, entry in self._keys:  # all of them, so that the time tells nothing
-                if is_equal(presented, key.sha256) and not is_expired(key.expires, self._now()):
+                if hmac.compare_digest(presented, key.sha256) and (key.expires is None or self._now() < key.expires):
                     found = Principal(name, entry.filters)
             if found is None:
                 raise NotAuthenticatedError("the key is unknown or expired")

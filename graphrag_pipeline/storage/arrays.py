@@ -109,10 +109,6 @@ class ArrayFolder:
         """Unmap the arrays once no caller has one; a later use maps them again."""
         self._arrays.clear()
 
-    def has(self, name: str) -> bool:
-        """Return whether the folder has an array."""
-        return name in self._arrays or (self._folder / f"{name}.npy").is_file()
-
 
 class Adjacency(ArrayFolder):
     """Memory-mapped adjacency of a snapshot, in row numbers of the contract tables.

@@ -177,7 +177,7 @@ class Snapshot:
 
     def rows_of(self, name: str, values: list[str] | pa.Array, column: str = "id") -> np.ndarray:
         """Return the row number of each of `values` in a key column, -1 for an unknown value: int64."""
-        if column == "id" and isinstance(values, list) and name in LOOKED_UP and self.lookups.has(f"{name}_id_hashes"):
+        if column == "id" and isinstance(values, list) and name in LOOKED_UP:
             arrays = self.lookups
             return find_rows(arrays.array(f"{name}_id_hashes"), arrays.array(f"{name}_id_rows"), values)
         found = pc.index_in(pa.array(values, pa.string()), value_set=self._column(name, column))

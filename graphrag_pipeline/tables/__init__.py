@@ -1,6 +1,6 @@
 """The data contract: columns, keys, references and owner of every table, with the text that documents them.
 
-Two layers. *Stage tables* (`stage.py`, `vectors.py`) are written by the index stages. A stage table has no column that
+Two layers. *Stage tables* (`stage.py`) are written by the index stages. A stage table has no column that
 a later stage computes. *Contract tables* (`contract.py`) are joined from them by `index_candidate`, in Microsoft
 GraphRAG's layout (same names and columns, ours added). Searches read only contract tables.
 

@@ -273,9 +273,6 @@ class RestrictedAdjacency(Adjacency):
     def array(self, name: str) -> np.ndarray:
         return self._whole.array(name)
 
-    def has(self, name: str) -> bool:
-        return self._whole.has(name)
-
     def close(self) -> None:
         """Do nothing: the whole snapshot closes its arrays."""
 
