@@ -32,8 +32,8 @@ ROOMS = (
     # from stage tables to a snapshot; the stage graph of a root
     *("publishing", "pipeline", "interchange"),
     # one question: values, the reader of an index, then each step of a search
-    *("query", "query.context", "query.results", "query.context_style", "query.strict_tables", "query.rendering"),
-    *("query.usage", "query.token_budget"),
+    *("query", "query.context", "query.results", "query.rendering"),
+    "query.token_budget",
     *(
         "query.streams",
         "query.search_result",
@@ -42,12 +42,10 @@ ROOMS = (
         "query.filtering",
     ),
     *(
-        "query.snapshot_reader",
         "query.index_reader",
         "query.records",
         "query.cited_records",
         "query.model_requests",
-        "query.own_text",
     ),
     *("query.understanding", "query.selection", "query.search", "query.answers"),
     "query.methods",

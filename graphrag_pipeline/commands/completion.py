@@ -50,7 +50,7 @@ def complete_tuned_set(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def list_record_names(root: Root, kind: str, start: str) -> list[str]:
     """Return names of the published snapshot that begin with a text in any case, as the shell can insert them."""
-    from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+    from graphrag_pipeline.query.index_reader import SnapshotReader
     from graphrag_pipeline.reading.lookup import list_names
 
     snapshot = root.snapshots.open(None)

@@ -31,7 +31,7 @@ from graphrag_pipeline.commands.terminal import (
 from graphrag_pipeline.commands.wrapping import text_width
 
 if TYPE_CHECKING:
-    from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+    from graphrag_pipeline.query.index_reader import SnapshotReader
 
 
 class RecordKind(StrEnum):
@@ -96,7 +96,7 @@ def _page_of(kind: RecordKind) -> _Page:
 
 @contextmanager
 def _reading(root: Path | None, start: str | None) -> Iterator[SnapshotReader]:
-    from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+    from graphrag_pipeline.query.index_reader import SnapshotReader
 
     with closing(open_snapshot(open_root(root), start)) as snapshot:
         yield SnapshotReader(snapshot)

@@ -23,8 +23,7 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import clean_text
-from graphrag_pipeline.models.structured import json_schema_format, list_limit, parse_reply
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, parse_reply
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context

@@ -21,13 +21,13 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import SEED
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.index.running import prepare_baseline, run_steps
+from graphrag_pipeline.query.index.graph_index import prepare_baseline, run_steps
 from graphrag_pipeline.query.methods.lazy import take_relevant
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.lazy import LazySelection
-from graphrag_pipeline.query.search.unit_rating import RatedUnit
+from graphrag_pipeline.query.search.raters import RatedUnit
 from graphrag_pipeline.query.selection.hybrid_ranking import TEXT_UNIT_VECTORS, searched_words
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as rank_basically
 from graphrag_pipeline.settings.file import parse_yaml

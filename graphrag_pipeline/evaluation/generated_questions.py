@@ -26,8 +26,7 @@ from graphrag_pipeline.evaluation.sentence_questions import generate_from_senten
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import MOST_CHARACTERS, clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.model_requests import (

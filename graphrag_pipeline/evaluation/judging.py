@@ -20,8 +20,7 @@ from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, est
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format
+from graphrag_pipeline.models.reply_json import MOST_CHARACTERS, json_schema_format, read_json
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from graphrag_pipeline.inspection.retries import Retries
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate, count_extraction, guess_reply_tokens, with_price
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
-from graphrag_pipeline.models.stored_replies import StoredReplies
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, upstream_of

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.models.prices import find_price
-from graphrag_pipeline.models.stored_replies import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.settings.settings import Settings

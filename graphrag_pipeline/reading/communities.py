@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.entities import link_entities
 from graphrag_pipeline.reading.links import link_communities
 from graphrag_pipeline.reading.lookup import find_record

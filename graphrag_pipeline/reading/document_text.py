@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.entities import link_entities
 from graphrag_pipeline.reading.lookup import find_by_key, find_record
 from graphrag_pipeline.reading.rows import DocumentText, MentionPlace, TextUnitPage

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.entities import link_entities
 from graphrag_pipeline.reading.lookup import find_record
 from graphrag_pipeline.reading.pages import DocumentPage, TextUnitLink

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.links import link_communities
 from graphrag_pipeline.reading.lookup import find_record
 from graphrag_pipeline.reading.pages import EntityLink, EntityPage, MergedName, Neighbour

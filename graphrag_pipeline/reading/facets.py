@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.filters import COLUMNS
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.rows import FieldFacet, IndexFacets, ValueCount
 
 TABLES = ("documents", "text_units", "entities", "relationships", "covariates", "communities", "community_reports")

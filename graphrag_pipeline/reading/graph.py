@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.links import link_communities
 from graphrag_pipeline.reading.lookup import find_record
 

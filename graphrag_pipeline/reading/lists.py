@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.documents import read_metadata
 from graphrag_pipeline.reading.lookup import find_record
 from graphrag_pipeline.reading.rows import CommunityRow, DocumentRow, EntityRow, RelationshipRow, ReportRow

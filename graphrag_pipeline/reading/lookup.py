@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.shared_keys import find_by_shared_key
 
 TABLE_OF_KIND = {

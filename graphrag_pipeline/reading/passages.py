@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.reading.pages import PlacedText
 from graphrag_pipeline.storage.mentions import find_names
 from graphrag_pipeline.text.sentences import split_sentences

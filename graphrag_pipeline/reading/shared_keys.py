@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inputs.record_filters import is_row_number
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.storage.snapshots import Snapshot
 
 _KEY = re.compile(r"text-[0-9a-f]{32}")

@@ -23,8 +23,7 @@ from graphrag_pipeline.models.prompt_echoes import (
     shows_context,
 )
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
-from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.strict_tables import heading_of
+from graphrag_pipeline.query.rendering import ContextStyle, heading_of
 
 
 def echoes_of(name: str) -> PromptEchoes:

@@ -18,7 +18,7 @@ from graphrag_pipeline.evaluation.generated_questions import GlobalQuestions, Lo
 from graphrag_pipeline.evaluation.judging import VerdictReply
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.graph.semantic_resolution import Verdict
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.reply_json import json_schema_format
 from graphrag_pipeline.query.understanding.keywords import KeywordsReply
 
 HASHES = {

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.reading.communities import read_community, read_report
 from graphrag_pipeline.reading.documents import read_document
 from graphrag_pipeline.reading.entities import read_entity

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import Spending

@@ -17,7 +17,7 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage
+from graphrag_pipeline.query.token_budget import EMBEDDED, QueryUsage
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 ANSWERS = "answers"

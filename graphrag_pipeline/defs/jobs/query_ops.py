@@ -18,8 +18,7 @@ from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.index.running import prepare_query, run_step
+from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query, run_step
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.rendering import render_answer

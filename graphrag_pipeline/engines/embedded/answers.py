@@ -7,7 +7,7 @@ have too few of the question's words, the answer says "Not in the index" and sho
 
 DRIFT search without a model: follow-up questions from the parts of the graph that are near the question.
 
-A lead (`leads.py`) whose entities no question has named yet becomes a follow-up question: it asks for the connection of
+A lead (`query/search/global_.py`) whose entities no question has named yet becomes a follow-up question: it asks for the connection of
 its two entities, or of one with the first entity that the question names.
 
 Keep out: choosing the context.
@@ -30,9 +30,8 @@ from graphrag_pipeline.query.results import Answer, Citation, Context
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model, select_global_context
 from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, merge_contexts, read_locally, read_primer
-from graphrag_pipeline.query.search.global_ import Point, map_points, reduce_points
+from graphrag_pipeline.query.search.global_ import Lead, LeadFinder, Point, map_points, reduce_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
-from graphrag_pipeline.query.search.leads import Lead, LeadFinder
 from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.streams import OnToken

@@ -15,7 +15,7 @@ longer text, the sentences that repeat the prompt are left out, and those that i
 nothing, such as "Community", and a repeated finding count as missing. A report without a summary or finding of its own
 is rejected.
 
-Keep out: contexts (`contexts.py`), parsing replies.
+Keep out: contexts (`indexing/reports/contexts.py`), parsing replies.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ from graphrag_pipeline.citations import Cited, render_citation, replace_written,
 from graphrag_pipeline.indexing.ports import Reporter
 from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
-from graphrag_pipeline.models.pool import Progress, Work, run_all
+from graphrag_pipeline.models.pool import Progress, Work, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.shortening import complete_within_window
-from graphrag_pipeline.models.structured import json_schema_format, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
 from graphrag_pipeline.text.extractive import sentences_of

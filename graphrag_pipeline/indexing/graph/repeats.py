@@ -38,8 +38,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import regex
 
-from graphrag_pipeline.text.languages import SMALL_WORDS
-from graphrag_pipeline.text.scripts import UNSPACED
+from graphrag_pipeline.text.languages import SMALL_WORDS, UNSPACED
 from graphrag_pipeline.text.sentence_forms import fold
 from graphrag_pipeline.text.sentences import split_sentences
 

@@ -16,9 +16,9 @@ from graphrag_pipeline.models.endpoints.endpoint import RejectedError
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ProbedReply
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.windows import READ
-from graphrag_pipeline.models.known_models import KnownForms
 from graphrag_pipeline.models.ports import ChatRequest, Message
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.prices import KnownForms
+from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.presets import is_loopback
 

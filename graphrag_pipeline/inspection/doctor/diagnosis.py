@@ -16,7 +16,7 @@ from graphrag_pipeline.inspection.doctor.rerank_check import examine_rerank_mode
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import can_search

@@ -27,14 +27,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.replies import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.spending import LedgerEntry, Rate, Spending

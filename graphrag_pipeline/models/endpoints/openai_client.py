@@ -30,9 +30,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.chat_sender import ChatSender, LearnedModel
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import (
@@ -55,10 +54,9 @@ from graphrag_pipeline.models.ports import (
     Message,
     ReplyFormatError,
 )
-from graphrag_pipeline.models.reply_json import keep_whole_values
+from graphrag_pipeline.models.reply_json import describe_schema, keep_whole_values
 from graphrag_pipeline.models.requests import canonical_json, request_key_of
 from graphrag_pipeline.models.spending import Spending
-from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.text.cut_texts import cut_note, is_loop
 
@@ -198,7 +196,6 @@ class ReplyStore:
 
     def _cut_key(self, key: str, request: ChatRequest[Any]) -> str:
         return stable_hash("cut", key, str(request.cap_of(self._cap)), str(self._settings.context_window))
-
 
 
 WIDER = 2

@@ -36,7 +36,7 @@ from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.question import valid_unicode
-from graphrag_pipeline.query.usage import QueryUsage
+from graphrag_pipeline.query.token_budget import QueryUsage
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -181,7 +181,7 @@ class BatchAnswer:
     """A question of a batch with its result or its error.
 
     Attributes:
-        key: hash of all inputs of the answer (`answer_key`).
+        key: hash of all inputs of the answer.
         snapshot: id of the snapshot that was searched.
         result: None if the search failed.
         error: message of the failure for the user; "" if there is a result.
@@ -277,7 +277,7 @@ def answer_all(
 
     Args:
         questions: a str is answered by the method `auto`.
-        known: keys of questions to skip (`answer_key`).
+        known: keys of questions to skip.
 
     Yields:
         One `BatchAnswer` per question; a `PipelineError` becomes its `error` and does not stop the others.
@@ -331,12 +331,8 @@ def answer_into_file(
     return replace(account, others=n_others)
 
 
-def answer_key(index: GraphIndex, question: BatchQuestion) -> str:
-    """Return the hash of all inputs of an answer: question with options, settings, prompts and snapshot."""
-    return _key_of(question, index.snapshot.id, _settings_hash(index))
-
-
 def _key_of(question: BatchQuestion, snapshot: str, settings: str) -> str:
+    """Return the hash of all inputs of an answer: question with options, settings with prompts, snapshot."""
     how = [
         question.id,
         question.method,

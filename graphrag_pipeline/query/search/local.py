@@ -11,7 +11,7 @@ Strict packing of local contexts: the budget of each part as Microsoft GraphRAG 
 Each part has its share of the budget and no more. It ends at the first row that does not fit, even if a later one
 would. Relationships and claims come for a growing number of matched entities, as long as they fit beside the table of
 entities; at the first number that does not fit, those of the number before are kept. Rows cost the tokens of their
-text (`strict_tables.py`).
+text (`query/rendering.py`).
 
 Keep out:
 writing the answer.
@@ -27,8 +27,8 @@ import numpy as np
 
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import PART_OVERHEAD, Part, pack_parts, row_costs
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.rendering import ContextStyle, heading_of, row_of
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.basic import select_within
 from graphrag_pipeline.query.search.local_ranking import (
@@ -39,7 +39,6 @@ from graphrag_pipeline.query.search.local_ranking import (
     rank_reports,
     take_turns,
 )
-from graphrag_pipeline.query.selection.candidates import Pick
 from graphrag_pipeline.query.selection.coverage import cost_of, pick_for_entities, unheard_entities
 from graphrag_pipeline.query.selection.excerpts import ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import (
@@ -50,8 +49,7 @@ from graphrag_pipeline.query.selection.local_text_units import (
     pick_of,
     read_picks,
 )
-from graphrag_pipeline.query.selection.reranking import RerankAccount, rerank_picks
-from graphrag_pipeline.query.strict_tables import heading_of, row_of
+from graphrag_pipeline.query.selection.reranking import Pick, RerankAccount, rerank_picks
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.query.understanding.entity_matching import Match, NamedEntities, begin_matching, name_entities
 from graphrag_pipeline.query.understanding.keywords import (

@@ -38,7 +38,6 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, order_passages
-from graphrag_pipeline.query.selection.candidates import Excerpt, Pick
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool
 from graphrag_pipeline.query.selection.mentions import (
     Span,
@@ -51,6 +50,7 @@ from graphrag_pipeline.query.selection.mentions import (
     strip_span,
     words_of_name,
 )
+from graphrag_pipeline.query.selection.reranking import Excerpt, Pick
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.late_patterns import late_re

@@ -26,7 +26,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.nearest import nearest_name
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits, Pick
 
 MAX_POOL = 128
 """Most text units that `balanced` compares one by one: twice as many as fit the default budget at 100 tokens each."""

@@ -32,7 +32,7 @@ from graphrag_pipeline.query.model_requests import as_data, open_question, read_
 from graphrag_pipeline.query.question import is_latin, read_question
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, EntityRecord
-from graphrag_pipeline.query.search.leads import Lead, LeadFinder
+from graphrag_pipeline.query.search.global_ import Lead, LeadFinder
 from graphrag_pipeline.query.search.local import select_local_context
 from graphrag_pipeline.query.suggestions.suggested import (
     MAX_QUESTIONS,
@@ -41,8 +41,8 @@ from graphrag_pipeline.query.suggestions.suggested import (
     SuggestedQuestions,
     without_asked,
 )
+from graphrag_pipeline.query.token_budget import QueryUsage
 from graphrag_pipeline.query.understanding.conversation import Turn
-from graphrag_pipeline.query.usage import QueryUsage
 from graphrag_pipeline.text.late_patterns import late_re
 
 PROMPT = "follow_up_questions"

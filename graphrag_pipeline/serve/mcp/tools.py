@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult

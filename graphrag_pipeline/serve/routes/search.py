@@ -8,12 +8,11 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index.explain import ExplainedPick, explain_strategies
-from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.index.graph_index import prepare_query
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
-from graphrag_pipeline.query.rendering import context_to_dict, render_context
+from graphrag_pipeline.query.rendering import ContextStyle, context_to_dict, render_context
 from graphrag_pipeline.query.results import (
     ClaimRecord,
     Context,
@@ -23,7 +22,7 @@ from graphrag_pipeline.query.results import (
     TextUnitRecord,
 )
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline.query.usage import ModelUsage
+from graphrag_pipeline.query.token_budget import ModelUsage
 from graphrag_pipeline.serve.api_route import EVENTS, make_router
 from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit
 from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models

@@ -1,6 +1,6 @@
 import numpy as np
 
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits
 from graphrag_pipeline.query.selection.strategies import balanced, graph
 
 

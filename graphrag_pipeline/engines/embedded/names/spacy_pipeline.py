@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
 if TYPE_CHECKING:
     from spacy.language import Language

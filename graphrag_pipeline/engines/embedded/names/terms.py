@@ -18,7 +18,7 @@ from functools import lru_cache
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
 from graphrag_pipeline.engines.embedded.names.spacy_pipeline import tag_words
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.spellings import singular_of
+from graphrag_pipeline.text.name_words import singular_of
 from graphrag_pipeline.text.word_ranks import UNKNOWN_RANK, load_prose_ranks
 
 MAX_WORDS = 4

@@ -20,8 +20,7 @@ from graphrag_pipeline.engines.model.answers.points import map_contexts, map_rep
 from graphrag_pipeline.engines.model.answers.writing import AnswerWriter
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
-from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import json_schema_format, list_limit, read_json
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.query.answers.answering import Answerer, MappedPoints
 from graphrag_pipeline.query.answers.notes import is_uncited, replaced_answer, stand_beside

@@ -35,8 +35,7 @@ from graphrag_pipeline.engines.model.answers.shorter_contexts import split_conte
 from graphrag_pipeline.engines.model.answers.shown_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
 from graphrag_pipeline.query.answers.answering import MappedPoints, estimate_static
 from graphrag_pipeline.query.context import PART_OVERHEAD, pack_batches
 from graphrag_pipeline.query.index_reader import IndexReader

@@ -1,24 +1,26 @@
 """Answers written by a chat model from a context or from points, each statement cited; streamed if a receiver is given.
 
 The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
-answer there are notes (`notes.py`) on what could not be read and on sentences that cite nothing. If the
-model gives no reply, or one that repeats the prompt (`own_text.py`), the embedded engine's answer replaces it and says
+answer there are notes (`query/answers/notes.py`) on what could not be read and on sentences that cite nothing. If the
+model gives no reply, or one that repeats the prompt (`query/model_requests.py`), the embedded engine's answer replaces it and says
 so.
 
 Sentences of a model's answer that cite nothing, matched to what the model was shown.
 
-Support is by words (`support.py`), where the title of the record counts, too. A sentence with a citation behind it in
+Support is by words: a statement is supported by `WINDOW` neighbouring sentences if they have at least `LEAST_SHARE` of
+its content words, all its numbers, and all its names. The title of the record counts, too. The rule is about words, not
+about meaning: it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation behind it in
 its line may rest on that one: it is only reported if it has a name or number that nothing shown has. Headings,
 questions, and sentences about the data itself ("The sources do not say ...") are left out.
 
-Keep out: choosing the context, making the points (`model_points.py`).
+Keep out: choosing the context, making the points (`points.py`).
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -26,21 +28,21 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.citations import parse_citations, strip_citations
 from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context
 from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
-from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
-from graphrag_pipeline.query.answers.support import (
-    MIN_WORDS,
-    SOURCES,
-    StatedWords,
-    read_windows,
-    writes_names_with_capitals,
-)
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
-from graphrag_pipeline.query.own_text import AROUND, DECLINED, OwnText, read_own_text
-from graphrag_pipeline.query.rendering import PLAIN, render_context
+from graphrag_pipeline.query.model_requests import (
+    AROUND,
+    DECLINED,
+    OwnText,
+    as_data,
+    open_question,
+    read_own_text,
+    request_all,
+)
+from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.streams import OnToken
@@ -48,12 +50,70 @@ from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repeated_sentences
+from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.sentence_forms import find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
+
+LEAST_SHARE = 0.65
+WINDOW = 2
+"""Neighbouring sentences that support one together."""
+MIN_WORDS = 2
+"""Content words of a statement below which words show nothing."""
+SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
+"""Words for what was read."""
+_LEAD_IN = late_re(rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StatedWords:
+    """The words of a statement.
+
+    Attributes:
+        words: stems of its content words.
+        musts: those of its names (words with a capital, but for the first) and numbers, which support must have.
+    """
+
+    words: frozenset[str]
+    musts: frozenset[str]
+
+    @classmethod
+    def read(cls, statement: str, has_names: bool) -> StatedWords:
+        """Return the words of a statement.
+
+        Args:
+            has_names: whether capitals mark names in its language (`writes_names_with_capitals`).
+        """
+        bare = _LEAD_IN.sub("", statement, count=1)
+        written = find_words(bare)
+        words = content_words(bare)
+        named = (word for word in written[1:] if has_names and word[0].isupper() and word != "I")
+        numbers = (word for word in written if any(map(str.isdigit, word)))
+        return cls(words, frozenset(stem(fold(word)) for word in (*named, *numbers)) & words)
+
+    def is_supported_by(self, windows: Iterable[frozenset[str]]) -> bool:
+        """Return whether one of the runs of sentences of a text (`read_windows`) supports the statement."""
+        if len(self.words) < MIN_WORDS:
+            return False
+        least = LEAST_SHARE * len(self.words)
+        return any(self.musts <= window and len(self.words & window) >= least for window in windows)
+
+
+def writes_names_with_capitals(text: str) -> bool:
+    """Return whether capitals mark names in the language of a text; in German every noun has one."""
+    return detect_language(text) != "de"
+
+
+def read_windows(text: str, title: str = "") -> list[frozenset[str]]:
+    """Return the stems of the content words of each run of `WINDOW` sentences, and of the title."""
+    sentences = [content_words(text[start:end]) for start, end in split_sentences(text)] if text else []
+    of_title = content_words(title)
+    return [frozenset().union(of_title, *sentences[i : i + WINDOW]) for i in range(max(len(sentences), 1))]
+
 
 _MARKER = late_re(r"\[\d+\]")
 _BEHIND_STOP = late_re(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")

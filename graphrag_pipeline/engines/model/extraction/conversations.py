@@ -41,6 +41,7 @@ from graphrag_pipeline.engines.model.extraction.reply_records import (
     parse_graph_reply,
 )
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.models.pool import complete_within_window
 from graphrag_pipeline.models.ports import (
     EXCERPT,
     CallFailedError,
@@ -51,7 +52,6 @@ from graphrag_pipeline.models.ports import (
     ReplyFormatError,
 )
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.text.cut_texts import is_loop
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each

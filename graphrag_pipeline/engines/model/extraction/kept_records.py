@@ -40,9 +40,8 @@ from graphrag_pipeline.engines.model.extraction.reply_records import ExtractionR
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
-from graphrag_pipeline.text.languages import SMALL_WORDS
+from graphrag_pipeline.text.languages import SMALL_WORDS, UNSPACED
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.scripts import UNSPACED
 from graphrag_pipeline.text.sentence_forms import fold
 from graphrag_pipeline.text.sentences import split_sentences
 

@@ -52,7 +52,7 @@ from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.tuning import TuningSample
-from graphrag_pipeline.text.entity_types import CONCEPT
+from graphrag_pipeline.text.name_words import CONCEPT
 
 Row = Mapping[str, Any]
 FIGURES = (

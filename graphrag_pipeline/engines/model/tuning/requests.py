@@ -21,8 +21,7 @@ from graphrag_pipeline.engines.model.tuning.sample_names import SampleNames
 from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.ports import ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, instruct_language
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query.model_requests import as_data
 
 MIN_TYPES = 2

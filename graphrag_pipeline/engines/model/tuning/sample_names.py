@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.text.entity_types import CONCEPT, PERSON
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.name_words import (
+    CONCEPT,
     EVENT_TAILS,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
+    PERSON,
     PLACE_HEADS,
     PLACE_TAILS,
 )

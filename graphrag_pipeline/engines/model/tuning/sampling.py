@@ -29,8 +29,8 @@ from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.models.endpoints.windows import count_prompt
 from graphrag_pipeline.models.ports import ChatRequest, Embedder
 from graphrag_pipeline.settings.search_names import SampleMethod
-from graphrag_pipeline.text.entity_types import CONCEPT
 from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.name_words import CONCEPT
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, token_boundaries
 

@@ -43,10 +43,9 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, find_extraction_room
 from graphrag_pipeline.inspection.stage_estimates import StageEstimate, with_price
 from graphrag_pipeline.models.endpoints.windows import count_prompt
-from graphrag_pipeline.models.pool import Work, complete_all, run_all
+from graphrag_pipeline.models.pool import Work, complete_all, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
 from graphrag_pipeline.models.prompts import load_prompt
-from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedExample, TunedSet, write_set
 from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
@@ -137,7 +136,6 @@ class CostCounter:
         self.prompt_tokens += sum(count_tokens_each([message["content"] for message in request.messages]))
         self.completion_tokens += REPLY_TOKENS.get(request.record, EXAMPLE_TOKENS)
         return guess
-
 
 
 _GUESSED = Description(*(" ".join(["word"] * n) for n in (10, 1, 25)))

@@ -12,7 +12,7 @@ from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, Prompt, load_prompt
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.own_text import DECLINED, OwnText, read_own_text
+from graphrag_pipeline.query.model_requests import DECLINED, OwnText, read_own_text
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.search.relevance_tests import Communities, explore
+from graphrag_pipeline.query.search.lazy_candidates import Communities, explore
 
 TWO_BRANCHES = Communities(
     members={0: [0, 1, 2, 5], 1: [0, 1], 2: [2, 5], 9: [3, 4, 6, 7, 8]}, children={0: [1, 2]}, roots=[0, 9]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import parse_filter, read_span
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
 NEWS = {
