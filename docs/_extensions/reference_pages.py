@@ -373,24 +373,25 @@ def render_audit() -> Iterator[str]:
     sources = yaml.safe_load(AUDIT.read_text(encoding="utf-8"))
     yield from ("| source | requirements | works | differs |", "|---|---|---|---|")
     for source in sources:
-        yield _audit_counts(source["source"], source["requirements"])
-    yield _audit_counts("together", [row for source in sources for row in source["requirements"]])
+        yield _audit_counts(source["source"], [source])
+    yield _audit_counts("together", sources)
     for letter, source in zip(ascii_uppercase, sources, strict=False):
         yield from ("", f"## {source['about']}", "", f"Source: {source['source']}.", "")
         yield from ("| | requirement | where | verified by | status |", "|---|---|---|---|---|")
-        for number, row in enumerate(source["requirements"], start=1):
-            yield _audit_row(f"{letter}{number}", row)
+        for number, (requirement, row) in enumerate(source["requirements"].items(), start=1):
+            yield _audit_row(f"{letter}{number}", requirement, row)
 
 
-def _audit_counts(name: str, rows: list[dict[str, Any]]) -> str:
+def _audit_counts(name: str, sources: list[dict[str, Any]]) -> str:
+    rows = [row for source in sources for row in source["requirements"].values()]
     n_different = sum("differs" in row for row in rows)
     return f"| {name} | {len(rows)} | {len(rows) - n_different} | {n_different} |"
 
 
-def _audit_row(number: str, row: dict[str, Any]) -> str:
+def _audit_row(number: str, requirement: str, row: dict[str, Any]) -> str:
     texts = [
         number,
-        row["requirement"],
+        requirement,
         "<br>".join(f"`{place}`" for place in row["where"]),
         "<br>".join(f"`{test}`" for test in row["verified"]),
         f"differs: {row['differs']}" if "differs" in row else "works",

@@ -24,8 +24,8 @@ from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 
-MAX_CHARACTERS = 150_000
-"""Characters of the sample, about 30 text units of 1,200 tokens; rules read them in a second."""
+MAX_CHARACTERS = 60_000
+"""Characters of the sample, about 13 text units of 1,200 tokens; the embedded engine reads them in half a second."""
 LEAST_GROWTH, MOST_GROWTH = 0.6, 1.4
 """Bounds of the exponent b of counts that grow with the text as n^b."""
 LOW, HIGH = 0.5, 2.5

@@ -7,8 +7,8 @@ have too few of the question's words, the answer says "Not in the index" and sho
 
 DRIFT search without a model: follow-up questions from the parts of the graph that are near the question.
 
-A lead (`query/search/global_.py`) whose entities no question has named yet becomes a follow-up question: it asks for the connection of
-its two entities, or of one with the first entity that the question names.
+A lead (`query/search/global_.py`) whose entities no question has named yet becomes a follow-up question: it asks for
+the connection of its two entities, or of one with the first entity that the question names.
 
 Keep out: choosing the context.
 """

@@ -2,8 +2,8 @@
 
 A report depends only on its context (`contexts.py`), so an earlier report of an equal context is kept, independent of
 changes elsewhere. Rewriting a model's report is deferred while only a small share of its community's evidence is new to
-it (`evidence.py`). The embedded engine (`engines/embedded/reports.py`) and a model (`engines/model/reports.py`) get the same contexts and return the
-same `Report`.
+it (`evidence.py`). The embedded engine (`engines/embedded/reports.py`) and a model (`engines/model/reports.py`) get the
+same contexts and return the same `Report`.
 
 Hashes of the inputs of report contexts; a context with equal inputs is not built again.
 

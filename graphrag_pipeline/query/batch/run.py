@@ -319,8 +319,7 @@ def answer_into_file(
     Raises:
         PipelineError: the file has other content, or cannot be written.
     """
-    settings = _settings_hash(index)
-    keys = [_key_of(question, index.snapshot.id, settings) for question in questions]
+    keys = answer_keys(index, questions)
     with AnswerFile(path) as answers:
         account = BatchAccount(kept=sum(key in answers.whole for key in keys))
         for answered in answer_all(index, questions, concurrency, frozenset(answers.whole)):
@@ -331,8 +330,13 @@ def answer_into_file(
     return replace(account, others=n_others)
 
 
+def answer_keys(index: GraphIndex, questions: Iterable[BatchQuestion]) -> list[str]:
+    """Return the hash of all inputs of each answer: question with options, settings, prompts and snapshot."""
+    settings = _settings_hash(index)
+    return [_key_of(question, index.snapshot.id, settings) for question in questions]
+
+
 def _key_of(question: BatchQuestion, snapshot: str, settings: str) -> str:
-    """Return the hash of all inputs of an answer: question with options, settings with prompts, snapshot."""
     how = [
         question.id,
         question.method,

@@ -4,7 +4,8 @@ The idea of LazyGraphRAG (Microsoft Research, 2024): the index needs only text u
 the number of relevance tests, trades cost for quality (100, 500 and 1,500 in the publication). Steps: `rank_candidates`
 (full text and vectors, over all subqueries), `find_relevant` (`lazy_candidates.py`), `select_lazy_context`, then an
 answer from the relevant text units. In the embedded engine a text unit's rating, 0 to 5, is the relevance of its best
-passage (`raters.py`). A chat model may split the question, rate, map and answer instead (`engines/model/answers/answerer.py`).
+passage (`raters.py`). A chat model may split the question, rate, map and answer instead
+(`engines/model/answers/answerer.py`).
 
 Measured on 51 questions of 2WikiMultihopQA by `graphrag_pipeline_tests/bench/retrieval.py`, recall@5 / all evidence in
 the first 5: 0.426 / 0.157 by passages alone, 0.701 / 0.392 with PageRank relevance, 0.966 / 0.922 with the first

@@ -2,16 +2,16 @@
 
 The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
 answer there are notes (`query/answers/notes.py`) on what could not be read and on sentences that cite nothing. If the
-model gives no reply, or one that repeats the prompt (`query/model_requests.py`), the embedded engine's answer replaces it and says
-so.
+model gives no reply, or one that repeats the prompt (`query/model_requests.py`), the embedded engine's answer replaces
+it and says so.
 
 Sentences of a model's answer that cite nothing, matched to what the model was shown.
 
 Support is by words: a statement is supported by `WINDOW` neighbouring sentences if they have at least `LEAST_SHARE` of
 its content words, all its numbers, and all its names. The title of the record counts, too. The rule is about words, not
-about meaning: it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation behind it in
-its line may rest on that one: it is only reported if it has a name or number that nothing shown has. Headings,
-questions, and sentences about the data itself ("The sources do not say ...") are left out.
+about meaning: it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation
+behind it in its line may rest on that one: it is only reported if it has a name or number that nothing shown has.
+Headings, questions, and sentences about the data itself ("The sources do not say ...") are left out.
 
 Keep out: choosing the context, making the points (`points.py`).
 """
