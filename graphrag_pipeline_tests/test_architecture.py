@@ -68,14 +68,10 @@ ROOMS = (
     ),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
-    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.connections"),
-    *("serve.request_body", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *("serve.answers", "serve.queries", "serve.api_route", "serve.endpoint"),
-    *("serve.routes", "serve.openai_api", "serve.mcp"),
-    *("serve.explorer", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
-    "serve.app",
+    *("serve", "serve.errors", "serve.limits", "serve.served_roots", "serve.api_route", "serve.endpoint"),
+    *("serve.routes", "serve.openai_api", "serve.mcp", "serve.gate", "serve.app"),
     # the edges that people start
-    *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
+    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
     # what fills the ports; entry points lead to it
     *("engines", "engines.embedded.names", "engines.embedded"),
     *("engines.model.extraction", "engines.model", "engines.model.answers", "engines.model.tuning"),

@@ -52,11 +52,6 @@ def rank_by_vector(index: GraphIndex, question: str, k: int) -> list[str]:
     return [unit_id for unit_id, _ in found]
 
 
-def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
-    """Rank by basic search's fusion of both, cut off by k alone."""
-    return [unit_id for unit_id, _ in rank_basically(index, question, k)]
-
-
 _BARE_RANKERS: dict[str, Ranker] = {"bm25": rank_by_words, "SS": rank_by_vector}
 _OF_PAPER = {f"C{level}": ("global", {"selection": "static", "level": level}) for level in PAPER_LEVELS}
 _NAMES = {name.casefold(): name for name in describe_conditions() if ":" not in name} | {"vector": "SS"}
@@ -127,7 +122,8 @@ def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: i
     if condition.method in _BARE_RANKERS:
         return _BARE_RANKERS[condition.method](index, question, k)
     if condition.method == "basic" and not condition.options:
-        return rank_by_basic(index, question, k)
+        # Rank by basic search's fusion of both, cut off by k alone.
+        return [unit_id for unit_id, _ in rank_basically(index, question, k)]
     found = index.search(question, condition.method, context_only=True, **condition.options)
     return [unit.id for unit in found.context.text_units[:k]]
 

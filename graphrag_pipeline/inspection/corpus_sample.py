@@ -82,18 +82,15 @@ def measure_sample(documents: pa.Table, root: Root) -> CorpusSample:
     if key not in _MEASURED:
         while len(_MEASURED) >= MAX_KEPT:
             _MEASURED.pop(next(iter(_MEASURED)))
-        _MEASURED[key] = _measure(sample, settings, load_port("extractor")(root))
+        extractor = load_port("extractor")(root)
+        texts = sample["text"].to_pylist()
+        half = _choose(sample, sum(map(len, texts)) // 2)
+        n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
+        shared = _read(sample.slice(0, n_shared), settings, extractor)
+        n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings, extractor)), settings)
+        n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings, extractor)), settings)
+        _MEASURED[key] = CorpusSample(n_units, n_half_units, counts, half_counts)
     return _MEASURED[key]
-
-
-def _measure(sample: pa.Table, settings: Settings, extractor: Extractor) -> CorpusSample:
-    texts = sample["text"].to_pylist()
-    half = _choose(sample, sum(map(len, texts)) // 2)
-    n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
-    shared = _read(sample.slice(0, n_shared), settings, extractor)
-    n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings, extractor)), settings)
-    n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings, extractor)), settings)
-    return CorpusSample(n_units, n_half_units, counts, half_counts)
 
 
 def _choose(documents: pa.Table, n_characters: int) -> pa.Table:

@@ -35,7 +35,7 @@ from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
-from graphrag_pipeline.inspection.paid_limits import explain_mixture, refuse_mixed_buckets, refuse_over_budget
+from graphrag_pipeline.inspection.costs import explain_mixture, refuse_mixed_buckets, refuse_over_budget
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version

@@ -17,7 +17,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityF
 from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality, measure_quality
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 

@@ -1,7 +1,7 @@
 """Dagster's UI, daemon and code server of a root as one group: `python -m graphrag_pipeline.defs.dev.processes`.
 
 Dagster's command `dagster dev` starts and ends them. Its daemon is replaced by ours, and a thread beside it watches
-settings and prompts. Keep out: the command that people type (`commands/dagster_ui.py`).
+settings and prompts. Keep out: the command that people type (`commands/serving.py`).
 """
 
 import argparse

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 
 from graphrag_pipeline.defs.index_runs.first_requests import MODEL_CHECKS, check_models
 from graphrag_pipeline.defs.runs.session import IndexSession
-from graphrag_pipeline.inspection.costs import append_costs, render_estimates
+from graphrag_pipeline.inspection.costs import StageEstimate, append_costs, refuse_over_budget, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.inspection.paid_limits import refuse_over_budget
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.models.accounting import CallStats, paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+from graphrag_pipeline.inspection.costs import StageEstimate
 from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import CallFailedError

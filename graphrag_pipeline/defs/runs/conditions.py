@@ -10,7 +10,7 @@ from datetime import timedelta
 import dagster as dg
 
 from graphrag_pipeline.pipeline.stages import SNAPSHOT, Stage
-from graphrag_pipeline.settings.schedule import ScheduleSettings
+from graphrag_pipeline.settings.section import ScheduleSettings
 
 
 def freshness_policy_of(stage: Stage, settings: ScheduleSettings) -> dg.FreshnessPolicy | None:

@@ -1,7 +1,7 @@
 """Extractive answers: quoted and cited passages of the index, laid out; no other statement is made.
 
 Local, basic, drift and lazy search answer with the passages of the context's text units that answer best
-(`selection/answer_passages.py`), global search with findings of reports. Each has a marker `[1]` whose citation
+(`query/selection/answer_passages.py`), global search with findings of reports. Each has a marker `[1]` whose citation
 resolves to record, text unit, document and offsets. The first line says that no model wrote the answer. If the passages
 have too few of the question's words, the answer says "Not in the index" and shows the nearest ones.
 

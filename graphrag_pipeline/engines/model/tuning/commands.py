@@ -15,26 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.completion import complete_tuned_set
 from graphrag_pipeline.commands.terminal import (
     INSPECT_GROUP,
     JsonOption,
     RootOption,
     command_with_root,
+    complete_tuned_set,
     echo,
     logging_costs,
     open_root,
     print_json,
 )
-from graphrag_pipeline.engines.model.tuning.comparison import PromptComparison, Side
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.engines.model.tuning.adoption import Effect
-    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+    from graphrag_pipeline.engines.model.tuning.comparison import PromptComparison, Side
+    from graphrag_pipeline.inspection.costs import StageEstimate
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 
@@ -168,7 +167,7 @@ def tune(
     from graphrag_pipeline.engines.model.tuning.corpus import Corpus
     from graphrag_pipeline.engines.model.tuning.planning import Given, find_written, plan_tuning
     from graphrag_pipeline.engines.model.tuning.tuner import estimate_tuning, write_tuned_set
-    from graphrag_pipeline.settings.tuning import TuningSample
+    from graphrag_pipeline.settings.section import TuningSample
 
     project = open_root(root)
     project.pull()

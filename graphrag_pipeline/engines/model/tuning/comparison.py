@@ -44,14 +44,14 @@ from graphrag_pipeline.evaluation.confidence import (
     estimate_mean,
 )
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, estimate_extraction, with_price
+from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
 from graphrag_pipeline.inspection.stage_trial import TrialModel
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
-from graphrag_pipeline.settings.tuning import TuningSample
+from graphrag_pipeline.settings.section import TuningSample
 from graphrag_pipeline.text.name_words import CONCEPT
 
 Row = Mapping[str, Any]

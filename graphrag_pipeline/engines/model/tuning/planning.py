@@ -28,7 +28,7 @@ from graphrag_pipeline.models.endpoints.windows import count_prompt, prompt_room
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set
-from graphrag_pipeline.settings.tuning import SET_NAME, TuningSample
+from graphrag_pipeline.settings.section import SET_NAME, TuningSample
 
 SECTION = "tuning"
 PROMPTS = ("tune_corpus", "tune_entity_types", "tune_rating", "tune_example")

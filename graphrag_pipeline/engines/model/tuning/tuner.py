@@ -40,8 +40,8 @@ from graphrag_pipeline.engines.model.tuning.requests import (
 )
 from graphrag_pipeline.engines.model.tuning.sampling import Passage, SampleRequest
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.costs import StageEstimate, with_price
 from graphrag_pipeline.inspection.extraction_room import ExtractionRoom, find_extraction_room
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, with_price
 from graphrag_pipeline.models.endpoints.windows import count_prompt
 from graphrag_pipeline.models.pool import Work, complete_all, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
