@@ -1,7 +1,7 @@
 """Stage tables: what each index stage writes.
 
-First the tables that are partitioned by bucket of documents, then those over the whole corpus, then vectors and failures. Keep
-out: a column that a later stage computes (`contract.py`).
+First the tables that are partitioned by bucket of documents, then those over the whole corpus, then failures, and the
+tables of vectors. Keep out: a column that a later stage computes (`contract.py`).
 """
 
 from __future__ import annotations

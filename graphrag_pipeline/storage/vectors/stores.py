@@ -1,9 +1,9 @@
 """The contract of a vector store.
 
 A store holds collections of rows `id`, `text`, `vector`, `attributes`. A class that implements the abstract methods of
-`VectorStore` is a store; `register_vector_store` registers it under a name. A snapshot's collections are named after their
-content and written once. `build` returns a whole collection, and only then a manifest names it. Keep out: the choice of
-texts to embed.
+`VectorStore` is a store; `register_vector_store` registers it. A snapshot's collections are named after their content
+and written once. `build` returns a whole collection, and only then a manifest names it. Keep out: the choice of texts
+to embed.
 """
 
 from __future__ import annotations
