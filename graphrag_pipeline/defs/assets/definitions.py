@@ -194,6 +194,7 @@ def _run_stage(
 ) -> dg.MaterializeResult | None:
     """Run a stage for a partition unless it is fresh; return None if nothing was made."""
     started = time.monotonic()
+    session.partition = partition
     root = index_root.open()
     with contextlib.ExitStack() as held:
         held.enter_context(paid_run("dagster", context.run.run_id, context.run.run_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import dagster as dg
 
@@ -13,9 +13,6 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.text.safe_output import as_code_block
-
-if TYPE_CHECKING:
-    from graphrag_pipeline.defs.runs.private_api import SerializableErrorInfo
 
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
 _INTERRUPTED = "DagsterExecutionInterruptedError"
@@ -49,8 +46,8 @@ def _without_frames(error: PipelineError) -> PipelineError:
     return error.with_traceback(None)
 
 
-def is_explained(error: SerializableErrorInfo) -> bool:
-    """Return whether the words of an error are ours."""
+def is_explained(error: Any) -> bool:
+    """Return whether the words of an error, as an event holds it, are ours."""
     return error.cls_name in (ExplainedError.__name__, dg.RetryRequested.__name__)
 
 
@@ -81,7 +78,7 @@ def _words_of_check(result: dg.ExecuteInProcessResult, event: dg.DagsterEvent) -
     return f"check {check.check_name} of {check.asset_key.to_user_string()} failed{reason}"
 
 
-def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
+def explain_error(where: str, error: Any) -> BaseException:
     """Return the first `PipelineError` among the causes of an error, else its last cause as one."""
     ours = _our_errors()
     while error and error.cause and error.cls_name not in ours:

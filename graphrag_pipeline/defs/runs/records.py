@@ -15,6 +15,7 @@ from graphrag_pipeline.defs.runs.names import FINISHED
 from graphrag_pipeline.defs.runs.naming import asset_key, plain_job
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.storage.dagster_home import databases_in
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -50,12 +51,10 @@ def prune_runs(root: Root, now: float | None = None) -> int:
 
 
 def _drop_run(instance: DagsterInstance, run_id: str) -> None:
-    from graphrag_pipeline.defs.runs.private_api import SqliteEventLogStorage
-
     instance.delete_run(run_id)
-    storage = instance.event_log_storage
-    if isinstance(storage, SqliteEventLogStorage):  # Dagster empties the run's database but leaves the file
-        Path(storage.path_for_shard(run_id)).unlink(missing_ok=True)
+    home = Path(instance.root_directory)
+    if index := databases_in(home).get("event_log_storage"):  # Dagster empties the run's database but leaves the file
+        index.with_name(f"{run_id}.db").unlink(missing_ok=True)
     shutil.rmtree(Path(instance.storage_directory()) / run_id, ignore_errors=True)  # values of ops, logs
 
 
