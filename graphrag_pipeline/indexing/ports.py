@@ -126,7 +126,7 @@ class Described:
 
     Attributes:
         descriptions: `tables.DESCRIPTIONS`, one row per distinct `description_key`.
-        failures: records without a usable result; a replacement stands in the table, marked `is_fallback`.
+        failures: records without a usable result; the table has a replacement, marked `is_fallback`.
         problems: reason -> number of results that were cut off or repaired for it.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from graphrag_pipeline.ports import engines_with
 
@@ -31,7 +31,11 @@ class EngineOf:
     def _check(self, name: str) -> str:
         known = engines_with(self.port)
         if name not in known:
-            raise ValueError(f"`{name}` is not an installed engine; write {' or '.join(known)}")
+            raise PydanticCustomError(
+                "engine",
+                "`{name}` is not an installed engine; write {known}",
+                {"name": name, "known": " or ".join(known)},
+            )
         return name
 
 

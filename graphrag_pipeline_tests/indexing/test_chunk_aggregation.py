@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from graphrag_pipeline.engines.model.stages import extract_text_units, extraction_works
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.engines.model.extraction.conversations import ExtractionPlan
+from graphrag_pipeline.engines.model.extraction.extractor import extract_text_units, extraction_works
 from graphrag_pipeline.indexing.aggregation_report import (
     choose_comparisons,
     describe_aggregation,

@@ -6,7 +6,6 @@ import pytest
 
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.inspection.corpus_sample import CorpusSample, measure_sample
-from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.roots import make_root
 
 
@@ -31,18 +30,17 @@ def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Pa
     names = ("Abel", "Bruno", "Carla", "Doris", "Edgar", "Frida", "Gustav", "Helga")
     other = {f"{name}.txt": f"{name} Kestrel{name.lower()} went home. It rained." for name in names}
     counts = [
-        measure_sample(build_documents(list(make_root(tmp_path / key, texts).read_input())), Settings()).counts
-        for key, texts in (("same", same), ("other", other))
+        measure_sample(build_documents(list(root.read_input())), root).counts
+        for root in [make_root(tmp_path / key, texts) for key, texts in (("same", same), ("other", other))]
     ]
     assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
     assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]
 
 
 def test_an_equal_sample_is_read_once_and_other_settings_read_it_again(tmp_path: Path) -> None:
-    documents = build_documents(
-        list(make_root(tmp_path / "root", {"a.txt": "Maud Harlan met Piet Maas."}).read_input())
-    )
-    first = measure_sample(documents, Settings())
-    assert measure_sample(documents, Settings()) is first
-    other = Settings.model_validate({"extraction": {"max_entities_per_sentence": 2}})
+    root = make_root(tmp_path / "root", {"a.txt": "Maud Harlan met Piet Maas."})
+    documents = build_documents(list(root.read_input()))
+    first = measure_sample(documents, root)
+    assert measure_sample(documents, root) is first
+    other = make_root(root.path, settings="communities: {max_cluster_size: 7}")
     assert measure_sample(documents, other) is not first

@@ -32,7 +32,8 @@ def extracted_graph(run: StageRun) -> None:
 
 def _take_pooled(run: StageRun, units: pa.Table) -> "Extracted | None":
     """Return the mentions of text units whose calls were sent ahead with those of other buckets."""
-    results = run.session.pooled.take_mentions(run.partition, units["id"].to_pylist())
+    ids = units["id"].to_pylist()
+    results = run.session.pooled.take_mentions(run.partition, ids) if run.uses_chat_model else None
     return None if results is None else cast("CallingExtractor", run.root.extractor()).collect(results)
 
 

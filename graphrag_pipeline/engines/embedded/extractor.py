@@ -19,6 +19,7 @@ from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.ports import Extracted
 from graphrag_pipeline.models.pool import Progress
+from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import STAGE_TABLES
 
 if TYPE_CHECKING:
@@ -48,16 +49,26 @@ class EmbeddedExtractor:
         progress: Progress | None = None,
     ) -> Extracted:
         """Return the mentions of all text units; only changed documents are read."""
-        if earlier is None:
-            return Extracted(extract_graph(documents, text_units, self._settings))
-        before = _read_contents(earlier["documents"], earlier["text_units"])
-        now = _read_contents(documents, text_units)
-        changed = pa.array([key for key, content in now.items() if before.get(key) != content], pa.string())
-        is_changed = pc.is_in(text_units["document_id"], value_set=changed)
-        kept_units = text_units.filter(pc.invert(is_changed))["id"].combine_chunks()
-        of_changed = documents.filter(pc.is_in(documents["id"], value_set=changed))
-        made = extract_graph(of_changed, text_units.filter(is_changed), self._settings)
-        return Extracted({name: _join(name, earlier[name], kept_units, rows) for name, rows in made.items()})
+        return Extracted(extract_changed_documents(documents, text_units, self._settings, earlier))
+
+
+def extract_changed_documents(
+    documents: pa.Table,
+    text_units: pa.Table,
+    settings: ExtractionSettings,
+    earlier: Mapping[str, pa.Table] | None,
+) -> dict[str, pa.Table]:
+    """Return the result of `extract_graph`, computed only for documents that differ from `earlier`."""
+    if earlier is None:
+        return extract_graph(documents, text_units, settings)
+    before = _read_contents(earlier["documents"], earlier["text_units"])
+    now = _read_contents(documents, text_units)
+    changed = pa.array([document for document, content in now.items() if before.get(document) != content], pa.string())
+    is_changed = pc.is_in(text_units["document_id"], value_set=changed)
+    kept_units = text_units.filter(pc.invert(is_changed))["id"].combine_chunks()
+    of_changed = documents.filter(pc.is_in(documents["id"], value_set=changed))
+    made = extract_graph(of_changed, text_units.filter(is_changed), settings)
+    return {name: _join(name, earlier[name], kept_units, rows) for name, rows in made.items()}
 
 
 def _version_of_pipeline(name: str) -> str:

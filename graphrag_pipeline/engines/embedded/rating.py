@@ -9,7 +9,7 @@ from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearch
 
 
 class EmbeddedRater:
-    """Rates nothing anew; a `query.search.raters.Rater`."""
+    """Leaves the ratings of search as they are; a `query.search.raters.Rater`."""
 
     def __init__(self, index: IndexReader) -> None:
         pass

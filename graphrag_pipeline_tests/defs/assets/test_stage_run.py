@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.defs.assets.stage_run import StageRun
-from graphrag_pipeline.engines.embedded import unchanged_documents
+from graphrag_pipeline.engines.embedded import extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put
@@ -55,13 +55,13 @@ def test_nothing_is_taken_from_other_code_half_a_run_or_lost_files(root: Root) -
 
 def test_only_documents_that_changed_are_extracted_again(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     extracted: list[str] = []
-    extract = unchanged_documents.extract_graph
+    extract = extractor.extract_graph
 
     def count(documents, *arguments):
         extracted.extend(documents["path"].to_pylist())
         return extract(documents, *arguments)
 
-    monkeypatch.setattr(unchanged_documents, "extract_graph", count)
+    monkeypatch.setattr(extractor, "extract_graph", count)
     put(root.path, "two.txt", f"{CAROL['two.txt']} Scrooge frowned at Fezziwig.")
     build_tables(root, ("corpus_manifest", "documents", "text_units", MENTIONS.name))
     assert extracted == ["two.txt"]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from graphrag_pipeline.engines.embedded.unchanged_documents import extract_changed_documents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.embedded import unchanged_documents
+from graphrag_pipeline.engines.embedded import extractor
 from graphrag_pipeline.engines.embedded.extraction import extract_graph
+from graphrag_pipeline.engines.embedded.extractor import extract_changed_documents
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.settings.settings import ExtractionSettings, TextUnitsSettings
 from graphrag_pipeline.tables import DOCUMENTS
@@ -62,7 +62,7 @@ def test_only_changed_documents_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
     before = {"a": ("One", TEXTS[0]), "b": ("Two", TEXTS[1]), "c": ("Three", TEXTS[2])}
     now = {"a": ("One", TEXTS[0]), "b": ("Two", TEXTS[0]), "c": ("Another", TEXTS[2]), "d": ("Four", TEXTS[1])}
     earlier = earlier_of(before)
-    monkeypatch.setattr(unchanged_documents, "extract_graph", extract)
+    monkeypatch.setattr(extractor, "extract_graph", extract)
     extract_changed_documents(*read(now), EXTRACTION, earlier)
     assert seen == ["b", "c", "d"]
     extract_changed_documents(*read(now), EXTRACTION, None)

@@ -6,11 +6,16 @@ import time
 from dataclasses import replace
 
 import pytest
-from graphrag_pipeline.engines.model.stages import ModelWriter
 
 from graphrag_pipeline.citations import parse_citations
 from graphrag_pipeline.engines.model.report_replies import MIDDLE_RATING, parse_reply
-from graphrag_pipeline.engines.model.reports import RESPONSE_FORMAT, ReportPlan, build_prompt, write_report
+from graphrag_pipeline.engines.model.reports import (
+    RESPONSE_FORMAT,
+    ModelReporter,
+    ReportPlan,
+    build_prompt,
+    write_report,
+)
 from graphrag_pipeline.identity import entity_id, relationship_id
 from graphrag_pipeline.indexing.communities.detection import detect_communities
 from graphrag_pipeline.indexing.reports.community_rows import iterate_levels
@@ -24,7 +29,7 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora.stage_graph import describe, make_graph
 from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
-from graphrag_pipeline_tests.support.models.model_clients import chat_model
+from graphrag_pipeline_tests.support.models.model_roots import make_model_root
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
 
 PLAN = ReportPlan(load_prompt(None, "community_report"))
@@ -78,10 +83,11 @@ def test_a_report_is_requested_by_schema_and_read():
 def test_reports_are_written_side_by_side_up_to_the_limit_of_the_model(tmp_path):
     contexts = [replace(CONTEXT, community_id=str(n), text=f"{CONTEXT.text}\nYear {n}") for n in range(12)]
     with running_model_server(lambda _: REPLY, latency_s=0.05) as server:
-        writer = ModelWriter(PLAN, chat_model(server.base_url, tmp_path, max_concurrency=4), 1, lambda _: [])
-        reports = writer(contexts)
+        reporter = ModelReporter(make_model_root(tmp_path, server.base_url, 0, chat_model={"max_concurrency": 4}))
+        reporter.least_size = 1
+        reports = reporter.write(contexts)
         assert server.log.most_in_flight == 4 and server.count() == 12
-    assert [report.title for report in reports] == ["Bob and his employer"] * 12 and not writer.failures
+    assert [report.title for report in reports] == ["Bob and his employer"] * 12 and not reporter.failures
 
 
 def test_an_identical_community_gives_an_identical_prompt_at_any_place():

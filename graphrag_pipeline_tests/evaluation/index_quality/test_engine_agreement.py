@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +16,15 @@ from graphrag_pipeline.evaluation.index_quality.engine_agreement import (
     count_agreement,
     find_extractor,
 )
+from graphrag_pipeline.indexing.ports import Extractor
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.publishing.candidates import freeze_candidate
 from graphrag_pipeline.settings.quality import QualitySettings
-from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
+from graphrag_pipeline_tests.support.roots import make_root
 
 HEAD = {"data_version": "d", "code_version": "c", "inputs": {}}
 ENTITIES = st.dictionaries(st.sampled_from("abcdef"), st.frozensets(st.sampled_from("uvwxyz"), min_size=1), max_size=5)
@@ -38,15 +42,22 @@ def by_model(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return store.open(freeze_candidate(store, tables, vectors, embedder.fingerprint, heads=heads, code=code))
 
 
-def test_an_index_of_the_embedded_engine_is_not_compared_with_itself(tmp_path) -> None:
+@pytest.fixture
+def embedded(tmp_path: Path) -> Extractor:
+    return load_port("extractor")(make_root(tmp_path / "root"))
+
+
+def test_an_index_of_the_embedded_engine_is_not_compared_with_itself(tmp_path: Path, embedded: Extractor) -> None:
     snapshot = freeze(tmp_path)
-    assert find_extractor(snapshot) == "" and compare_engines(snapshot, ExtractionSettings(), 25) is None
+    assert find_extractor(snapshot) == "" and compare_engines(snapshot, embedded, 25) is None
     figures = agreement_figures(None, "")
     assert {figure.value for figure in figures} == {None} and "embedded engine" in figures[0].note
 
 
-def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(by_model: Snapshot) -> None:
-    found = compare_engines(by_model, ExtractionSettings(), 25)
+def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(
+    by_model: Snapshot, embedded: Extractor
+) -> None:
+    found = compare_engines(by_model, embedded, 25)
     assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
     assert found.n_shared_model == found.n_shared_embedded == 5
     assert found.added == ("FOG",), "a common word is no name"
@@ -55,9 +66,11 @@ def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded
     assert ratio.note.startswith("2.0 entities a text unit by tiny, ") and not overlap.is_low(QualitySettings())
 
 
-def test_the_sample_and_the_characters_read_are_bounded(by_model: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_and_the_characters_read_are_bounded(
+    by_model: Snapshot, embedded: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def n_compared(n: int) -> int:
-        found = compare_engines(by_model, ExtractionSettings(), n)
+        found = compare_engines(by_model, embedded, n)
         return found.n_text_units if found else 0
 
     assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]

@@ -90,8 +90,7 @@ class ModelExtractor:
 
     def works(self, text_units: pa.Table, model: ChatModel) -> list[Work[UnitMentions]]:
         """Return one work per text unit, in order; needs `id` and `text`."""
-        pairs = zip(text_units["id"].to_pylist(), text_units["text"].to_pylist(), strict=True)
-        return [Work(unit_id, partial(extract_text_unit, unit_id, text, self.plan, model)) for unit_id, text in pairs]
+        return extraction_works(text_units, self.plan, model)
 
     def send(
         self, works: Sequence[Work[UnitMentions]], model: ChatModel, progress: Progress | None = None
@@ -99,13 +98,10 @@ class ModelExtractor:
         """Run works and return their results in order.
 
         Raises:
-            PipelineError: the first text units all yield nothing although this prompt and model never found anything,
-                the endpoint answers none of them, or the model cannot be called.
+            PipelineError: see `extract_text_units`.
         """
         name = self._root.settings.chat_model_for("extraction").model
-        used = f"model {name!r}, prompt {self.plan.prompt.path}"
-        early_check = None if self._is_proven() else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, used))
-        return run_all(model.stage, works, model.max_concurrency, progress, early_check)
+        return extract_text_units(works, self.plan, model, name, progress, self._is_proven())
 
     def _is_proven(self) -> bool:
         """Whether the present prompt and model have already found something in this corpus."""
@@ -127,6 +123,35 @@ class ModelExtractor:
         }
         outside_types, problems = (unit.outside_types for unit in units), (unit.problems for unit in units)
         return Extracted(tables, failures, _sum(outside_types), _sum(problems))
+
+
+def extraction_works(text_units: pa.Table, plan: ExtractionPlan, model: ChatModel) -> list[Work[UnitMentions]]:
+    """Return one extraction work per text unit, in order; needs `id` and `text`."""
+    pairs = zip(text_units["id"].to_pylist(), text_units["text"].to_pylist(), strict=True)
+    return [Work(unit_id, partial(extract_text_unit, unit_id, text, plan, model)) for unit_id, text in pairs]
+
+
+def extract_text_units(
+    works: Sequence[Work[UnitMentions]],
+    plan: ExtractionPlan,
+    model: ChatModel,
+    model_name: str,
+    progress: Progress | None = None,
+    is_proven: bool = False,
+) -> list[UnitMentions | Failure]:
+    """Run `extraction_works` and return the results in order.
+
+    Args:
+        model_name: for the error message if nothing is found.
+        is_proven: whether this prompt and model found something before; then text units may yield nothing.
+
+    Raises:
+        PipelineError: the first text units all yield nothing, the endpoint answers none of them, or the model cannot
+            be called.
+    """
+    used = f"model {model_name!r}, prompt {plan.prompt.path}"
+    early_check = None if is_proven else EarlyCheck(FIRST_UNITS, partial(_refuse_nothing, used))
+    return run_all(model.stage, works, model.max_concurrency, progress, early_check)
 
 
 def _refuse_nothing(used: str, results: Sequence[UnitMentions | Failure]) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.engines.model import reports
+from graphrag_pipeline.engines.model.tuning import requests as tuning
 from graphrag_pipeline.evaluation import answer_judging, generated_questions, judging
 from graphrag_pipeline.indexing.graph.semantic_resolution import Pair, verdict_request
-from graphrag_pipeline.indexing.reports import model as reports
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.models.structured import MOST_CHARACTERS, bound_schema, text_limit
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding import keywords
-from graphrag_pipeline.tuning import requests as tuning
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_pipeline.pipeline.plans import plan_extraction
 
 from graphrag_pipeline.engines.model.tuning.adoption import root_with
 from graphrag_pipeline.inspection.extraction_room import count_extraction_prompt, find_extraction_room
@@ -47,7 +46,7 @@ def test_a_set_for_a_small_window_fits_it(tmp_path: Path, call: Call, window: in
         assert server.count("corpus") + server.count("types") + server.count("scale") == 3 + (window is None)
         room = find_extraction_room(Root(root))
         assert room and room.window == 3000
-        n_prompt = count_extraction_prompt(plan_extraction(root_with(Root(root), need_set(root, "small"))))
+        n_prompt = count_extraction_prompt(root_with(Root(root), need_set(root, "small")))
         assert room.fits(n_prompt) and 0 < len(found["examples"]) < 6
         assert any("of 6 examples fit: with all, the extraction prompt of" in remark for remark in found["remarks"])
         assert call("--root", root, "tune", "adopt", "small").status == 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from graphrag_pipeline.engines.model.stages import (
+
+from graphrag_pipeline.engines.model.extraction.conversations import ExtractionPlan
+from graphrag_pipeline.engines.model.extraction.extractor import (
     FIRST_UNITS,
     MIN_NAMING_CHARACTERS,
     extract_text_units,
     extraction_works,
 )
-
-from graphrag_pipeline.engines.model.extraction.conversations import ExtractionPlan
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import CallFailedError, Failure
 from graphrag_pipeline.models.prompts import Prompt
