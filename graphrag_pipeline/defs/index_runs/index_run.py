@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.index_runs.confirmation import confirm_published
-from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
+from graphrag_pipeline.defs.index_runs.missing_events import (
+    confirm_published,
+    report_changed_state,
+    report_missing_events,
+)
 from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,
     refuse_import,
@@ -22,10 +25,9 @@ from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_removal,
     refuse_unreadable_gold,
 )
-from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.instance import keeping_instances, open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import (
+from graphrag_pipeline.defs.runs.naming import (
     ALLOW_REMOVAL_TAG,
     CHANGED_TAG,
     INDEX,
@@ -33,8 +35,8 @@ from graphrag_pipeline.defs.runs.names import (
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     STARTED_BY_TAG,
+    asset_key,
 )
-from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE, bucket_keys

@@ -6,14 +6,19 @@ import dagster as dg
 
 from graphrag_pipeline.defs.jobs.batch import build_batch_job
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
-from graphrag_pipeline.defs.jobs.observe_sources import build_observe_sources
 from graphrag_pipeline.defs.jobs.queries import build_query_jobs
 from graphrag_pipeline.defs.jobs.reindex import build_reindex_jobs
-from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
-from graphrag_pipeline.defs.jobs.verify_files import build_verify_files
+from graphrag_pipeline.defs.jobs.stale_report import build_observe_sources, build_stale_report, build_verify_files
 from graphrag_pipeline.defs.runs.executor import build_executor
-from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB, INDEX, KIND_TAG, REPORTS_JOB
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import (
+    BUCKET_JOB,
+    CORPUS_JOB,
+    INDEX,
+    KIND_TAG,
+    REPORTS_JOB,
+    asset_key,
+    full_name,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT
 

@@ -1,13 +1,13 @@
-"""The executor of all jobs: it runs every step in the process of the run and holds the run's lock while it works."""
+"""The resource and the executor of all jobs: the root to work on, and one process that holds the run's lock."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from graphrag_pipeline.defs.runs.live import host_tags, working
-from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.root import Root, find_root
 
 
 class LockedExecutor(dg.Executor):
@@ -46,3 +46,24 @@ def build_executor(root: Root) -> dg.ExecutorDefinition:
         return LockedExecutor(root, inner.executor_creation_fn(context))
 
     return in_process
+
+
+class IndexRoot(dg.ConfigurableResource):
+    """One project root.
+
+    The root is opened at each use, so that settings and prompts are always those on disk.
+
+    Attributes:
+        path: the folder that holds settings.yaml.
+        key_prefix: beginning of the keys of its assets.
+    """
+
+    path: str
+    key_prefix: list[str] = Field(default=[])
+
+    @classmethod
+    def of(cls, root: Root) -> "IndexRoot":
+        return cls(path=str(root.path), key_prefix=list(root.key_prefix))
+
+    def open(self) -> Root:
+        return Root(find_root(self.path), self.key_prefix)

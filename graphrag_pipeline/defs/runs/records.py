@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs
-from graphrag_pipeline.defs.runs.names import FINISHED
-from graphrag_pipeline.defs.runs.naming import asset_key, plain_job
+from graphrag_pipeline.defs.runs.naming import FINISHED, asset_key, plain_job
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.dagster_home import databases_in

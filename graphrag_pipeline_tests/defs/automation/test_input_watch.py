@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.defs.automation import input_watch
-from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Look, Watch, look_at_input
+from graphrag_pipeline.defs.automation.sensors import NOTHING_CHANGED, Look, Watch, look_at_input
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.assets.quality import of_quality
+from graphrag_pipeline.defs.assets.checks import of_quality
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
