@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphrag_pipeline.errors import NoSnapshotError, PipelineError, SettingsError
-    from graphrag_pipeline.evaluation.measurement import evaluate_index
-    from graphrag_pipeline.evaluation.result import Evaluation
+    from graphrag_pipeline.evaluation.measurement import Evaluation, evaluate_index
     from graphrag_pipeline.pipeline.root import Root, find_root, init_root
     from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
     from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "errors": ("NoSnapshotError", "PipelineError", "SettingsError"),
-    "evaluation.measurement": ("evaluate_index",),
-    "evaluation.result": ("Evaluation",),
+    "evaluation.measurement": ("Evaluation", "evaluate_index"),
     "pipeline.root": ("Root", "find_root", "init_root"),
     "query.batch.question_files": ("BatchQuestion", "read_question_file"),
     "query.batch.run": ("BatchAccount", "BatchAnswer", "answer_all", "answer_into_file"),

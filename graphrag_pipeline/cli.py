@@ -16,22 +16,18 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.commands.batch import add_batch_commands
-from graphrag_pipeline.commands.dagster_ui import add_ui_commands
-from graphrag_pipeline.commands.evaluation import add_evaluation_commands
+from graphrag_pipeline.commands.evaluation import add_evaluation_commands, add_trial_commands
 from graphrag_pipeline.commands.indexing import add_indexing_commands
-from graphrag_pipeline.commands.interchange import add_interchange_commands
-from graphrag_pipeline.commands.permissions.access import add_access_commands
-from graphrag_pipeline.commands.questions import add_question_commands
-from graphrag_pipeline.commands.serving import add_serving_commands
+from graphrag_pipeline.commands.questions import add_batch_commands, add_question_commands, add_sql_commands
+from graphrag_pipeline.commands.serving import add_access_commands, add_serving_commands, add_ui_commands
 from graphrag_pipeline.commands.setup import add_setup_commands
-from graphrag_pipeline.commands.showing import add_show_commands
-from graphrag_pipeline.commands.snapshots import add_snapshot_commands
-from graphrag_pipeline.commands.sql import add_sql_commands
+from graphrag_pipeline.commands.showing import add_show_commands, add_tracing_commands
+from graphrag_pipeline.commands.snapshots import (
+    add_interchange_commands,
+    add_snapshot_commands,
+    add_verification_commands,
+)
 from graphrag_pipeline.commands.terminal import RootOption, echo, echo_error, escape_log
-from graphrag_pipeline.commands.tracing import add_tracing_commands
-from graphrag_pipeline.commands.trials import add_trial_commands
-from graphrag_pipeline.commands.verification import add_verification_commands
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.ports import load_commands
 

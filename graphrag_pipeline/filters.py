@@ -8,7 +8,7 @@ Values are compared by type: numbers as numbers, ISO dates as spans of time, and
 to case. So "date<=2024" includes all of 2024. `=` and `!=` take several values, separated by commas; "in" is the same
 as "=". `~` means contains. A list matches if one of its elements does. A document must pass all filters.
 
-A search asks about all documents of an index at once (`query/filtering/document_fields.py`), and a missing value passes
+A search asks about all documents of an index at once (`query/filtering/document_mask.py`), and a missing value passes
 `!=` there. The input asks about one record alone (`passes`), and a missing value passes nothing, since such filters
 keep documents out.
 """

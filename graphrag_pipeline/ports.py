@@ -44,7 +44,13 @@ def _installed() -> Mapping[str, EntryPoint]:
 
 
 def engines_with(port: str) -> list[str]:
-    """Return the names of the installed engines that fill a port, sorted."""
+    """Return the names of the installed engines that fill a port, sorted.
+
+    Raises:
+        PipelineError: the entry points of this package are not installed, as after an update of its files alone.
+    """
+    if f"{EMBEDDED}.extractor" not in _installed():
+        raise PipelineError(f"no entry point of the group `{GROUP}` is installed; install graphrag-pipeline again")
     return sorted(name.rpartition(".")[0] for name in _installed() if name.endswith(f".{port}"))
 
 
@@ -57,7 +63,7 @@ def load_port(port: str, engine: str = EMBEDDED) -> Any:
     """
     entry = _installed().get(f"{engine}.{port}")
     if entry is None:
-        known = ", ".join(engines_with(port)) or "none; install graphrag-pipeline again"
+        known = ", ".join(engines_with(port))
         raise PipelineError(f"no installed package has the {port} `{engine}`; engines with one: {known}")
     try:
         return entry.load()
@@ -67,4 +73,6 @@ def load_port(port: str, engine: str = EMBEDDED) -> Any:
 
 def load_commands() -> list[Any]:
     """Return the functions that add the commands of engines to the command line, in the order of their engines."""
-    return [load_port("commands", engine) for engine in engines_with("commands")]
+    return [
+        load_port("commands", name.rpartition(".")[0]) for name in sorted(_installed()) if name.endswith(".commands")
+    ]

@@ -32,8 +32,8 @@ ROOMS = (
     # from stage tables to a snapshot; the stage graph of a root
     *("publishing", "pipeline", "interchange"),
     # one question: values, the reader of an index, then each step of a search
-    *("query", "query.context", "query.results", "query.context_style", "query.strict_tables", "query.rendering"),
-    *("query.usage", "query.token_budget"),
+    *("query", "query.context", "query.results", "query.rendering"),
+    "query.token_budget",
     *(
         "query.streams",
         "query.search_result",
@@ -42,12 +42,10 @@ ROOMS = (
         "query.filtering",
     ),
     *(
-        "query.snapshot_reader",
         "query.index_reader",
         "query.records",
         "query.cited_records",
         "query.model_requests",
-        "query.own_text",
     ),
     *("query.understanding", "query.selection", "query.search", "query.answers"),
     "query.methods",
@@ -69,14 +67,10 @@ ROOMS = (
     ),
     # the server: values, served roots, one request, groups of routes, the application
     "access",
-    *("serve", "serve.errors", "serve.encoded_slashes", "serve.limits", "serve.connections"),
-    *("serve.request_body", "serve.readers", "serve.served_roots", "serve.metrics"),
-    *("serve.answers", "serve.queries", "serve.api_route", "serve.endpoint"),
-    *("serve.routes", "serve.openai_api", "serve.mcp"),
-    *("serve.explorer", "serve.audit", "serve.view_builder", "serve.gate", "serve.compression"),
-    "serve.app",
+    *("serve", "serve.errors", "serve.limits", "serve.served_roots", "serve.api_route", "serve.endpoint"),
+    *("serve.routes", "serve.openai_api", "serve.mcp", "serve.gate", "serve.app"),
     # the edges that people start
-    *("graphrag_pipeline", "commands", "commands.permissions", "cli", "__main__", "definitions", "component"),
+    *("graphrag_pipeline", "commands", "cli", "__main__", "definitions", "component"),
     # what fills the ports; entry points lead to it
     *("engines", "engines.embedded.names", "engines.embedded"),
     *("engines.model.extraction", "engines.model", "engines.model.answers", "engines.model.tuning"),

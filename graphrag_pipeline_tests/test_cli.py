@@ -193,11 +193,11 @@ def test_a_query_takes_a_strategy_options_and_context_only(indexed: Path, call: 
     assert "Bob Cratchit" in call(*arguments, "--root", indexed).out, "the context as a model reads it"
 
 
-def test_a_global_query_says_which_options_chose_reports(indexed: Path, call: Call) -> None:
+def test_a_global_query_says_how_reports_were_chosen(indexed: Path, call: Call) -> None:
     arguments = ["query", "What are the main themes?", "--method", "global", "--root", indexed]
     used = json.loads(call(*arguments, "--json").out)["selection"]["options_used"]
     n_kept = used["overview_roots"]["kept"]
-    note = f"reports chosen with options of global_search: overview_roots ({n_kept} kept)\n"
+    note = f"reports chosen by more than their ratings: overview roots ({n_kept} kept)\n"
     assert note in call(*arguments).err and n_kept > 0
 
 

@@ -22,7 +22,7 @@ from graphrag_pipeline.models.ports import NOT_ASKED_AGAIN
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline_tests.bench.articles import iterate_articles
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server

@@ -18,7 +18,6 @@ DIALECT = re.compile(
 FENCED = re.compile(r"^```.*?^```|^~~~.*?^~~~", re.DOTALL | re.MULTILINE)
 QUOTED_DATA = {
     "graphrag_pipeline/engines/embedded/names/predicates.py",
-    "graphrag_pipeline/engines/model/tuning/type_words.py",
     "graphrag_pipeline/text/sentence_forms.py",
 }
 """Files that hold words of documents: word lists of the rules, and the sample's answers."""

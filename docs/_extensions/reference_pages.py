@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from string import ascii_uppercase
@@ -372,31 +371,30 @@ def render_audit() -> Iterator[str]:
     import yaml
 
     sources = yaml.safe_load(AUDIT.read_text(encoding="utf-8"))
-    yield from ("| source | requirements | works | differs | not applicable |", "|---|---|---|---|---|")
+    yield from ("| source | requirements | works | differs |", "|---|---|---|---|")
     for source in sources:
-        yield _audit_counts(source["source"], source["requirements"])
-    yield _audit_counts("together", [row for source in sources for row in source["requirements"]])
+        yield _audit_counts(source["source"], [source])
+    yield _audit_counts("together", sources)
     for letter, source in zip(ascii_uppercase, sources, strict=False):
         yield from ("", f"## {source['about']}", "", f"Source: {source['source']}.", "")
         yield from ("| | requirement | where | verified by | status |", "|---|---|---|---|---|")
-        for number, row in enumerate(source["requirements"], start=1):
-            yield _audit_row(f"{letter}{number}", row)
+        for number, (requirement, row) in enumerate(source["requirements"].items(), start=1):
+            yield _audit_row(f"{letter}{number}", requirement, row)
 
 
-def _audit_counts(name: str, rows: list[dict[str, Any]]) -> str:
-    counts = Counter(row.get("status", "works") for row in rows)
-    figures = [len(rows), *(counts[status] for status in ("works", "differs", "not applicable"))]
-    return f"| {' | '.join(map(str, [name, *figures]))} |"
+def _audit_counts(name: str, sources: list[dict[str, Any]]) -> str:
+    rows = [row for source in sources for row in source["requirements"].values()]
+    n_different = sum("differs" in row for row in rows)
+    return f"| {name} | {len(rows)} | {len(rows) - n_different} | {n_different} |"
 
 
-def _audit_row(number: str, row: dict[str, Any]) -> str:
-    status = row.get("status", "works")
+def _audit_row(number: str, requirement: str, row: dict[str, Any]) -> str:
     texts = [
         number,
-        row["requirement"],
+        requirement,
         "<br>".join(f"`{place}`" for place in row["where"]),
         "<br>".join(f"`{test}`" for test in row["verified"]),
-        f"{status}: {row['reason']}" if "reason" in row else status,
+        f"differs: {row['differs']}" if "differs" in row else "works",
     ]
     return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |"
 

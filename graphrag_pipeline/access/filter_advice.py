@@ -14,7 +14,7 @@ import numpy as np
 
 from graphrag_pipeline.filters import Filter, each_value, parse_filter, read_value
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields, StoredField
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields, StoredField
 
 _N_NAMED = 3
 

@@ -37,7 +37,7 @@ from graphrag_pipeline.pipeline.published_documents import PublishedDocuments
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import VIEWS_FOLDER, Root, init_root
 from graphrag_pipeline.pipeline.verification import verify_root
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
 from graphrag_pipeline.storage.garbage import DAMAGED_FOLDER
 from graphrag_pipeline.storage.locks import one_view_builder
 from graphrag_pipeline.storage.snapshots import Snapshot

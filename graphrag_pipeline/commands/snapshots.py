@@ -1,22 +1,27 @@
-"""Commands for snapshots and forgetting: `snapshots list|show|diff|rollback|unpin|prune`, and `forget`."""
+"""Commands about snapshots: `snapshots`, `forget`, `verify`, `import` and `export`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag_pipeline.commands.completion import complete_snapshot
 from graphrag_pipeline.commands.terminal import (
     SNAPSHOT_GROUP,
     JsonOption,
     RootOption,
     can_ask,
+    complete_snapshot,
     echo,
+    logging_costs,
     open_root,
     print_json,
 )
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.interchange.export_formats import EXPORT_FORMATS
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
@@ -219,3 +224,106 @@ def _ask_which(document: str, nearest: Sequence[str], is_pruned: bool) -> str | 
     if is_pruned and typer.confirm("Remove all replies that the present index does not need?", err=True):
         return None
     raise typer.Abort
+
+
+_MB = 1_000_000
+
+
+def add_verification_commands(app: typer.Typer) -> None:
+    """Mount the command of this module."""
+    app.command(rich_help_panel=SNAPSHOT_GROUP)(verify)
+
+
+def verify(
+    root: RootOption = None,
+    is_repairing: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Repair damaged files: download them, make them again, or remove them so that `index` makes them.",
+        ),
+    ] = False,
+    has_store: Annotated[
+        bool,
+        typer.Option(
+            "--store",
+            help="Check also every object of the shared store (`storage.url`): all are downloaded, and not kept. With "
+            "--repair, this root uploads again what it has whole.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare every file of the index with its hash; exit with 1 if one is damaged and not repaired."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.pipeline.verification import verify_root
+
+    found = verify_root(open_root(root), is_repairing, has_store)
+    if as_json:
+        print_json({**asdict(found), "is_whole": found.is_whole})
+    else:
+        # Lines for a terminal: one for each damaged file, and a summary.
+        lines = [f"damaged {finding.kind}: {finding.path}: {finding.outcome}" for finding in found.findings]
+        speed = found.n_bytes / _MB / max(found.seconds, 1e-3)
+        size = f"{found.n_parts:,} files and folders, {found.n_bytes / _MB:,.1f} MB, at {speed:,.0f} MB/s"
+        added = [f"{found.hashed:,} of them had no hash of their bytes and got one"] if found.hashed else []
+        for line in [*lines, f"checked {size}: {len(found.findings):,} damaged", *added]:
+            echo(line)
+    if not found.is_whole:
+        raise typer.Exit(1)
+
+
+def add_interchange_commands(app: typer.Typer) -> None:
+    """Mount the commands of this module."""
+    app.command("import", rich_help_panel=SNAPSHOT_GROUP)(import_index)
+    app.command("export", rich_help_panel=SNAPSHOT_GROUP)(export_index)
+
+
+def import_index(
+    directory: Annotated[Path, typer.Argument(help="Output folder of Microsoft GraphRAG.")],
+    root: RootOption = None,
+    keep_vectors: Annotated[
+        bool, typer.Option("--keep-vectors", help="Keep the vectors in lancedb/ even if another model made them.")
+    ] = False,
+) -> None:
+    """Import a Microsoft GraphRAG index and publish it as a snapshot."""
+    from graphrag_pipeline.evaluation.regression_gate import try_searches
+    from graphrag_pipeline.interchange.graphrag_import import import_graphrag
+    from graphrag_pipeline.pipeline.root import init_root
+
+    if root is None:
+        raise PipelineError("`import` needs `--root DIR`: the directory that becomes the root of the imported index")
+    init_root(root)
+    project = open_root(root)
+    with project.writing(), logging_costs(project, "import", "embeddings") as counted:
+        trial = partial(try_searches, project)
+        report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors, trial)
+    for note in report.notes:
+        echo(f"repaired: {note}")
+    echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))
+    echo(f"published snapshot {report.snapshot}")
+
+
+def _check_format(format: str) -> str:
+    if format not in EXPORT_FORMATS:
+        raise typer.BadParameter(f"{format!r} is not one of {', '.join(EXPORT_FORMATS)}")
+    return format
+
+
+def export_index(
+    directory: Annotated[Path, typer.Argument(help="Folder for the export; an earlier export in it is replaced.")],
+    format: Annotated[
+        str,
+        typer.Option(callback=_check_format, metavar="|".join(EXPORT_FORMATS), help="Format of the export."),
+    ] = "graphrag",
+    root: RootOption = None,
+) -> None:
+    """Export the published index for Microsoft GraphRAG, as GraphML, or as CSV for graph databases."""
+    from graphrag_pipeline.interchange.index_export import export_snapshot
+
+    project = open_root(root)
+    snapshot = project.open_snapshot()
+    report = export_snapshot(snapshot, directory, format)
+    for path, n_rows in report.rows.items():
+        echo(f"{path}: {n_rows:,}")
+    echo(f"exported snapshot {snapshot.id} to {report.folder}")

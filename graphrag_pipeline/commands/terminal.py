@@ -1,7 +1,4 @@
-"""Shared parts of commands: the root, common options, groups of the help, and all printing.
-
-Keep out: commands.
-"""
+"""Options that commands share, printed output, wrapped lines, and completion of names in a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +18,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphrag_pipeline.commands.completion import complete_snapshot
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.safe_output import escape_controls, escape_json_controls, escape_line
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.storage.snapshots import Snapshot
+
+MAX_WIDTH = 120
+"""Columns of running text in a wider terminal."""
+MIN_WIDTH = 40
+
+
+def text_width() -> int:
+    """Return the columns of running text; 0 if output does not go to a terminal: then lines are not wrapped."""
+    if not sys.stdout.isatty():
+        return 0
+    return max(MIN_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size().columns))
+
+
+def cells(text: str) -> int:
+    """Return the columns that a text takes; Chinese and Japanese characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """Yield the lines of a text; each line of the text begins a new one.
+
+    Args:
+        width: maximum of cells in a line with its indent; 0 does not wrap.
+    """
+    for line in text.splitlines() or [""]:
+        for part in _wrap_line(line, width - len(indent)) if width else [line]:
+            yield f"{indent}{part}".rstrip()
+
+
+def _wrap_line(line: str, width: int) -> Iterator[str]:
+    if cells(line) <= width:
+        yield line
+        return
+    begun = ""
+    for word in line.split():
+        joined = f"{begun} {word}" if begun else word
+        if cells(joined) <= width:
+            begun = joined
+            continue
+        if begun:
+            yield begun
+        *whole, begun = _chop(word, width)
+        yield from whole
+    yield begun
+
+
+def _chop(word: str, width: int) -> list[str]:
+    """Return the pieces of a word that is too long for a line."""
+    if cells(word) <= width:
+        return [word]
+    from rich.cells import chop_cells
+
+    return chop_cells(word, width)
 
 
 def prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
@@ -44,6 +97,64 @@ RootOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+Complete = Callable[[typer.Context, str], list[str]]
+N_NAMES = 50
+"""Most names of records that are offered."""
+
+
+def complete_choice(*choices: str) -> Complete:
+    """Return a completion among fixed words."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete
+
+
+def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of records that begin like this in any case; their kind is the argument before."""
+    return _of_root(ctx, lambda root: list_record_names(root, str(ctx.params.get("kind", "")), incomplete))
+
+
+def complete_snapshot(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the snapshots of the root that begin like this, newest first."""
+    return _of_root(ctx, lambda root: [name for name in reversed(root.snapshots.ids()) if name.startswith(incomplete)])
+
+
+def complete_tuned_set(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of the tuned sets of prompts that begin like this."""
+    from graphrag_pipeline.pipeline.tuned_sets import list_sets
+
+    return _of_root(ctx, lambda root: [one.name for one in list_sets(root.path) if one.name.startswith(incomplete)])
+
+
+def list_record_names(root: Root, kind: str, start: str) -> list[str]:
+    """Return names of the published snapshot that begin with a text in any case, as the shell can insert them."""
+    from graphrag_pipeline.query.index_reader import SnapshotReader
+    from graphrag_pipeline.reading.lookup import list_names
+
+    snapshot = root.snapshots.open(None)
+    try:
+        names = list_names(SnapshotReader(snapshot), kind, start, N_NAMES)
+    finally:
+        snapshot.close()
+    # A shell offers only what begins as the user wrote it.
+    kept = [name for name in names if name.startswith(start)] or [start + name[len(start) :] for name in names]
+    is_bash = os.environ.get("_GRAPHRAG_PIPELINE_COMPLETE") == "complete_bash"
+    return [name.replace(" ", "\\ ") if is_bash else name for name in kept]  # bash inserts a word as it is
+
+
+def _of_root(context: typer.Context, read: Callable[[Root], list[str]]) -> list[str]:
+    """Return what is read from the root that the command would use; nothing on an error."""
+    from graphrag_pipeline.pipeline.root import Root, find_root
+
+    try:
+        return read(Root(find_root(context.params.get("root") or context.find_root().params.get("root"))))
+    except (PipelineError, OSError):
+        return []
+
+
 SnapshotOption = Annotated[
     str | None,
     typer.Option(

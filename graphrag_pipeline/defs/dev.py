@@ -3,7 +3,7 @@
 Dagster reads code versions only when it loads definitions. So without the watch, an edited prompt would show as fresh
 until a click on *Reload definitions*. When a file changes, the UI loads its definitions again and shows what became
 stale; nothing runs. Until the first change the watch imports nothing heavy. Keep out: documents, which the sensor
-watches (`automation/`), and the command that people type (`commands/dagster_ui.py`).
+watches (`automation/`), and the command that people type (`commands/serving.py`).
 """
 
 from __future__ import annotations

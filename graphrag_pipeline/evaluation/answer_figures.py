@@ -1,28 +1,14 @@
-"""Figures of answers on questions with reference answers: how much of the reference they say, and whether they decline.
-
-    token F1, ROUGE-L    agreement with the best reference answer (`text_overlap.py`); 0 if the answer declines
-    answerable F1        token F1 of the answerable questions alone
-    contained, exact     shares of the answers that hold a reference answer, or are one
-    in first, in three   shares of the extractive answers whose first passage, or first three, hold a reference answer
-    declined rightly     share of the unanswerable questions whose answer declines
-    declined wrongly     share of the answerable questions whose answer declines
-    claims, precision,   shares of statements by a model's judgement (`answer_judging.py`)
-    faithfulness
-
-An unanswerable question counts as in SQuAD 2.0 (Rajpurkar et al. 2018, arXiv 1806.03822): token F1, ROUGE-L, contained
-and exact are 1 if the answer declines, else 0. Each mean has a 95 % confidence interval (`confidence.py`). Keep out:
-questions (`questions.py`), ways to answer (`conditions.py`).
-"""
+"""Figures of answers to evaluation questions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, judge_answers
-from graphrag_pipeline.evaluation.answer_text import answer_body, declines, quoted_passages
+from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, Meter, MeteredIndex, judge_answers
 from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
 from graphrag_pipeline.evaluation.confidence import (
     Estimate,
@@ -31,14 +17,52 @@ from graphrag_pipeline.evaluation.confidence import (
     estimate_amount,
     estimate_mean,
 )
-from graphrag_pipeline.evaluation.metered import Meter, MeteredIndex
-from graphrag_pipeline.evaluation.questions import Question
-from graphrag_pipeline.evaluation.text_overlap import measure_overlap
+from graphrag_pipeline.evaluation.questions import Question, measure_overlap
+from graphrag_pipeline.query.answers.notes import strip_notes
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
+
+_MARKER = re.compile(r"\s?\[\d+\]")
+_MARKDOWN = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}|^#+\s+|^\s*[-*+]\s+", re.MULTILINE)
+_QUOTED_LINE = re.compile(r"^- (.*)$", re.MULTILINE)
+_REPLACED = re.compile(r"\AThe model gave no answer \(.*?\); the embedded engine answers instead\.\s*", re.DOTALL)
+_SURE = re.compile(
+    r"\W*(?:not in the index|no answer in what could be read|nothing in the index|not answered:|unanswerable\b|"
+    r"(?:i am|i'm) sorry,? but i am unable to answer this question given the provided data)",
+    re.IGNORECASE,
+)
+
+
+def declines(answer: str) -> bool:
+    """Whether an answer begins with the words of this package or of Microsoft GraphRAG for having none.
+
+    The prompts ask a model for these words; a refusal in other words counts if a judge recognizes it.
+    """
+    text = _REPLACED.sub("", answer).replace("\u2019", "'").strip().replace("**", "")
+    return _SURE.match(text) is not None
+
+
+def answer_body(answer: str, engine: str) -> str:
+    """Return what an answer says, as plain text: of the embedded engine, its passages, one a line."""
+    passages = quoted_passages(answer, engine)
+    return "\n".join(passages) if passages else _plain(strip_notes(_REPLACED.sub("", answer)))
+
+
+def quoted_passages(answer: str, engine: str) -> list[str] | None:
+    """Return the passages of an extractive answer as plain text, in order; None if a model answered."""
+    return [_plain(line) for line in _QUOTED_LINE.findall(answer)] if _is_embedded(answer, engine) else None
+
+
+def _plain(text: str) -> str:
+    return _MARKDOWN.sub("", _MARKER.sub("", text)).strip()
+
+
+def _is_embedded(answer: str, engine: str) -> bool:
+    return engine == "embedded" or _REPLACED.match(answer) is not None
+
 
 DEFAULT_METHODS = tuple(SEARCH_METHODS)
 """Every search method with its settings."""

@@ -1,37 +1,106 @@
-"""Judgement of answers by a chat model: covered claims, precision, and faithfulness to the context.
-
-The model splits the reference answer and the answer into statements, then checks them one by one:
-
-    covered claims    share of the reference's statements that the answer supports (recall of claims)
-    precision         share of the answer's statements that the reference answers support
-    faithfulness      share of the answer's statements that the records given to the answer support
-
-The method is that of RAGAS (Es et al. 2023, arXiv 2309.15217) for faithfulness, and of claim recall and precision in
-RAGChecker (Ru et al. 2024, arXiv 2408.08067). A context above `evaluation.max_context_tokens` is checked in pieces; a
-statement is supported if one piece supports it. A judgement without a usable reply is null and named, never 0. Keep
-out: figures without a model (`text_overlap.py`), means (`answer_figures.py`).
-"""
+"""A model judges answers against their questions and sources; what it costs is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import clean_text
-from graphrag_pipeline.models.structured import json_schema_format, list_limit, parse_reply
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, parse_reply
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.models.ports import StreamingChatModel
     from graphrag_pipeline.query.index.graph_index import GraphIndex
+
+T = TypeVar("T")
+
+SECOND_ANSWER = 1_000
+"""Added to the repeat number of requests; ratings of one question are repeated at most 9 times."""
+
+
+@dataclass
+class Meter:
+    """Usage of models: replies, prompt and completion tokens, cost in US dollars, and replies without a price."""
+
+    replies: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def add(self, reply: ChatReply[Any]) -> None:
+        with _lock:
+            self.replies += 1
+            self.prompt_tokens += reply.prompt_tokens
+            self.completion_tokens += reply.completion_tokens
+            self.cost += reply.cost or 0.0
+            self.unpriced += reply.cost is None
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+_lock = threading.Lock()  # one for all meters: it is held for a microsecond, and a meter stays plain data
+
+
+class MeteredIndex(GraphIndex):
+    """The same snapshot and models as another index, metered.
+
+    Args:
+        index: an index that was opened with a root.
+        repeat: added to the repeat number of every request.
+    """
+
+    def __init__(self, index: GraphIndex, repeat: int = 0) -> None:
+        super().__init__(index.snapshot, index.settings, index.embedder, index._root)
+        self._columns = index._columns
+        self.meter = Meter()
+        self._repeat = repeat
+
+    def chat_model(self, section: str) -> StreamingChatModel:
+        """Return the chat model of a settings section, metered."""
+        return _MeteredModel(super().chat_model(section), self.meter, self._repeat)
+
+
+class _MeteredModel:
+    """Implements `ports.StreamingChatModel`."""
+
+    def __init__(self, model: StreamingChatModel, meter: Meter, repeat: int) -> None:
+        self._model = model
+        self._meter = meter
+        self._repeat = repeat
+        self.stage, self.fingerprint, self.max_concurrency = model.stage, model.fingerprint, model.max_concurrency
+
+    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
+        reply = await self._model.complete(self._repeated(request))
+        self._meter.add(reply)
+        return reply
+
+    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        replies = self._model.recall([self._repeated(request) for request in requests])
+        for reply in replies:
+            if reply is not None:
+                self._meter.add(reply)
+        return replies
+
+    def stream(self, request: ChatRequest[Any]) -> AsyncIterator[str]:
+        return self._model.stream(self._repeated(request))
+
+    def _repeated(self, request: ChatRequest[T]) -> ChatRequest[T]:
+        return replace(request, repeat=request.repeat + self._repeat) if self._repeat else request
+
 
 SECTION = "evaluation"
 JUDGING_PROMPTS = ("split_statements", "check_statements")

@@ -21,13 +21,13 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import SEED
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
-from graphrag_pipeline.query.index.running import prepare_baseline, run_steps
+from graphrag_pipeline.query.index.graph_index import prepare_baseline, run_steps
 from graphrag_pipeline.query.methods.lazy import take_relevant
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.lazy import LazySelection
-from graphrag_pipeline.query.search.unit_rating import RatedUnit
+from graphrag_pipeline.query.search.raters import RatedUnit
 from graphrag_pipeline.query.selection.hybrid_ranking import TEXT_UNIT_VECTORS, searched_words
 from graphrag_pipeline.query.selection.hybrid_ranking import rank_text_units as rank_basically
 from graphrag_pipeline.settings.file import parse_yaml
@@ -50,11 +50,6 @@ def rank_by_vector(index: GraphIndex, question: str, k: int) -> list[str]:
     """Rank by the vectors of whole text units."""
     found = index.snapshot.vectors(TEXT_UNIT_VECTORS).search(index.embed_question(question), k)
     return [unit_id for unit_id, _ in found]
-
-
-def rank_by_basic(index: GraphIndex, question: str, k: int) -> list[str]:
-    """Rank by basic search's fusion of both, cut off by k alone."""
-    return [unit_id for unit_id, _ in rank_basically(index, question, k)]
 
 
 _BARE_RANKERS: dict[str, Ranker] = {"bm25": rank_by_words, "SS": rank_by_vector}
@@ -127,7 +122,8 @@ def rank_text_units(condition: Condition, index: GraphIndex, question: str, k: i
     if condition.method in _BARE_RANKERS:
         return _BARE_RANKERS[condition.method](index, question, k)
     if condition.method == "basic" and not condition.options:
-        return rank_by_basic(index, question, k)
+        # Rank by basic search's fusion of both, cut off by k alone.
+        return [unit_id for unit_id, _ in rank_basically(index, question, k)]
     found = index.search(question, condition.method, context_only=True, **condition.options)
     return [unit.id for unit in found.context.text_units[:k]]
 

@@ -181,7 +181,9 @@ def compare_pairs(figure: str, values: Sequence[float | None], others: Sequence[
     """Compare the values of A and B, from 0 to 1, question by question; one without both values does not count."""
     differences = _subtract(values, others)
     halves = estimate_mean([(1 + difference) / 2 for difference in differences])
-    return _count_pairs(figure, differences, _stretch(halves))
+    # The estimate of values from -1 to 1 whose image from 0 to 1 has the given one.
+    mean, low, high = (None if v is None else 2 * v - 1 for v in (halves.mean, halves.low, halves.high))
+    return _count_pairs(figure, differences, Estimate(halves.n, mean, low, high, halves.method))
 
 
 def compare_amounts(figure: str, values: Sequence[float | None], others: Sequence[float | None]) -> PairedDifference:
@@ -193,12 +195,6 @@ def compare_amounts(figure: str, values: Sequence[float | None], others: Sequenc
 def _subtract(values: Sequence[float | None], others: Sequence[float | None]) -> list[float]:
     pairs = zip(values, others, strict=True)
     return [round(a - b, _DIGITS) for a, b in pairs if a is not None and b is not None]
-
-
-def _stretch(halves: Estimate) -> Estimate:
-    """Return the estimate of values from -1 to 1 whose image from 0 to 1 has the given one."""
-    mean, low, high = (None if v is None else 2 * v - 1 for v in (halves.mean, halves.low, halves.high))
-    return Estimate(halves.n, mean, low, high, halves.method)
 
 
 def _count_pairs(figure: str, differences: Sequence[float], found: Estimate) -> PairedDifference:

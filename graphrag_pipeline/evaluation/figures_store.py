@@ -74,12 +74,7 @@ def _digest(*values: Any) -> str:
 
 @dataclass(frozen=True)
 class StoredFigures:
-    """The figures of one file.
-
-    Attributes:
-        name: of the file; its beginning says what was measured.
-        values: as the file has them.
-    """
+    """The figures of one file; the beginning of its name says what was measured."""
 
     snapshot: str
     name: str

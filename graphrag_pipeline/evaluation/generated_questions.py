@@ -1,13 +1,4 @@
-"""Adaptive benchmarking: questions that a chat model generates from the corpus, by personas and their tasks.
-
-    personas and tasks    from the largest community reports
-    global questions      for a persona's task, about the whole collection, from the same reports
-    local questions       for a persona's task, about passages drawn with a seed; their evidence is known
-
-Each question comes with a reference answer, so that a benchmark measures retrieval and answers together. Method: Edge
-et al. 2024, arXiv 2404.16130. The local questions and the reference answers are an addition: they make gold questions.
-Without a model, local questions are made from sentences (`sentence_questions.py`). Keep out: answering and judging.
-"""
+"""Questions that are generated from the text units of an index, by rules or by a model."""
 
 from __future__ import annotations
 
@@ -22,12 +13,10 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.questions import SEED, Question
-from graphrag_pipeline.evaluation.sentence_questions import generate_from_sentences
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import MOST_CHARACTERS, json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import MOST_CHARACTERS, clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.model_requests import (
@@ -39,12 +28,99 @@ from graphrag_pipeline.query.model_requests import (
 )
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
+from graphrag_pipeline.text.extractive import sentences_of
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.sentence_forms import (
+    MAX_WORDS,
+    count_words,
+    fold,
+    has_open_quote,
+    is_cry,
+    is_sentence,
+    leans_on_context,
+)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
+MAX_ANSWERS = 5
+"""Most reference answers of a question."""
+_COLUMNS = ["source_id", "target_id", "text_unit_ids"]
+_WORDINGS = {
+    "en": "What is known about {a} and {b}?",
+    "de": "Was ist über {a} und {b} bekannt?",
+    "fr": "Que sait-on de {a} et de {b} ?",
+    "es": "¿Qué se sabe de {a} y de {b}?",
+    "it": "Che cosa si sa di {a} e di {b}?",
+    "pt": "O que se sabe sobre {a} e {b}?",
+    "nl": "Wat is er bekend over {a} en {b}?",
+    "zh": "关于{a}和{b}，文中说了什么？",
+    "ja": "{a}と{b}について何が書かれていますか？",
+}
+"""Language of the sentence -> the question."""
+
+
+def generate_from_sentences(index: GraphIndex, n: int) -> list[Question]:
+    """Generate at most n questions, no two with the same fullest answer.
+
+    Raises:
+        PipelineError: no sentence of the index names two related entities.
+    """
+    rows = list(range(index.snapshot.n_rows("relationships")))
+    random.Random(SEED).shuffle(rows)
+    found: dict[str, Question] = {}
+    for row in rows:
+        [relationship] = index.snapshot.take("relationships", np.array([row]), _COLUMNS)
+        question = _question_about(index, relationship)
+        if question:
+            found.setdefault(question.answers[0], question)
+        if len(found) == n:
+            break
+    if not found:
+        raise PipelineError(
+            "no sentence of the index names two related entities, so no question can be generated without a model; set "
+            "`chat_model.model` or `evaluation.model`"
+        )
+    return list(found.values())
+
+
+def _question_about(index: GraphIndex, relationship: dict[str, Any]) -> Question | None:
+    """Return a question about both entities; None if no sentence of one document alone names them by two names."""
+    rows = index.snapshot.rows_of("text_units", relationship["text_unit_ids"])
+    rows = rows[rows >= 0]
+    units = records.read_text_units(index, rows, np.zeros(len(rows)))
+    if len({unit.document_id for unit in units}) != 1:
+        return None
+    ends = index.snapshot.rows_of("entities", [relationship["source_id"], relationship["target_id"]])
+    candidates = dict.fromkeys(text for unit in units for text in sentences_of(unit.text) if _reads_alone(text))
+    answers = sorted((text for text in candidates if set(ends.tolist()) <= set(index.names.find(text))), key=len)
+    if not answers:
+        return None
+    fullest = answers[-1]
+    a, b = (_written_name(entity, fullest) for entity in index.snapshot.take("entities", ends, ["title", "names"]))
+    if fold(a) in fold(b) or fold(b) in fold(a):
+        return None
+    wording = _WORDINGS.get(detect_language(fullest), _WORDINGS["en"])
+    kept = tuple(answers[: -MAX_ANSWERS - 1 : -1])
+    return Question(wording.format(a=a, b=b), (units[0].document_id,), kept, "local")
+
+
+def _reads_alone(sentence: str) -> bool:
+    leans = leans_on_context(sentence) or is_cry(sentence) or has_open_quote(sentence)
+    return is_sentence(sentence) and not leans and count_words(sentence) <= MAX_WORDS
+
+
+def _written_name(entity: dict[str, Any], sentence: str) -> str:
+    """Return the longest name of an entity that a sentence writes, else its title."""
+    names: Sequence[str] = [name for name in entity["names"] or () if fold(name) in fold(sentence)]
+    return max(names, key=lambda name: (name in sentence, len(name), name), default=entity["title"])
+
+
 SECTION = "evaluation"
 KINDS = ("global", "local")
+N_PERSONAS = 5
+N_TASKS = 5
+"""Personas for whom questions are generated, and tasks of each (Edge et al. 2024, arXiv 2404.16130)."""
 _TRIES = 5
 """Most rounds of requests when replies hold too few questions or repeat them."""
 
@@ -120,7 +196,14 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
         if "local" not in kinds:
             raise PipelineError("a chat model generates global questions; set `chat_model.model` or `evaluation.model`")
         return generate_from_sentences(index, n)
-    reports = _show_reports(index)
+    # The reports of the largest root communities that fit into the budget, as prompt text.
+    roots = index.column("communities", "community")[np.flatnonzero(records.root_mask(index))]
+    rows = index.rows_of_numbers("community_reports", "community", roots.tolist())
+    rows = rows[rows >= 0]
+    rows = rows[np.argsort(-index.column("community_reports", "size")[rows], kind="stable")]
+    tokens = index.column("community_reports", "n_tokens")[rows].tolist()
+    kept = rows[pack_rows(row_costs(tokens), index.settings.evaluation.max_context_tokens)]
+    reports = as_data(render_context(Context(reports=records.read_reports(index, kept, np.zeros(len(kept))))))
     tasks = _request_tasks(index, reports)
     wanted = [(kind, task) for task in tasks for kind in kinds]
     found: dict[str, Question] = {}
@@ -137,31 +220,19 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
     return list(found.values())[:n]
 
 
-def _show_reports(index: GraphIndex) -> str:
-    """Return the reports of the largest root communities that fit into the budget, as prompt text."""
-    roots = index.column("communities", "community")[np.flatnonzero(records.root_mask(index))]
-    rows = index.rows_of_numbers("community_reports", "community", roots.tolist())
-    rows = rows[rows >= 0]
-    rows = rows[np.argsort(-index.column("community_reports", "size")[rows], kind="stable")]
-    tokens = index.column("community_reports", "n_tokens")[rows].tolist()
-    kept = rows[pack_rows(row_costs(tokens), index.settings.evaluation.max_context_tokens)]
-    return as_data(render_context(Context(reports=records.read_reports(index, kept, np.zeros(len(kept))))))
-
-
 def _request_tasks(index: GraphIndex, reports: str) -> list[Task]:
     """Return the tasks of the personas in turn: the first task of each, then the second of each."""
-    settings = index.settings.evaluation
-    numbers = {"n_personas": str(settings.n_personas), "n_tasks": str(settings.n_tasks)}
+    numbers = {"n_personas": str(N_PERSONAS), "n_tasks": str(N_TASKS)}
     prompt = index.prompt("benchmark_personas")
     messages = open_question(prompt, AUTO, "Name the readers.", context_data=reports, **numbers)
     parse = partial(read_tasks, echoes=prompt.echoes)
-    tasks = list_limit(settings.n_tasks, MAX_QUESTION_CHARS)
-    limits = {"personas": {"maxItems": settings.n_personas}, "persona": {"maxLength": 1000}, "tasks": tasks}
+    tasks = list_limit(N_TASKS, MAX_QUESTION_CHARS)
+    limits = {"personas": {"maxItems": N_PERSONAS}, "persona": {"maxLength": 1000}, "tasks": tasks}
     [reply] = request_all(index, SECTION, [ChatRequest("personas", messages, parse, PERSONAS_FORMAT, limits=limits)])
     if isinstance(reply, Failure):
         raise PipelineError(f"the model returned no personas for generated questions: {reply.reason}")
-    of_readers = [tasks[: settings.n_tasks] for tasks in reply.value[: settings.n_personas]]
-    return [tasks[turn] for turn in range(settings.n_tasks) for tasks in of_readers if turn < len(tasks)]
+    of_readers = [tasks[:N_TASKS] for tasks in reply.value[:N_PERSONAS]]
+    return [tasks[turn] for turn in range(N_TASKS) for tasks in of_readers if turn < len(tasks)]
 
 
 def read_tasks(reply: str, echoes: PromptEchoes | None = None) -> list[list[Task]]:

@@ -1,20 +1,24 @@
-"""Measurement of an index on gold questions: retrieval and answers, stored for each snapshot, and compared.
-
-The command line, Python and Dagster's job measure by `measure`. Questions with evidence measure retrieval, questions
-with reference answers measure answers. `against` names another snapshot, for which the same methods are measured, or
-another method, with which each method is compared on the same snapshot. Keep out: figures, and who shows them.
-"""
+"""Measure searches with evaluation questions: their figures and the changes against an earlier result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.evaluation import answer_figures, retrieval_figures
-from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, measure_answers
+from graphrag_pipeline.evaluation.answer_figures import (
+    AnswerFigures,
+    compare_answers,
+    list_changed,
+    measure_answers,
+    name_failures,
+    render_answers,
+)
 from graphrag_pipeline.evaluation.conditions import Condition, parse_condition
+from graphrag_pipeline.evaluation.confidence import PairedDifference
 from graphrag_pipeline.evaluation.figures_store import (
     load_answers,
     load_retrieval,
@@ -23,12 +27,117 @@ from graphrag_pipeline.evaluation.figures_store import (
     save_answers,
     save_retrieval,
 )
-from graphrag_pipeline.evaluation.questions import Question, read_gold
-from graphrag_pipeline.evaluation.result import Evaluation, Measured
-from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval, parse_methods
+from graphrag_pipeline.evaluation.questions import Question, find_repeated, read_gold
+from graphrag_pipeline.evaluation.retrieval_figures import (
+    RetrievalFigures,
+    compare_retrieval,
+    measure_retrieval,
+    parse_methods,
+    render_figures,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.history import find_snapshot
+from graphrag_pipeline.text.counted import counted
+
+_MAX_REPEATED = 3
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures of some methods on one snapshot; either part may be empty."""
+
+    retrieval: tuple[RetrievalFigures, ...] = ()
+    answers: tuple[AnswerFigures, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of an index on gold questions.
+
+    Attributes:
+        with_evidence, with_answers: the questions that measure retrieval and answers.
+        unknown_evidence: "place: name" of evidence that the snapshot does not have.
+        against: the snapshot or method compared with; "" without a comparison.
+        other: its figures, one for each of `figures`.
+        unmeasured: why reference answers were not used; "" if they were, or if no question has one.
+        same: names of measured methods that are the one compared with; they have no difference.
+    """
+
+    snapshot: str
+    k: int
+    with_evidence: tuple[Question, ...]
+    with_answers: tuple[Question, ...]
+    figures: Measured
+    unknown_evidence: tuple[str, ...] = ()
+    against: str = ""
+    other: Measured = field(default_factory=Measured)
+    unmeasured: str = ""
+    same: frozenset[str] = frozenset()
+
+    def differences(self) -> dict[str, list[PairedDifference]]:
+        """Return the paired differences of each method from what it is compared with, by method."""
+        found: dict[str, list[PairedDifference]] = {}
+        for one, other in zip(self.figures.retrieval, self.other.retrieval, strict=False):
+            found.setdefault(one.method, []).extend(compare_retrieval(one, other))
+        for answers, others in zip(self.figures.answers, self.other.answers, strict=False):
+            found.setdefault(answers.method, []).extend(compare_answers(answers, others))
+        return {method: rows for method, rows in found.items() if method not in self.same}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, dictionaries, strings and numbers."""
+        record: dict[str, Any] = {
+            "snapshot": self.snapshot,
+            "figures": [row.to_dict() for row in self.figures.retrieval],
+            "answers": [row.to_dict() for row in self.figures.answers],
+            "unknown_evidence": list(self.unknown_evidence),
+            "failed_judgements": self.list_failures(),
+            "repeated_questions": find_repeated(list(dict.fromkeys((*self.with_evidence, *self.with_answers)))),
+        }
+        if not self.against:
+            return record
+        return record | {
+            "against": self.against,
+            "figures_against": [row.to_dict() for row in self.other.retrieval],
+            "answers_against": [row.to_dict() for row in self.other.answers],
+            "differences": {method: [asdict(d) for d in rows] for method, rows in self.differences().items()},
+        }
+
+    def render(self) -> list[str]:
+        """Return lines of text: the tables, the differences, and what was measured."""
+        lines: list[str] = []
+        if self.figures.retrieval:
+            subject = _count(self.with_evidence, "with evidence")
+            lines += [*render_figures(self.figures.retrieval), subject, ""]
+        if self.figures.answers:
+            subject = _count(self.with_answers, "with reference answers")
+            lines += [*render_answers(self.figures.answers), subject, ""]
+        return lines + self._render_differences()
+
+    def _render_differences(self) -> list[str]:
+        lines = []
+        for method, rows in self.differences().items():
+            lines.append(f"{method} minus {self.against}: mean difference, questions won, lost, tied, sign test")
+            for row in rows:
+                counts = f"{row.wins:>4} {row.losses:>4} {row.ties:>4}  p {row.p_value:.3f}"
+                lines.append(f"  {row.figure:16}  {row.difference.render(sign='+'):26}  {counts}")
+        for answers, others in zip(self.figures.answers, self.other.answers, strict=False):
+            changed = [] if answers.method in self.same else list_changed(self.with_answers, answers, others)
+            lines += [f"{answers.method}: largest changes of token F1", *changed] if changed else []
+        return [*lines, ""] if lines else []
+
+    def list_failures(self) -> list[str]:
+        """Return lines that name each judgement without a usable reply."""
+        rows = (*self.figures.answers, *self.other.answers)
+        return list(dict.fromkeys(line for row in rows for line in name_failures(self.with_answers, row)))
+
+
+def _count(questions: tuple[Question, ...], what: str) -> str:
+    repeated = find_repeated(questions)
+    named = ", ".join(repeated[:_MAX_REPEATED]) + (" and others" if len(repeated) > _MAX_REPEATED else "")
+    note = f"; asked before, and each counts: {named}" if repeated else ""
+    return f"{counted(len(questions), 'questions')} {what}{note}"
+
 
 OnProgress = Callable[[str], None]
 

@@ -1,23 +1,10 @@
-"""Question files: gold questions with evidence and reference answers, and questions that `evaluate --generate` wrote.
-
-A file is JSONL (one object per line) or CSV (with a heading line). Its columns are:
-
-    question   the question in words
-    evidence   what a search must find: a list of documents (path in the input folder, id or title) or text unit ids;
-               in CSV a JSON list, or names separated by |
-    answer     the reference answer, or "unanswerable" if the documents do not answer the question
-    answers    several accepted answers instead of one, the fullest first; in CSV like evidence
-    kind       optional: local or global, as generated questions have it
-
-A search finds a document if it finds one of its text units. If several documents have a name (a title, or the path of a
-file with many records), any of them counts. A gold question has evidence, a reference answer, or both. Other columns
-are ignored. Keep out: searching.
-"""
+"""Evaluation questions: their file, their expected evidence, and where it is in the text units."""
 
 from __future__ import annotations
 
 import csv
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,13 +15,101 @@ import numpy as np
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.text_overlap import squad_tokens
 from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.sentence_forms import find_words, fold
 
 if TYPE_CHECKING:
     from graphrag_pipeline.storage.snapshots import Snapshot
+
+_ARTICLES = frozenset(("a", "an", "the"))
+_ENGLISH_OR_UNKNOWN = ("", "en")
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Agreement of one answer with the reference answers; `f1` and `rouge_l` are 0-1."""
+
+    f1: float
+    rouge_l: float
+    is_exact: bool
+    is_contained: bool
+
+
+def measure_overlap(answer: str, references: Sequence[str], question: str = "") -> Overlap:
+    """Return the best agreement of an answer with one of the reference answers.
+
+    Args:
+        references: at least one.
+        question: helps to recognize the language, since articles are removed in English only.
+    """
+    # How texts become the tokens of token F1 in the language of a question: articles go in English alone.
+    is_english = detect_language(" ".join((question, *references))) in _ENGLISH_OR_UNKNOWN
+    squad = squad_tokens if is_english else _bare_tokens
+    given, wanted = squad(answer), [squad(reference) for reference in references]
+    words = rouge_tokens(answer)
+    return Overlap(
+        f1=max(token_f1(given, tokens) for tokens in wanted),
+        rouge_l=max(rouge_l(words, rouge_tokens(reference)) for reference in references),
+        is_exact=given in wanted,
+        is_contained=any(contains(given, tokens) for tokens in wanted),
+    )
+
+
+def squad_tokens(text: str) -> list[str]:
+    """Return the tokens that SQuAD compares: folded, punctuation deleted, English articles removed.
+
+    A text of articles alone, such as "A", keeps them. SQuAD would find that the empty answer equals it.
+    """
+    words = _bare_tokens(text)
+    return [word for word in words if word not in _ARTICLES] or words
+
+
+def _bare_tokens(text: str) -> list[str]:
+    spaced = (" " if _is_wide_mark(character) else character for character in text)
+    kept = (character for character in fold("".join(spaced)) if not _is_mark(character))
+    return find_words("".join(kept))
+
+
+def rouge_tokens(text: str) -> list[str]:
+    """Return the tokens that ROUGE compares: folded, punctuation separates."""
+    return find_words("".join(" " if _is_mark(character) else character for character in fold(text)))
+
+
+def _is_mark(character: str) -> bool:
+    """Whether a character is punctuation or a symbol."""
+    return unicodedata.category(character)[0] in "PS"
+
+
+def _is_wide_mark(character: str) -> bool:
+    """Whether a character is a mark of Chinese or Japanese, which no blank follows."""
+    return not character.isascii() and _is_mark(character) and unicodedata.east_asian_width(character) in "FWH"
+
+
+def token_f1(tokens: Sequence[str], others: Sequence[str]) -> float:
+    """Return F1 of two multisets of tokens; 1 if both are empty, 0 if one is."""
+    if not tokens or not others:
+        return float(not tokens and not others)
+    n_shared = (Counter(tokens) & Counter(others)).total()
+    return 2 * n_shared / (len(tokens) + len(others))
+
+
+def rouge_l(tokens: Sequence[str], others: Sequence[str]) -> float:
+    """Return F1 of the longest common subsequence; 1 if both are empty, 0 if one is."""
+    from rapidfuzz.distance import LCSseq
+
+    if not tokens or not others:
+        return float(not tokens and not others)
+    return 2 * LCSseq.similarity(tokens, others) / (len(tokens) + len(others))
+
+
+def contains(tokens: Sequence[str], part: Sequence[str]) -> bool:
+    """Whether `part`, which is not empty, follows in one piece inside `tokens`."""
+    n = len(part)
+    return bool(n) and any(list(tokens[i : i + n]) == list(part) for i in range(len(tokens) - n + 1))
+
 
 SEED = 86
 """Random seed of samples of the corpus, and of the order of source texts: figures of two runs compare."""

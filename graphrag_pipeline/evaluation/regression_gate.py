@@ -1,30 +1,159 @@
-"""Regression gate: golden questions compare a candidate with the published snapshot before it is published.
-
-The gate is optional (`publishing.golden_questions`). It measures both with the current settings (`golden_figures.py`):
-recall of the evidence, token F1 of the answers if `publishing.max_f1_drop` is set, and the names in their first lines
-if `publishing.max_passage_drop` is set. Evidence that a snapshot lacks counts as not found, so a document that can no
-longer be read lowers the recall. Evidence that was deleted from the input counts in neither, and its question's
-reference answer does not count. Otherwise deleted text would stay published for ever. Keep out: publishing.
-"""
+"""Checks of a candidate snapshot before publication: golden questions against the published one, trial searches."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.golden_figures import GoldenFigure, measure_golden, naming_snapshot
+from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, measure_answers
+from graphrag_pipeline.evaluation.conditions import parse_condition
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean
+from graphrag_pipeline.evaluation.figures_store import (
+    load_answers,
+    load_retrieval,
+    name_answers,
+    name_retrieval,
+    save_answers,
+    save_retrieval,
+)
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold
+from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
 from graphrag_pipeline.storage.history import clear_refusal, record_refusal
 from graphrag_pipeline.storage.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.models.ports import Failure
+    from graphrag_pipeline.pipeline.root import Root
+    from graphrag_pipeline.settings.settings import Settings
+    from graphrag_pipeline.storage.snapshots import Snapshot
+
+METHOD = "local"
+GOLDEN_K = 5
+"""Text units of local search in which recall looks for evidence: about what a model reads of a small context."""
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class GoldenFigure:
+    """One figure of golden questions that a candidate must keep.
+
+    Attributes:
+        values: of each question, in order; more is better.
+        setting: the option with the largest drop that is allowed, `max_drop`.
+        worse: what a snapshot with a lower value does, for messages.
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    values: tuple[float, ...]
+    setting: str
+    max_drop: float
+    worse: str
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The mean with its confidence interval, which takes thousands of samples."""
+        return estimate_mean(self.values)
+
+    @property
+    def mean(self) -> float:
+        return self.estimate.mean or 0.0
+
+    def is_too_low(self, before: GoldenFigure) -> bool:
+        """Whether the mean is lower than another one by more than is allowed."""
+        return round(before.mean - self.mean, _DIGITS) > self.max_drop
+
+
+def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> list[GoldenFigure]:
+    """Measure a snapshot: recall if questions have evidence, and what has a limit if they have answers.
+
+    `max_f1_drop` measures token F1, `max_passage_drop` the first three passages of extractive answers.
+
+    Raises:
+        PipelineError: the snapshot cannot be opened with the current settings, or has none of the evidence.
+    """
+    settings = root.settings.publishing
+    figures = []
+    if found := tuple(question for question in questions if question.evidence):
+        recalls = _measure_recall(root, snapshot, found).recalls
+        limit = "publishing.max_recall_drop", settings.max_recall_drop
+        figures.append(GoldenFigure(f"recall@{GOLDEN_K}", found, recalls, *limit, "finds less"))
+    answered = tuple(question for question in questions if question.answers)
+    is_extractive = settings.max_passage_drop is not None and root.settings.answers.engine == "embedded"
+    has_passages = is_extractive and any(not question.is_unanswerable for question in answered)
+    if not answered or not (has_passages or settings.max_f1_drop is not None):
+        return figures
+    scores = _measure_answers(root, snapshot, answered).answers
+    if settings.max_f1_drop is not None:
+        limit = "publishing.max_f1_drop", settings.max_f1_drop
+        values = tuple(answer.f1 for answer in scores)
+        figures.append(GoldenFigure("token F1", answered, values, *limit, "answers worse"))
+    if has_passages:
+        pairs = zip(answered, scores, strict=True)
+        held = [(question, one.in_three) for question, one in pairs if one.in_three is not None]
+        asked, shares = zip(*held, strict=True)
+        most = settings.max_passage_drop or 0.0
+        name = "answers in three passages"
+        figures.append(GoldenFigure(name, asked, shares, "publishing.max_passage_drop", most, "shows the answer later"))
+    return figures
+
+
+def _measure_recall(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:
+    name = name_retrieval(questions, GOLDEN_K, root.settings)
+    kept = load_retrieval(root.path, snapshot, name).get(METHOD)
+    if kept is not None:
+        return kept
+    with _opened(root, snapshot) as index:
+        [figures], _ = measure_retrieval(index, questions, [parse_condition(METHOD)], GOLDEN_K)
+    save_retrieval(root.path, snapshot, name, [figures])
+    return figures
+
+
+def _measure_answers(root: Root, snapshot: str, questions: Sequence[Question]) -> AnswerFigures:
+    name = name_answers(questions, False, root)
+    kept = load_answers(root.path, snapshot, name).get(METHOD)
+    if kept is not None:
+        return kept
+    with _opened(root, snapshot) as index:
+        [figures] = measure_answers(index, questions, [parse_condition(METHOD)])
+    save_answers(root.path, snapshot, name, [figures])
+    return figures
+
+
+@contextmanager
+def _opened(root: Root, snapshot: str) -> Iterator[GraphIndex]:
+    with (
+        naming_snapshot(snapshot),
+        GraphIndex(root.snapshots.open(snapshot), root.settings, root.embedder, root) as index,
+    ):
+        yield index
+
+
+@contextmanager
+def naming_snapshot(snapshot: str) -> Iterator[None]:
+    """Name the snapshot that cannot be measured, and the way out, in a PipelineError."""
+    try:
+        yield
+    except PipelineError as error:
+        raise PipelineError(
+            f"the golden questions cannot be measured on snapshot {snapshot} ({error}); clear "
+            "`publishing.golden_questions` to publish without them"
+        ) from None
+
 
 _MAX_NAMED = 3
 _MAX_LEFT_OUT = 20
@@ -156,3 +285,67 @@ def _explain(path: Path, new: GoldenFigure, published: str, old: GoldenFigure) -
         f"{new.name} of {path.name} is {new.mean:.3f}, but {old.mean:.3f} in the published snapshot {published}, a "
         f"drop of more than `{new.setting}` = {new.max_drop:g}; it {new.worse} for {named}{more}"
     )
+
+
+_VECTORS = "default-text_unit-text"
+
+
+class _StoredEmbedder:
+    """An embedder that knows one vector of the candidate, and gives it to every text."""
+
+    def __init__(self, fingerprint: str, vector: np.ndarray) -> None:
+        self.fingerprint = fingerprint
+        self.dimensions = len(vector)
+        self._vector = vector
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return np.tile(self._vector, (len(texts), 1))
+
+    def try_embed(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> tuple[np.ndarray, list[Failure]]:
+        return self.embed(texts), []
+
+
+def try_searches(root: Root, snapshot: Snapshot) -> None:
+    """Search a snapshot once by each method; an index without text units is not searched.
+
+    Raises:
+        PipelineError: a search failed, or basic search found nothing; the message names method and reason.
+    """
+    if not snapshot.n_rows("text_units"):
+        return
+    index: GraphIndex | None = None
+    for method in CHOOSABLE_METHODS:
+        try:
+            index = index or GraphIndex(snapshot, _without_models(root.settings), _embedder_of(snapshot), root)
+            # The title of the first entity, else of the first document.
+            table = "entities" if snapshot.n_rows("entities") else "documents"
+            found = index.search(f"{snapshot.take(table, [0], ['title'])[0]['title']}?", method)
+        except Exception as error:  # whatever is wrong with a candidate, it is not published
+            raise _refusal(snapshot, method, str(error)) from error
+        if method == "basic" and not found.context.text_units:
+            raise _refusal(snapshot, method, "it found no text unit")
+
+
+def _refusal(snapshot: Snapshot, method: str, reason: str) -> PipelineError:
+    return PipelineError(
+        f"candidate {snapshot.id} is not published, since a trial search by the method {method} failed: {reason}. Run "
+        "`graphrag-pipeline verify --repair`, then `graphrag-pipeline index`"
+    )
+
+
+def _embedder_of(snapshot: Snapshot) -> _StoredEmbedder:
+    first = snapshot.take("text_units", [0], ["id"])[0]["id"]
+    return _StoredEmbedder(snapshot.manifest.embedding_fingerprint, snapshot.vectors(_VECTORS).vectors([first])[0])
+
+
+def _without_models(settings: Settings) -> Settings:
+    """Return settings by which searches ask no model."""
+    changes = {}
+    for name in type(settings).model_fields:
+        section = getattr(settings, name)
+        free = {"engine": "embedded", "rerank": False}
+        known = {key: value for key, value in free.items() if hasattr(section, key)}
+        changes[name] = section.model_copy(update=known) if known else section
+    return settings.model_copy(update=changes)

@@ -5,7 +5,7 @@ or item that is still too long is cut between the rows or items within it, level
 at last between tokens, at white space if the parts still fit. Parts are near-equal. The header of a cut
 table is a span of the document, so that text units can repeat it and keep exact offsets.
 
-Add here: how a type of chunk is cut. Keep out: captions (`chunk_captions.py`), and which chunks make one
+Add here: how a type of chunk is cut. Keep out: captions (`chunk_aggregation.py`), and which chunks make one
 text unit (`chunk_aggregation.py`).
 """
 

@@ -24,8 +24,8 @@ from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import STAGE_TABLES
 
-MAX_CHARACTERS = 150_000
-"""Characters of the sample, about 30 text units of 1,200 tokens; rules read them in a second."""
+MAX_CHARACTERS = 60_000
+"""Characters of the sample, about 13 text units of 1,200 tokens; the embedded engine reads them in half a second."""
 LEAST_GROWTH, MOST_GROWTH = 0.6, 1.4
 """Bounds of the exponent b of counts that grow with the text as n^b."""
 LOW, HIGH = 0.5, 2.5
@@ -82,18 +82,15 @@ def measure_sample(documents: pa.Table, root: Root) -> CorpusSample:
     if key not in _MEASURED:
         while len(_MEASURED) >= MAX_KEPT:
             _MEASURED.pop(next(iter(_MEASURED)))
-        _MEASURED[key] = _measure(sample, settings, load_port("extractor")(root))
+        extractor = load_port("extractor")(root)
+        texts = sample["text"].to_pylist()
+        half = _choose(sample, sum(map(len, texts)) // 2)
+        n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
+        shared = _read(sample.slice(0, n_shared), settings, extractor)
+        n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings, extractor)), settings)
+        n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings, extractor)), settings)
+        _MEASURED[key] = CorpusSample(n_units, n_half_units, counts, half_counts)
     return _MEASURED[key]
-
-
-def _measure(sample: pa.Table, settings: Settings, extractor: Extractor) -> CorpusSample:
-    texts = sample["text"].to_pylist()
-    half = _choose(sample, sum(map(len, texts)) // 2)
-    n_shared = sum(map(operator.eq, texts, half["text"].to_pylist()))  # its last document may be cut
-    shared = _read(sample.slice(0, n_shared), settings, extractor)
-    n_units, counts = _count(_join(shared, _read(sample.slice(n_shared), settings, extractor)), settings)
-    n_half_units, half_counts = _count(_join(shared, _read(half.slice(n_shared), settings, extractor)), settings)
-    return CorpusSample(n_units, n_half_units, counts, half_counts)
 
 
 def _choose(documents: pa.Table, n_characters: int) -> pa.Table:

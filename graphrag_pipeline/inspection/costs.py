@@ -1,7 +1,4 @@
-"""Log of the model calls and costs of commands, with the estimate of each index run: `cache/costs.jsonl`.
-
-It is a log, not a table: it has times, and no result depends on it. Keep out: making estimates.
-"""
+"""Costs: paid by an index, expected for a stage, and the limits on both."""
 
 from __future__ import annotations
 
@@ -10,16 +7,187 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from math import ceil
+from typing import Any, cast
+
+import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import CallStats, paid_run
+from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES, Stage
+from graphrag_pipeline.publishing.checks import find_mixed
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.storage.table_store import code_version_of
+from graphrag_pipeline.text.tokens import count_tokens_each
 
-if TYPE_CHECKING:  # every command logs its costs, but few estimate any
-    from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+REPLY_TOKENS = {"extracted_graph": 500, "graph": 40, "summarized_descriptions": 120, "community_reports": 800}
+_MIN_REPLIES = 20  # minimum number of stored replies for using their mean
+
+
+@dataclass(frozen=True)
+class StageEstimate:
+    """Estimated model calls of one stage.
+
+    Attributes:
+        n_calls, n_cached: calls to send, and calls answered from stored replies.
+        cost: US dollars; None if the price of the model is not known.
+        is_scaled: whether the number of calls is scaled rather than counted.
+        least_calls, most_calls: range of a number of calls that is scaled, or that grows if the replies to retried
+            records can be used; None if the calls are counted.
+        n_retried: records whose replies could not be used before; each is asked once more.
+        most_cost: cost of `most_calls`, if it is not in proportion to `cost`.
+    """
+
+    stage: str
+    n_calls: int = 0
+    n_cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    is_scaled: bool = False
+    least_calls: int | None = None
+    most_calls: int | None = None
+    n_retried: int = 0
+    most_cost: float | None = None
+
+    @property
+    def call_range(self) -> tuple[int, int]:
+        """Least and most calls; equal if they are counted."""
+        least, most = self.least_calls, self.most_calls
+        return self.n_calls if least is None else least, self.n_calls if most is None else most
+
+
+def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
+    """Return an estimate with its cost by the model of a section; by the embedding model for None."""
+    from graphrag_pipeline.models.prices import find_price  # SQLAlchemy is slow to import
+
+    model = settings.chat_model_for(section) if section else settings.embedding_model
+    price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
+    cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
+    return replace(estimate, cost=cost)
+
+
+def estimate_extraction(root: Root, units: pa.Table) -> StageEstimate:
+    """Return the calls, tokens and cost of extracting some text units with the prompts and settings of a root.
+
+    Args:
+        units: needs `id`, `text` and `n_tokens`.
+    """
+    return with_price(root.settings, count_extraction(root, units), "extraction")
+
+
+def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
+    """Return the estimate of `estimate_extraction` without its cost."""
+    extractor, chat = cast(CallingExtractor, root.extractor()), root.models.chat_model("extraction")
+    model = StoredReplies(chat)
+    model.run_works(extractor.works(units, model))
+    tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
+    reply_tokens = guess_reply_tokens(root, "extracted_graph")
+    n_calls = n_following = n_retried = prompt_tokens = 0
+    frame = sum(count_tokens_each([message["content"] for message in extractor.frame()]))
+    n_turns = root.settings.extraction.max_gleanings + 1
+    for request, n_asked in zip(model.missing, chat.count_asked(model.missing), strict=True):
+        if n_asked >= MAX_ASKED:
+            continue
+        n_replies = sum(message["role"] == "assistant" for message in request.messages)
+        n_left = n_turns - n_replies
+        n_claims = n_turns * (root.settings.extraction.has_claims and len(request.messages) <= 2)
+        opening = frame + tokens_of[request.record]
+        if n_asked:
+            n_calls, n_retried, n_following = n_calls + 1, n_retried + 1, n_following + n_left - 1 + n_claims
+            prompt_tokens += opening + n_replies * reply_tokens
+            continue
+        n_calls += n_left + n_claims
+        prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
+        prompt_tokens += n_claims * (frame + root.settings.text_units.size // 2)
+    known = StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
+    # An estimate with the calls that follow if the replies to retried records can be used.
+    estimate = replace(known, n_retried=n_retried)
+    if not n_following:
+        return estimate
+    return replace(estimate, least_calls=estimate.n_calls, most_calls=estimate.n_calls + n_following)
+
+
+def guess_reply_tokens(root: Root, stage: str) -> int:
+    """Return the tokens of one reply: the mean of the stored ones, else `REPLY_TOKENS`."""
+    section = STAGES[stage].engine
+    model = root.settings.chat_model_for(section).model
+    n_replies, mean = root.models.cache.mean_completion(section, model)
+    return round(mean) if n_replies >= _MIN_REPLIES else REPLY_TOKENS[stage]
+
+
+class MixedPromptsError(PipelineError):
+    """Buckets come from different prompts, models or settings; a retry fails again."""
+
+
+def refuse_mixed_buckets(root: Root) -> None:
+    """Refuse to pay for stages of the whole corpus while buckets come from different prompts, models or settings.
+
+    Raises:
+        MixedPromptsError: they do, and `publishing.allow_mixed_prompts` is off.
+    """
+    if root.settings.publishing.allow_mixed_prompts:
+        return
+    stages = [stage for stage in STAGES.values() if stage.is_partitioned]
+    keys = [(table, key) for stage in stages for table in stage.tables for key in stage.partitions(root.settings)]
+    heads = {f"{table}/{key}": head for table, key in keys if (head := root.tables.head(table, key))}
+    versions = {name: {"code_version": head.code_version} for name, head in heads.items()}
+    if mixed := find_mixed(versions, {head.code_version: head.code for head in heads.values()}):
+        raise MixedPromptsError(f"{mixed[0]}. No call was made, because such an index is not published")
+
+
+def explain_mixture(root: Root, stage: Stage, chosen: Iterable[str]) -> str:
+    """Return a warning if other buckets come from other prompts, models or settings than some will now, else "".
+
+    A run of some buckets is paid all the same: bucket after bucket is a way to bring all of them up to date.
+    """
+    others = [key for key in stage.partitions(root.settings) if key not in set(chosen)]
+    now = code_version_of(root.code_of(stage))
+    heads = {key: root.tables.head(table, key) for table in stage.tables for key in others}
+    old = sorted(key for key, head in heads.items() if head and head.code_version != now)
+    if not old or root.settings.publishing.allow_mixed_prompts:
+        return ""
+    return (
+        f"{stage.name}: {len(old):,} other buckets ({' '.join(old)}) come from other prompts, models or settings. What "
+        "this run pays for cannot be published before they are materialized, too; `reindex_stale` does all of them"
+    )
+
+
+def refuse_over_budget(root: Root, estimates: Iterable[StageEstimate]) -> None:
+    """Refuse calls whose estimate is above what is left of the budget; of a range, its least counts.
+
+    The limit that the error advises is enough for the most of the range.
+
+    Raises:
+        BudgetExceededError: they do not fit, and `budget.check_estimate` is on.
+    """
+    from graphrag_pipeline.models.spending import BudgetExceededError  # SQLAlchemy is slow to import
+
+    spending = root.models.spending
+    if not spending.has_ceiling:
+        return
+    made = list(estimates)
+    (tokens, cost), (most_tokens, most_cost) = (_sum_end(made, end) for end in (0, 1))
+    most_cost += sum(estimate.most_cost or 0.0 for estimate in made)
+    if problem := spending.explain_excess(tokens, cost, most_tokens, most_cost):
+        raise BudgetExceededError(problem)
+
+
+def _sum_end(estimates: Iterable[StageEstimate], end: int) -> tuple[int, float]:
+    """Return the tokens and US dollars of the least (0) or the most calls (1) of estimates."""
+    tokens, cost = 0, 0.0
+    for estimate in estimates:
+        share = estimate.call_range[end] / max(1, estimate.n_calls)
+        tokens += ceil(share * (estimate.prompt_tokens + estimate.completion_tokens))
+        cost += share * (estimate.cost or 0.0)
+    return tokens, cost
+
 
 _FILE = "costs.jsonl"
 _INDEX = "index"

@@ -1,44 +1,224 @@
-"""Estimates of the model calls, tokens and cost of a run, per stage, before it starts.
-
-If the records are known (text units of the input folder; entities, relationships and communities that are up to date),
-the estimate runs the same steps with a model that answers from stored replies only, and counts the missing replies. If
-they depend on future replies, it is scaled: from the present index, which gives an upper estimate, else from what rules
-find in a sample of this corpus (`corpus_sample.py`). It is then marked and has a range. The length of replies is always
-a guess: the mean of the stored ones, else `REPLY_TOKENS`. No request is sent and no file is written.
-"""
+"""The work and the price of the next run, before it starts: requests, tokens and US dollars of each stage."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.identity import WHOLE, bucket_of, text_hash
+from graphrag_pipeline.indexing.aggregation_report import choose_sample, count_calls_together, count_embedding_calls
+from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.indexing.failures import count_requested
-from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, Subject, iterate_subjects
+from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-from graphrag_pipeline.inspection.changed_units import ChangedUnits
+from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW, MAX_CHARACTERS, CorpusSample, measure_sample
-from graphrag_pipeline.inspection.embedding_estimates import count_calls_to_embed
-from graphrag_pipeline.inspection.retries import Retries
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate, count_extraction, guess_reply_tokens, with_price
+from graphrag_pipeline.inspection.costs import StageEstimate, count_extraction, guess_reply_tokens, with_price
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
-from graphrag_pipeline.models.stored_replies import StoredReplies
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
-from graphrag_pipeline.pipeline.stages import STAGES, upstream_of
-from graphrag_pipeline.pipeline.staleness import StalePartition
+from graphrag_pipeline.pipeline.stages import STAGES, all_upstream_of, upstream_of
+from graphrag_pipeline.pipeline.staleness import StalePartition, describe_retry, list_askable, why_stale
 from graphrag_pipeline.publishing.contract_tables import with_descriptions, with_full_content
+from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline.text.tokens import count_tokens_each
+
+if TYPE_CHECKING:
+    from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
+
+
+class Retries:
+    """The retries among stale partitions.
+
+    Args:
+        stale: partitions that the run would compute: stage -> partition -> reason.
+    """
+
+    def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
+        self._root = root
+        self._stale = stale
+
+    def count(self, stage: str) -> int:
+        """Return the records that a stage requests again, if it is stale for nothing else; else 0."""
+        items = self._stale.get(stage, {}).values()
+        counts = [len(self._list_keys(item)) for item in items]
+        is_only = all(item.reasons == (describe_retry(n),) for item, n in zip(items, counts, strict=True))
+        return sum(counts) if is_only else 0
+
+    def decide(self, stage: str) -> bool:
+        """Whether a stage runs only if a record whose replies could not be used gets a usable one."""
+        above = [other.name for other in all_upstream_of(STAGES[stage]) if other.name in self._stale]
+        retried = [name for name in above if self.count(name)]
+        followers = [stage, *(name for name in above if name not in retried)]
+        return bool(retried) and all(map(self._was_rejected, retried)) and all(map(self._follows, followers))
+
+    def _was_rejected(self, stage: str) -> bool:
+        """Whether each retried record of a stage has a stored reply, so that it is no failure of the endpoint."""
+        keys = {key for item in self._stale[stage].values() for key in self._list_keys(item)}
+        return keys == self._root.models.cache.read(keys).keys()
+
+    def _follows(self, stage: str) -> bool:
+        """Whether a stale stage is fresh but for the stages above it."""
+        code = self._root.code_of(STAGES[stage])
+        return not any(why_stale(self._root, STAGES[stage], partition, code) for partition in self._stale[stage])
+
+    def _list_keys(self, item: StalePartition) -> list[str]:
+        head = self._root.tables.head(f"{item.stage}_failures", item.partition)
+        return [row["request_key"] for row in list_askable(self._root, head)] if head else []
+
+
+@dataclass(frozen=True)
+class CallsToEmbed:
+    """Requests to send, texts whose vectors are stored, and tokens to send."""
+
+    n_calls: int
+    n_cached: int
+    n_tokens: int
+
+
+def count_calls_to_embed(
+    stage: str, vector_table: str, rows: pa.Table, embedder: OpenAIEmbedder, settings: Settings
+) -> CallsToEmbed:
+    """Count the calls that embed the rows of a stage in an index run, with the samples that compare averaged vectors.
+
+    An index run sends the samples of all buckets behind the text units, in the same call.
+
+    Args:
+        rows: of the contract table of `vector_table`; text units need `document_id`, since each bucket has a sample.
+    """
+    limits = settings.embedding_model
+    text_of = {text_hash(text): text for text in embedded_texts(vector_table, rows)}
+    missing = _not_stored(text_of, embedder)
+    if stage == "text_unit_embeddings":
+        sample = {text_hash(text): text for text in _sample(rows, settings)}
+        calls = count_calls_together([*missing, *_not_stored(sample, embedder)], limits)
+    else:
+        calls = count_embedding_calls(missing, limits)
+    return CallsToEmbed(calls.n_requests, len(text_of) - len(missing), calls.n_tokens)
+
+
+def _sample(rows: pa.Table, settings: Settings) -> Iterator[str]:
+    """Yield the texts of each bucket that are embedded to compare averaged vectors with those of whole texts."""
+    buckets = [bucket_of(document_id, settings.storage.n_buckets) for document_id in rows["document_id"].to_pylist()]
+    for bucket in sorted(set(buckets)):
+        units = rows.filter(pa.array([other == bucket for other in buckets]))
+        yield from choose_sample(units["text"].to_pylist(), settings)
+
+
+def _not_stored(text_of: Mapping[str, str], embedder: OpenAIEmbedder) -> list[str]:
+    stored = embedder.read_stored(text_of)
+    return [text for key, text in text_of.items() if key not in stored and text.strip()]
+
+
+_MENTIONS = ("entity_mentions", "relationship_mentions")
+
+
+class ChangedUnits:
+    """Text units after a run, and those among them that are new to the graph.
+
+    Args:
+        stale: partitions that the run would compute: stage -> partition -> reason.
+    """
+
+    def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
+        self._root = root
+        self._stale = stale
+        self._n_rows: dict[str, int] = {}
+        self._n_new: int | None = None
+
+    def read(self, stage: str) -> pa.Table:
+        """Return the text units of the buckets that are stale for a stage."""
+        return pa.concat_tables([self._units(bucket) for bucket in self._stale[stage]])
+
+    def count_all(self) -> int:
+        """Return the number of text units of the whole corpus."""
+        return sum(self._count(bucket) for bucket in STAGES["text_units"].partitions(self._root.settings))
+
+    def count_new(self) -> int:
+        """Return the number of text units new to a stale graph, all if not known; 0 if the graph is fresh."""
+        if self._n_new is None:
+            graph = self._stale.get("graph", {}).get(WHOLE)
+            head = self._root.tables.head("entities")
+            if graph is None:
+                self._n_new = 0
+            elif head is None or graph.changes:
+                self._n_new = self.count_all()
+            else:
+                buckets = STAGES["extracted_graph"].partitions(self._root.settings)
+                self._n_new = sum(self._count_new(bucket, head.inputs) for bucket in buckets) or self.count_all()
+        return self._n_new
+
+    def sample_documents(self, n_characters: int) -> pa.Table:
+        """Return the documents of the first buckets that together have so many characters: a fair sample."""
+        parts: list[pa.Table] = []
+        for bucket in STAGES["documents"].partitions(self._root.settings):
+            parts.append(self._documents(bucket))
+            n_characters -= sum(map(len, parts[-1]["text"].to_pylist()))
+            if n_characters <= 0:
+                break
+        return pa.concat_tables(parts)
+
+    def mentions_per_unit(self) -> float:
+        """Return mentions of entities and relationships per text unit of extracted buckets; 0 without any."""
+        n_mentions = n_units = 0
+        for bucket in STAGES["text_units"].partitions(self._root.settings):
+            heads = [self._root.tables.head(table, bucket) for table in (*_MENTIONS, "text_units")]
+            if all(heads):
+                *mentions, units = [head.n_rows for head in heads if head]
+                n_mentions, n_units = n_mentions + sum(mentions), n_units + units
+        return n_mentions / n_units if n_units else 0.0
+
+    def _count_new(self, bucket: str, seen: Mapping[str, str | None]) -> int:
+        """Return the number of text units of a bucket that are new to a graph made from these mention versions."""
+        extraction = self._stale.get("extracted_graph", {}).get(bucket)
+        heads = {f"{table}/{bucket}": self._root.tables.head(table, bucket) for table in _MENTIONS}
+        is_seen = all(head and seen.get(name) == head.data_version for name, head in heads.items())
+        if not is_seen or (extraction and extraction.changes):
+            return self._count(bucket)
+        return self._count_uncovered(bucket) if extraction else 0
+
+    def _count_uncovered(self, bucket: str) -> int:
+        """Count text units without mentions, and removed ones with mentions; all if both counts are 0."""
+        units, mentions = self._units(bucket)["id"], self._root.tables.read("entity_mentions", bucket)["text_unit_id"]
+        covered = pc.unique(mentions)
+        n_uncovered = pc.sum(pc.invert(pc.is_in(units, covered))).as_py() or 0
+        n_gone = pc.sum(pc.invert(pc.is_in(covered, units))).as_py() or 0
+        return n_uncovered + n_gone or len(units)
+
+    def _count(self, bucket: str) -> int:
+        if bucket not in self._n_rows:
+            head = self._root.tables.head("text_units", bucket)
+            self._n_rows[bucket] = head.n_rows if head and self._is_split(bucket) else self._units(bucket).num_rows
+        return self._n_rows[bucket]
+
+    def _units(self, bucket: str) -> pa.Table:
+        if self._is_split(bucket):
+            return self._root.tables.read("text_units", bucket)
+        units = split_documents(self._documents(bucket), self._root.settings.text_units)
+        self._n_rows[bucket] = units.num_rows
+        return units
+
+    def _documents(self, bucket: str) -> pa.Table:
+        if bucket not in self._stale.get("documents", {}) and self._root.tables.head("documents", bucket):
+            return self._root.tables.read("documents", bucket)
+        return build_documents(list(self._root.read_input({bucket})))
+
+    def _is_split(self, bucket: str) -> bool:
+        return not any(bucket in self._stale.get(name, {}) for name in ("documents", "text_units"))
+
 
 VERDICTS_PER_UNIT = 0.5
 """Pairs of names per text unit that resolution asks about, as measured on A Christmas Carol."""
@@ -124,20 +304,17 @@ class _Estimator:
         tables = self._root.tables.read("entities"), self._root.tables.read("relationships")
         subjects = list(iterate_subjects(*tables))
         model.run_works(describer.works(subjects, model))
-        written = self._count_written(subjects)
-        self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
-        return self._counted(name, model, chat)
-
-    def _count_written(self, subjects: Iterable[Subject]) -> Counter[str]:
-        """Count the subjects whose description may change, by kind."""
+        # Count the subjects whose description may change, by kind.
         rows = self._root.tables.read("descriptions") if self._is_made("descriptions") else None
         keys = rows.filter(pc.invert(rows["is_fallback"]))["description_key"].to_pylist() if rows else []
         known, is_changed = set(keys), self._is_changed("summarized_descriptions")
-        return Counter(
+        written = Counter(
             subject.kind
             for subject in subjects
             if subject.description_key not in known or (is_changed and len(subject.descriptions) > 1)
         )
+        self._n_written |= {f"{kind}_embeddings": written[kind] for kind in ("entity", "relationship")}
+        return self._counted(name, model, chat)
 
     def _reports(self) -> StageEstimate:
         name = "community_reports"
@@ -246,7 +423,7 @@ class _Estimator:
         rows = self._rows_to_embed(stage)
         if rows is None:
             n_texts = self._guess(stage)
-            n_calls = self._n_requests(n_texts)
+            n_calls = -(-n_texts // self._settings.embedding_model.batch_size)
             tokens = n_texts * PROMPT_TOKENS[stage]
             return self._with_range(StageEstimate(stage, n_calls, 0, tokens, is_scaled=True))
         vector_table = next(name for name, (_, owner) in VECTOR_TABLES.items() if owner == stage)
@@ -265,6 +442,3 @@ class _Estimator:
         return with_descriptions(
             read("entities" if stage == "entity_embeddings" else "relationships"), read("descriptions")
         )
-
-    def _n_requests(self, n_texts: int) -> int:
-        return -(-n_texts // self._settings.embedding_model.batch_size)

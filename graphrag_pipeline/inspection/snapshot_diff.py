@@ -98,12 +98,23 @@ def diff_snapshots(old: Snapshot, new: Snapshot) -> SnapshotDiff:
     tables = sorted({*old.manifest.tables, *new.manifest.tables})
     documents = diff_documents(old, new)
     causes = _causes(old, documents), _causes(new, documents)
+    # Changes of entities, sorted by change and number.
+    before = _records(old, "entities", "id", ["title", "description"])
+    after = _records(new, "entities", "id", ["title", "description"])
+    numbers = {**_numbers(old), **_numbers(new)}
+    merged_into = _merges(new)
+    found = []
+    for key, change in _changes(before, after):
+        title = (after.get(key) or before[key])["title"]
+        paths = _paths_behind([key], causes)
+        into, rule = merged_into.get(title, ("", "")) if change == "removed" else ("", "")
+        found.append(EntityChange("merged" if into else change, numbers[key], title, paths, into, rule))
     return SnapshotDiff(
         old=old.id,
         new=new.id,
         rows={name: (_n_rows(old, name), _n_rows(new, name)) for name in tables if name != "record_numbers"},
         documents=tuple(documents.values()),
-        entities=tuple(_diff_entities(old, new, causes)),
+        entities=tuple(sorted(found, key=lambda entity: (entity.change, entity.number))),
         reports=tuple(_diff_reports(old, new, causes)),
         stages=tuple(_diff_code(old, new)),
     )
@@ -139,21 +150,6 @@ def diff_documents(old: Snapshot, new: Snapshot) -> dict[str, DocumentChange]:
         row = after.get(key) or before[key]
         found[key] = DocumentChange(words.get(change, change), row["path"], row["record"])
     return dict(sorted(found.items(), key=lambda item: (item[1].path, item[1].record)))
-
-
-def _diff_entities(old: Snapshot, new: Snapshot, causes: _Causes) -> list[EntityChange]:
-    """Return changes of entities, sorted by change and number."""
-    before = _records(old, "entities", "id", ["title", "description"])
-    after = _records(new, "entities", "id", ["title", "description"])
-    numbers = {**_numbers(old), **_numbers(new)}
-    merged_into = _merges(new)
-    found = []
-    for key, change in _changes(before, after):
-        title = (after.get(key) or before[key])["title"]
-        paths = _paths_behind([key], causes)
-        into, rule = merged_into.get(title, ("", "")) if change == "removed" else ("", "")
-        found.append(EntityChange("merged" if into else change, numbers[key], title, paths, into, rule))
-    return sorted(found, key=lambda entity: (entity.change, entity.number))
 
 
 def _paths_behind(entities: Iterable[str], causes: _Causes) -> tuple[str, ...]:

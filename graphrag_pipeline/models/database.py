@@ -5,7 +5,7 @@ committed row. A URL selects PostgreSQL or another database. Each process writes
 during a transaction are committed together in the next one, so 1,000 tasks with a reply each need few commits.
 
 Add here: how a transaction is made. Keep out: the meaning of the tables (`cache.py`, `spending.py`,
-`known_models.py`).
+`prices.py`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,16 @@ Assets are synchronous. `run_all` runs their coroutines in the event loop of mod
 limit at once, and waits. Two things end a run early: an error that concerns all requests (`PipelineError`: the budget
 is spent, the key is wrong, the first replies are all useless), and the user (Ctrl-C, SIGTERM, Dagster's termination).
 Then no new call starts, running calls get `GRACE_S` seconds to be answered and stored, and the caller gets the error.
+
+Requests that are made shorter until they fit the window of their model.
+
+A model that finds a prompt too long says by how many tokens (`CallFailedError.n_excess`). The code that built the
+prompt knows what it can do without.
+
+Chat model that answers from stored replies only and records the requests without one.
+
+Steps run with it to find the requests that they would send (`inspection/estimates.py`) or once sent
+(`pipeline/document_traces.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +37,76 @@ from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatReply, ChatRequest, Failure
 
 T = TypeVar("T")
+
+
+class StoredReplies:
+    """The stored replies of a model; implements `ports.ChatModel`.
+
+    Attributes:
+        keys: keys of the stored replies that were requested.
+        missing: the requests without a stored reply, in order.
+        n_cached: number of replies returned.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.stage, self.fingerprint, self.max_concurrency = model.stage, model.fingerprint, 1
+        self.keys: set[str] = set()
+        self.missing: list[ChatRequest[Any]] = []
+        self.n_cached = 0
+
+    def run_works(self, works: Sequence[Work[Any]]) -> None:
+        """Run works that request this model; a work ends at its first request without a stored reply."""
+        run_all(self.stage, works, self.max_concurrency)
+
+    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
+        """Return the stored reply.
+
+        Raises:
+            CallFailedError: no reply is stored.
+        """
+        [reply] = self.recall([request])
+        if reply is None:
+            self.missing.append(request)
+            raise CallFailedError("not stored", "")
+        return reply
+
+    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
+        """See `ports.ChatModel.recall`."""
+        replies = self._model.recall(requests)
+        found = [reply.request_key for reply in replies if reply is not None]
+        self.keys.update(found)
+        self.n_cached += len(found)
+        return replies
+
+
+MAX_SHORTENED = 3
+"""Times that a request is shortened: once as a rule, again if the model counts many more tokens than this package."""
+
+
+async def complete_within_window(
+    model: ChatModel, request: ChatRequest[T], shorten: Callable[[int], ChatRequest[T] | None]
+) -> tuple[ChatReply[T], int]:
+    """Return the reply to a request, and the tokens by which its prompt was shortened.
+
+    Args:
+        shorten: returns the request with at least so many tokens less than at first; None if that is not possible.
+
+    Raises:
+        CallFailedError: the request got no usable reply, or cannot be short enough.
+    """
+    n_left_out = 0
+    for _ in range(MAX_SHORTENED):
+        try:
+            return await model.complete(request), n_left_out
+        except CallFailedError as error:
+            n_left_out += error.n_excess
+            shorter = shorten(n_left_out) if error.n_excess else None
+            if shorter is None:
+                raise
+            request = shorter
+    return await model.complete(request), n_left_out
+
 
 GRACE_S = 20.0
 PROGRESS_S = 0.5

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, iterate_subjects
-from graphrag_pipeline.models.stored_replies import StoredReplies
+from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES

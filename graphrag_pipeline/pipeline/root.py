@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.ports import Embedder, load_static_embedder
 from graphrag_pipeline.models.prompts import TO_FORMER, Prompt, default_prompts, load_prompt
 from graphrag_pipeline.pipeline.stage_code import UNUSABLE, code_of, embeds, prompts_of

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES, Stage
-from graphrag_pipeline.settings.removed import result_options
+from graphrag_pipeline.settings.file import result_options
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES, STAGE_TABLES
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, parse_citations
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
+from graphrag_pipeline.query.index_reader import SnapshotReader
 
 MAX_OF_COMMUNITY = 200
 """Number of a community's text units that a report without citations resolves to."""

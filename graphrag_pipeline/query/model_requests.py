@@ -1,21 +1,106 @@
 """Requests to chat models about an index: a prompt that holds the data, then the user's question as its own turn.
 
 Text from documents is data: it is placed between the prompt's <data> marks, which it cannot close.
+
+The text of a model's answer that is its own: sentences copied from the prompt are dropped, or the reply is refused.
+
+A reply is refused if more than half of its sentences repeat the prompt file, or if it shows the tables of its data. A
+sentence that the shown data or the question holds, too, is the model's own, and so is one that says that the data does
+not answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.citations import remove_written
+from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import AUTO, Prompt, instruct_language
 from graphrag_pipeline.models.reply_json import clean_text
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.sentences import split_sentences
+
+DECLINED = "NOT IN THE INDEX"
+"""Text that the prompts ask for where the data does not answer."""
+AROUND = " \t\r\n*#_`>\"'.:"
+"""Characters that a model writes around it."""
+
+_DECLINES = late_re(r"\W*(?:the|these) (?:data|points) (?:do|does)(?: not|n['\u2019]t) answer\b", re.IGNORECASE)
+_NO_ANSWER = (
+    f"the reply repeats the prompt: answer the question from the data, or write {DECLINED} if the data does not answer"
+)
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """The text of a reply without the sentences that it copied from the prompt, and their number."""
+
+    text: str
+    n_copied: int = 0
+
+
+def read_own_text(reply: str, echoes: PromptEchoes, question: str = "", data: str = "") -> OwnText:
+    """Return what a reply says in words of its own.
+
+    Args:
+        echoes: of the prompt.
+        question: of the user; a reply that says nothing else has no answer.
+        data: what the prompt showed in the place of a placeholder; text that it or the question holds is not copied.
+
+    Raises:
+        ReplyFormatError: the text shows the tables of the data, only repeats the question, or more than half of its
+            sentences repeat the prompt, unless it starts with DECLINED.
+    """
+    if shows_context(reply):
+        raise ReplyFormatError(_NO_ANSWER)
+    if question and fold_question(remove_written(reply)) == fold_question(question):
+        raise ReplyFormatError(_NO_ANSWER)
+    known = f"{question}\n{data}"
+    bare = reply.lstrip(AROUND)
+    start = len(reply) - len(bare) + len(DECLINED) if bare.startswith(DECLINED) else 0
+    lines = [list(_judge_sentences(line, echoes, known)) for line in reply[start:].split("\n")]
+    verdicts = [is_copied for line in lines for sentence, is_copied in line if _has_words(sentence)]
+    n_copied = sum(verdicts)
+    if not n_copied:
+        return OwnText(reply)
+    if 2 * n_copied > len(verdicts) and not start:
+        raise ReplyFormatError(_NO_ANSWER)
+    own = "\n".join(kept for kept in map(_keep_own, lines) if kept is not None)
+    return OwnText((reply[:start] + re.sub(r"\n{3,}", "\n\n", own)).strip(), n_copied)
+
+
+def _judge_sentences(line: str, echoes: PromptEchoes, data: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a line with the blanks behind them, and whether each is copied.
+
+    A citation behind a full stop goes with the sentence before it.
+    """
+    starts = [start for start, _ in split_sentences(line)] if line.strip() else []
+    is_copied = False
+    for start, end in zip([0, *starts[1:]], [*starts[1:], len(line)], strict=True):
+        sentence = line[start:end]
+        if _has_words(sentence):
+            is_copied = not _DECLINES.match(sentence) and echoes.holds(sentence, data)
+        yield sentence, is_copied
+
+
+def _keep_own(line: list[tuple[str, bool]]) -> str | None:
+    """Return a line without its copied sentences; None if nothing is left of it."""
+    if not any(is_copied for _, is_copied in line):
+        return "".join(sentence for sentence, _ in line)
+    own = "".join(sentence for sentence, is_copied in line if not is_copied)
+    return own.rstrip() if _has_words(own) else None
+
+
+def _has_words(text: str) -> bool:
+    return re.search(r"\w", remove_written(text)) is not None
+
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ import numpy as np
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.question import is_asking_word, is_function_word
 from graphrag_pipeline.storage.lookups import NAME_WORD, find_all_rows, find_rows, name_arrays, name_key
+from graphrag_pipeline.text.languages import simplify
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.scripts import simplify
 
 MAX_NAME_WORDS = 8
 _MAX_KNOWN = 64

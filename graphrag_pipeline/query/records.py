@@ -13,7 +13,7 @@ from itertools import starmap
 import numpy as np
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.query.results import (
     ClaimRecord,
     EntityRecord,
@@ -21,7 +21,6 @@ from graphrag_pipeline.query.results import (
     ReportRecord,
     TextUnitRecord,
 )
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 

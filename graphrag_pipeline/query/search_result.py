@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.rendering import (
+    ContextStyle,
     citation_to_dict,
     context_to_dict,
     render_answer,
@@ -20,7 +20,7 @@ from graphrag_pipeline.query.rendering import (
     render_sources,
 )
 from graphrag_pipeline.query.results import Citation, Context
-from graphrag_pipeline.query.usage import QueryUsage
+from graphrag_pipeline.query.token_budget import QueryUsage
 from graphrag_pipeline.text.counted import counted
 
 

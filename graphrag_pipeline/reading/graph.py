@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
-from graphrag_pipeline.reading.links import link_communities
+from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.lookup import find_record
+from graphrag_pipeline.reading.records import link_communities
 
 MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""
@@ -89,11 +89,7 @@ def draw_level(reader: SnapshotReader, level: int, types: Sequence[str] = (), n_
 
 
 def draw_community(reader: SnapshotReader, name: str, types: Sequence[str] = (), n_most: int = 2000) -> GraphPart:
-    """Return the communities inside a community and the entities that lie in no finer one, both largest first.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return the communities inside a community and the entities that lie in no finer one, both largest first."""
     row = find_record(reader, "community", name)
     number = int(reader.column("communities", "community")[row])
     sizes = _count_members(reader, types)
@@ -110,11 +106,7 @@ def draw_community(reader: SnapshotReader, name: str, types: Sequence[str] = (),
 def draw_surroundings(
     reader: SnapshotReader, name: str, depth: int = 1, types: Sequence[str] = (), n_most: int = 200
 ) -> GraphPart:
-    """Return an entity, which comes first, and those within a number of relationships, strongest first.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
-    """
+    """Return an entity, which comes first, and those within a number of relationships, strongest first."""
     found = np.array([find_record(reader, "entity", name)], dtype=np.int64)
     edge, is_wanted = found, _wanted_entities(reader, types)
     for _ in range(depth):

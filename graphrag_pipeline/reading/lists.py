@@ -1,22 +1,77 @@
-"""Lists of records: search, filter, sort, and a part of the result; commands, servers and pages use the same functions.
-
-Each function returns the rows from `offset`, at most `limit`, and the number of all that match. Under a mask, only
-records that pass are listed and counted. Keep out: one record in full.
-"""
+"""Lists of records with filters, order and pages; facets of documents; the neighbourhood of an entity."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
-from graphrag_pipeline.reading.documents import read_metadata
-from graphrag_pipeline.reading.lookup import find_record
-from graphrag_pipeline.reading.rows import CommunityRow, DocumentRow, EntityRow, RelationshipRow, ReportRow
+from graphrag_pipeline.filters import COLUMNS
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
+from graphrag_pipeline.query.index_reader import SnapshotReader
+from graphrag_pipeline.query.records import read_text_units
+from graphrag_pipeline.reading.lookup import find_by_key, find_record
+from graphrag_pipeline.reading.pages import (
+    CommunityRow,
+    DocumentRow,
+    EntityRow,
+    FieldFacet,
+    IndexFacets,
+    NearEntity,
+    Neighbourhood,
+    PlacedText,
+    RelationshipPage,
+    RelationshipRow,
+    ReportRow,
+    ValueCount,
+)
+from graphrag_pipeline.reading.records import link_entities, read_metadata
+
+TABLES = ("documents", "text_units", "entities", "relationships", "covariates", "communities", "community_reports")
+_MAX_SHOWN = 200
+"""Characters of a value; a longer one is left out, since no filter names it."""
+
+
+def count_facets(reader: SnapshotReader, fields: DocumentFields, n_most: int = 50) -> IndexFacets:
+    """Return the counts of the records that may be read.
+
+    Args:
+        fields: of the snapshot's documents.
+        n_most: maximum of values of each field.
+    """
+    named = (name for name in fields.names if name not in COLUMNS)
+    levels = reader.column("communities", "level")[reader.row_mask("communities")]
+    return IndexFacets(
+        {table: int(reader.row_mask(table).sum()) for table in TABLES},
+        tuple(_count_types(reader)),
+        tuple(ValueCount(str(level), int(n)) for level, n in zip(*np.unique(levels, return_counts=True), strict=True)),
+        tuple(count_field(reader, fields, name, n_most) for name in named),
+    )
+
+
+def _count_types(reader: SnapshotReader) -> Iterator[ValueCount]:
+    types = reader.snapshot.table("entities")["type"].filter(pa.array(reader.row_mask("entities")))
+    counted = pc.value_counts(types.combine_chunks()).to_pylist()
+    for one in sorted(counted, key=lambda one: (-one["counts"], one["values"] or "")):
+        yield ValueCount(one["values"] or "", one["counts"])
+
+
+def count_field(reader: SnapshotReader, fields: DocumentFields, name: str, n_most: int) -> FieldFacet:
+    """Return the most frequent values of one of `fields.names` among the documents that may be read."""
+    is_read = reader.row_mask("documents")
+    field = fields.stored_or_derived(name)
+    by_code = np.bincount(field.codes[is_read], minlength=len(field.values))
+    counts: dict[str, int] = {}
+    for value, n in zip(field.values, by_code.tolist(), strict=True):
+        for one in value if isinstance(value, list) else [value]:
+            if n and one is not None and len(str(one)) <= _MAX_SHOWN:
+                counts[str(one)] = counts.get(str(one), 0) + n
+    leading = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n_most]
+    return FieldFacet(name, tuple(ValueCount(value, n) for value, n in leading), len(counts))
+
 
 ENTITY_SORTS = {"degree": ("degree", True), "title": ("title", False), "text_units": ("frequency", True),
                 "number": ("human_readable_id", False)}  # fmt: skip
@@ -53,7 +108,12 @@ def list_entities(
     """
     mask = reader.row_mask("entities").copy()
     if search:
-        mask &= _contains(reader, "entities", ("title",), search) | _names_contain(reader, search)
+        names = reader.snapshot.table("entities")["names"].combine_chunks()
+        matches = pc.fill_null(pc.match_substring(pc.list_flatten(names), search, ignore_case=True), False)
+        parents = pc.list_parent_indices(names).to_numpy(zero_copy_only=False)
+        found = np.zeros(len(names), dtype=bool)
+        found[parents[matches.to_numpy(zero_copy_only=False)]] = True
+        mask &= _contains(reader, "entities", ("title",), search) | found
     if type_name:
         types = reader.snapshot.table("entities")["type"]
         mask &= pc.fill_null(pc.equal(types, type_name), False).to_numpy()
@@ -93,9 +153,6 @@ def list_relationships(
     Args:
         search: a part of the title of one end, or of the description, in any case.
         entity: name, number or id of an entity at one end.
-
-    Raises:
-        RecordNameError: see `lookup.find_record`.
         PipelineError: `sort` is not one of `RELATIONSHIP_SORTS`.
     """
     mask = reader.row_mask("relationships").copy()
@@ -281,15 +338,6 @@ def _contains(reader: SnapshotReader, table: str, columns: Sequence[str], text: 
     return found
 
 
-def _names_contain(reader: SnapshotReader, text: str) -> np.ndarray:
-    names = reader.snapshot.table("entities")["names"].combine_chunks()
-    matches = pc.fill_null(pc.match_substring(pc.list_flatten(names), text, ignore_case=True), False)
-    parents = pc.list_parent_indices(names).to_numpy(zero_copy_only=False)
-    found = np.zeros(len(names), dtype=bool)
-    found[parents[matches.to_numpy(zero_copy_only=False)]] = True
-    return found
-
-
 def _in_community(reader: SnapshotReader, community: int) -> np.ndarray:
     """Return which entities belong to a community: bool (n entities,).
 
@@ -302,3 +350,86 @@ def _in_community(reader: SnapshotReader, community: int) -> np.ndarray:
     found = np.zeros(reader.snapshot.n_rows("entities"), dtype=bool)
     found[rows[rows >= 0]] = True
     return found
+
+
+N_RELATIONSHIPS = 5
+"""Most relationships that a neighbourhood lists, for each entity of its limit."""
+
+
+def read_neighbourhood(reader: SnapshotReader, name: str, depth: int = 1, n_most: int = 50) -> Neighbourhood:
+    """Return the entities around the one that a name means, nearest first, then by degree.
+
+    Args:
+        depth: most relationships between it and another entity.
+        n_most: maximum of entities, the one itself included; and a fifth of the maximum of relationships.
+    """
+    start = find_record(reader, "entity", name)
+    rows, distances = _walk(reader, start, depth)
+    degrees = reader.column("entities", "degree")[rows]
+    order = np.lexsort((rows, -degrees, distances))[:n_most]
+    near = rows[order]
+    links = link_entities(reader, near.tolist())
+    # The relationships with both ends among some entities, strongest first.
+    adjacency = reader.snapshot.adjacency
+    is_near = np.zeros(reader.snapshot.n_rows("entities"), dtype=bool)
+    is_near[near] = True
+    _, found = adjacency.of_all("entity_relationships", near)
+    found = np.unique(found)
+    ends = (adjacency.array(f"relationship_{end}")[found] for end in ("source", "target"))
+    kept = found[np.logical_and(*(is_near[end] for end in ends))]
+    between: np.ndarray = kept[np.lexsort((kept, -reader.column("relationships", "weight")[kept]))]
+    return Neighbourhood(
+        tuple(NearEntity(link, distance) for link, distance in zip(links, distances[order].tolist(), strict=True)),
+        len(rows),
+        tuple(relationship_rows(reader, between[: N_RELATIONSHIPS * n_most])),
+        len(between),
+    )
+
+
+def _walk(reader: SnapshotReader, start: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of entities within a distance, and their distances."""
+    adjacency = reader.snapshot.adjacency
+    sources, targets = adjacency.array("relationship_source"), adjacency.array("relationship_target")
+    distance = np.full(reader.snapshot.n_rows("entities"), -1, dtype=np.int64)
+    distance[start] = 0
+    frontier = np.array([start])
+    for step in range(1, depth + 1):
+        _, found = adjacency.of_all("entity_relationships", frontier)
+        ends = np.unique(np.r_[sources[found], targets[found]])
+        frontier = ends[(ends >= 0) & (distance[ends] < 0)]
+        distance[frontier] = step
+    rows = np.flatnonzero(distance >= 0)
+    return rows, distance[rows]
+
+
+def read_relationship(reader: SnapshotReader, key: str, n_most: int = 10) -> RelationshipPage:
+    """Return the relationship of a number or id.
+
+    Raises:
+        RecordNameError: none that may be read has this key.
+    """
+    row = find_by_key(reader, "relationship", key)
+    columns = ["human_readable_id", "id", "description", "weight", "n_mentions"]
+    [record] = reader.snapshot.take("relationships", [row], columns)
+    adjacency = reader.snapshot.adjacency
+    ends = [int(adjacency.array(f"relationship_{end}")[row]) for end in ("source", "target")]
+    units = adjacency.of("relationship_text_units", row)
+    shown = read_text_units(reader, units[:n_most], np.zeros(len(units[:n_most])))
+    source, target = link_entities(reader, ends)
+    return RelationshipPage(
+        record["human_readable_id"],
+        record["id"],
+        source,
+        target,
+        record["description"] or "",
+        record["weight"],
+        record["n_mentions"],
+        tuple(
+            PlacedText(
+                unit.text, unit.human_readable_id, unit.document_title, unit.document_id, unit.document_path,
+                unit.start, unit.end,
+            )
+            for unit in shown
+        ),
+        len(units),
+    )  # fmt: skip

@@ -1,8 +1,8 @@
-"""FastAPI's routes as this server needs them: stricter reading of queries and bodies, and one form of errors.
+"""FastAPI's routes as this server needs them: models that routes share, stricter reading, and one form of errors.
 
-A route is a function of a router of `make_router`. Its parameters are a query model of `queries.py`, a body, keys of
-the path, and `Call` (`endpoint.py`), which does its work in a thread. FastAPI validates and describes them. Keep out:
-what any request has in common (`gate.py`), and the routes.
+A route is a function of a router of `make_router`. Its parameters are a query model, a body, keys of the path, and
+`Call` (`endpoint.py`), which does its work in a thread. FastAPI validates and describes them. Keep out: what any
+request has in common (`gate.py`), models of one route, and the routes.
 """
 
 from __future__ import annotations
@@ -14,20 +14,120 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, BeforeValidator, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graphrag_pipeline.serve.answers import answer_error
-from graphrag_pipeline.serve.encoded_slashes import restore_slashes
-from graphrag_pipeline.serve.errors import ApiError, ErrorAnswer, InvalidRequestError
-from graphrag_pipeline.serve.limits import MAX_KEYS
+from graphrag_pipeline.serve.errors import ApiError, ErrorAnswer, InvalidRequestError, answer_error
+from graphrag_pipeline.serve.limits import MAX_KEYS, MAX_TEXT_CHARS, Filters
+
+_STAND_IN = "\udc2f"
+"""Half of a surrogate pair, which no decoded path holds."""
+
+
+class EncodedSlashes:
+    """Middleware that routes by the parts of a path as they were sent."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path") or b""
+        if scope["type"] == "http" and b"%2f" in raw.lower():
+            parts = [unquote(part).replace("/", _STAND_IN) for part in raw.decode("latin-1").split("/")]
+            scope = {**scope, "path": "/".join(parts)}
+        await self._app(scope, receive, send)
+
+
+def restore_slashes(text: str) -> str:
+    """Return a part of a path with the slashes that it was sent with."""
+    return text.replace(_STAND_IN, "/")
+
+
+MAX_LISTED = 1_000
+"""Most records of one answer."""
+MAX_OFFSET = 2**53
+_NUMBER = re.compile(r"-?[0-9]{1,4000}", re.ASCII)
+
+
+def _read_digits(text: Any) -> Any:
+    """Refuse what Python reads as a number and no other program does, such as `1_0`.
+
+    Raises:
+        ValueError: the text of a query string is not a number in ASCII digits.
+    """
+    if isinstance(text, str) and not _NUMBER.fullmatch(text):
+        raise ValueError(f"{text[:80]!r} is not a whole number in the digits 0 to 9")
+    return text
+
+
+Whole = Annotated[int, BeforeValidator(_read_digits)]
+"""A whole number of a query string."""
+Small = Annotated[Whole, Field(ge=0, le=MAX_OFFSET)]
+SearchText = Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS)]
+
+
+class ServerQuery(BaseModel):
+    """A request about the server, without parameters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NamedRootQuery(ServerQuery):
+    """A request about one root."""
+
+    root: str = Field("", max_length=200, description="Name of the root; needed only if several are served.")
+
+
+class RootQuery(NamedRootQuery):
+    """A request about a snapshot of one root."""
+
+    snapshot: str = Field(
+        "", max_length=64, description="Id of an earlier snapshot, or its beginning; default: the published one."
+    )
+
+
+class FilteredQuery(RootQuery):
+    """A request for records."""
+
+    filter: Filters = Field(
+        default_factory=list,
+        description="Read only records of documents that pass all filters, such as `year>=2024`; repeatable.",
+    )
+
+
+class PagedQuery(FilteredQuery):
+    """A request for a part of a list."""
+
+    limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most records.")
+    offset: Whole = Field(0, ge=0, le=MAX_OFFSET, description="Records to skip.")
+
+
+class StrictBody(BaseModel):
+    """A JSON object of a request; a number in quotes is no number, and unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Answered(BaseModel):
+    """An answer from one snapshot."""
+
+    root: str = Field(description="Name of the root.")
+    snapshot: str = Field(description="Id of the snapshot that the answer comes from.")
+
+
+def answer_model(name: str, **fields: Any) -> type[Answered]:
+    """Return the model of an answer with these fields, each a type, beside those of `Answered`."""
+    required: dict[str, Any] = {field: (kind, ...) for field, kind in fields.items()}
+    return create_model(name, __base__=Answered, **required)
+
 
 EVENTS: dict[str, Any] = {
     "text/event-stream": {

@@ -1,15 +1,21 @@
-"""The server as one FastAPI application: the API, MCP, and a place for the explorer.
+"""The application: routes, the explorer's pages and MCP behind one gate.
 
-Keep out: the routes, and listening (`commands/serving.py`).
+Keep out: what a route does.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+import gzip
+import hashlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -19,27 +25,110 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from graphrag_pipeline.serve.answers import answer_error, answer_json, write_json
-from graphrag_pipeline.serve.audit import Audit
-from graphrag_pipeline.serve.compression import Compression
-from graphrag_pipeline.serve.encoded_slashes import EncodedSlashes
-from graphrag_pipeline.serve.endpoint import ServedApp, Workers
-from graphrag_pipeline.serve.errors import ApiError
-from graphrag_pipeline.serve.explorer.pages import explorer_routes, is_page
-from graphrag_pipeline.serve.gate import PUBLIC, Gate
+from graphrag_pipeline.serve import openai_api
+from graphrag_pipeline.serve.api_route import EncodedSlashes
+from graphrag_pipeline.serve.endpoint import Authenticator, Metrics, OpenAccess, ServedApp, Workers
+from graphrag_pipeline.serve.errors import ApiError, answer_error, answer_json, write_json
+from graphrag_pipeline.serve.gate import PUBLIC, Audit, Compression, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
-from graphrag_pipeline.serve.mcp.agent_server import AgentServer
-from graphrag_pipeline.serve.metrics import Metrics
-from graphrag_pipeline.serve.openai_api import routes as openai_api
-from graphrag_pipeline.serve.readers import Authenticator, OpenAccess
-from graphrag_pipeline.serve.routes import documents, follow_ups, graph, history, picture, search, server
+from graphrag_pipeline.serve.mcp import AgentServer
+from graphrag_pipeline.serve.routes import documents, graph, search, server
 from graphrag_pipeline.serve.served_roots import ServedRoots
 from graphrag_pipeline.turns import Turns
 
+STATIC = "/static/"
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Scripts and styles come from files of this server only, and no text can become HTML or a script."""
+HEADERS = {
+    "cache-control": "no-cache",
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "vary": "accept-encoding",
+}
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "mjs": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+"""Media types of the served files; other files of the folder, such as licences, are not served."""
+
+
+@dataclass(frozen=True)
+class _ServedFile:
+    content: bytes
+    compressed: bytes
+    media_type: str
+    etag: str
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is one of the explorer, which needs no key."""
+    return path == "/" or path.startswith(STATIC)
+
+
+def explorer_routes() -> list[Route]:
+    """Return the routes of the explorer."""
+    return [Route("/", _answer, methods=["GET"]), *(Route(path, _answer, methods=["GET"]) for path in _files())]
+
+
+@cache
+def _files() -> dict[str, _ServedFile]:
+    """Return the served files by path, without that of the page itself."""
+    return {f"{STATIC}{name}": _read(name, file) for name, file in _walk(_folder()) if name != "index.html"}
+
+
+@cache
+def _index() -> _ServedFile:
+    return _read("index.html", _folder() / "index.html")
+
+
+def _folder() -> Traversable:
+    return files("graphrag_pipeline") / "bundled" / "explorer"
+
+
+def _walk(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for one in sorted(folder.iterdir(), key=lambda one: one.name):
+        if one.is_dir():
+            yield from _walk(one, f"{prefix}{one.name}/")
+        elif one.name.rpartition(".")[2] in _TYPES:
+            yield f"{prefix}{one.name}", one
+
+
+def _read(name: str, file: Traversable) -> _ServedFile:
+    content = file.read_bytes()
+    etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return _ServedFile(content, gzip.compress(content, mtime=0), _TYPES[name.rpartition(".")[2]], etag)
+
+
+async def _answer(request: Request) -> Response:
+    request.scope.setdefault("state", {})["route"] = "explorer"
+    file = _files().get(request.url.path) or _index()
+    headers = {**HEADERS, "etag": file.etag}
+    if request.headers.get("if-none-match") == file.etag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.compressed, media_type=file.media_type, headers={**headers, "content-encoding": "gzip"})
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
 API_ROUTES: tuple[APIRoute, ...] = tuple(
     route
-    for group in (server, search, follow_ups, graph, documents, history, picture, openai_api)
-    for route in group.routes.routes
+    for router in (
+        *(server.routes, search.routes, graph.routes, documents.routes),
+        *(server.history_routes, openai_api.routes),
+    )
+    for route in router.routes
     if isinstance(route, APIRoute)
 )
 """All routes of the OpenAPI document."""
@@ -65,12 +154,8 @@ def build_app(
     Args:
         served: is started with the application and closed with it.
         authenticator: names the reader of a request; None: everybody reads all.
-        hosts: see `gate.Gate`.
         mounts: makes further routes; they come last.
         is_public: whether a path needs no key; those of the explorer never do.
-        lifespans: of the mounted parts.
-        audit: writes a line about each request that needs a key.
-        compresses: whether clients that ask for it get compressed answers.
     """
     limits = limits or ServerLimits()
     app, workers = _make_parts(served, limits)

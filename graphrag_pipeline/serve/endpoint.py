@@ -1,19 +1,22 @@
-"""The work of a request: the root that it means, a thread on a leased index, the answer or its events.
+"""One request: who reads, its turn among others, its work in a thread, its time limit, and its metrics.
 
-Keep out: what any request has in common (`gate.py`), reading requests (`api_route.py`), and the routes.
+Keep out: routes, and which root has which index (`served_roots.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from sse_starlette import EventSourceResponse
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,14 +25,155 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.problems import causes_in_log
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.serve.answers import API_HEADERS, answer_json, is_openai, known_error, write_error, write_json
-from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError
+from graphrag_pipeline.serve.api_route import FilteredQuery, RootQuery
+from graphrag_pipeline.serve.errors import (
+    API_HEADERS,
+    ApiError,
+    InvalidRequestError,
+    answer_json,
+    is_openai,
+    known_error,
+    write_error,
+    write_json,
+)
 from graphrag_pipeline.serve.limits import Admission, Place, ServerLimits, timed_out
-from graphrag_pipeline.serve.metrics import Metrics
-from graphrag_pipeline.serve.queries import FilteredQuery, RootQuery
-from graphrag_pipeline.serve.readers import NOBODY, Reader
 from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots, no_such_root
 from graphrag_pipeline.turns import Turns
+
+
+class Reader(Protocol):
+    """A principal as the server sees him."""
+
+    @property
+    def name(self) -> str:
+        """Name for the log."""
+        ...
+
+    def filters_of(self, root: str) -> tuple[str, ...]:
+        """Return the filters that choose his view of a root; none if he reads all of it.
+
+        Raises:
+            PipelineError: he may not read this root.
+        """
+        ...
+
+
+class Authenticator(Protocol):
+    """Rules that name the reader behind a request."""
+
+    def authenticate(self, authorization: str | None) -> Reader:
+        """Return the reader whose key or token the header holds.
+
+        Raises:
+            PipelineError: it holds none that is valid.
+        """
+        ...
+
+
+class ReaderOfAll:
+    """The reader of a server on loopback without access rules."""
+
+    name = "local"
+
+    def filters_of(self, root: str) -> tuple[str, ...]:
+        """Return no filters."""
+        return ()
+
+
+class _Nobody:
+    """The reader of a request without a key, on a path that needs none."""
+
+    name = ""
+
+    def filters_of(self, root: str) -> tuple[str, ...]:
+        """Refuse every root."""
+        raise PipelineError("no key was given")
+
+
+NOBODY: Reader = _Nobody()
+
+
+class OpenAccess:
+    """Access without rules: every request has the reader of all."""
+
+    def authenticate(self, authorization: str | None) -> Reader:
+        """Return the reader of all."""
+        return ReaderOfAll()
+
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """Counters of one server."""
+
+    def __init__(self, served: ServedRoots) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "graphrag_http_requests", "Requests that were answered.", ["route", "method", "status"],
+            registry=self._registry,
+        )  # fmt: skip
+        self._seconds = Histogram(
+            "graphrag_http_request_seconds", "Seconds from the request to the end of its answer.", ["route"],
+            buckets=_SECONDS, registry=self._registry,
+        )  # fmt: skip
+        self._searches = Counter("graphrag_searches", "Searches that ended.", ["method"], registry=self._registry)
+        self._tokens = Counter(
+            "graphrag_model_tokens", "Tokens that models read and wrote for searches.", ["direction"],
+            registry=self._registry,
+        )  # fmt: skip
+        self.admission: Admission | None = None
+        self._registry.register(_State(self, served))
+        ProcessCollector(registry=self._registry)
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count an answered request."""
+        self._requests.labels(route, method, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def count_search(self, method: str, input_tokens: int, output_tokens: int) -> None:
+        """Count a search and the tokens of its models."""
+        self._searches.labels(method).inc()
+        self._tokens.labels("input").inc(input_tokens)
+        self._tokens.labels("output").inc(output_tokens)
+
+    def render(self) -> bytes:
+        """Return all figures in Prometheus' text format."""
+        rendered: bytes = generate_latest(self._registry)
+        return rendered
+
+
+class _State(Collector):
+    """The state of the server at the time of the question."""
+
+    def __init__(self, metrics: Metrics, served: ServedRoots) -> None:
+        self._metrics = metrics
+        self._served = served
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        admission = self._metrics.admission
+        yield _gauge("graphrag_requests_running", "Requests that compute now.", admission.n_running if admission else 0)
+        yield _gauge("graphrag_requests_waiting", "Requests in the queue.", admission.n_waiting if admission else 0)
+        leases = GaugeMetricFamily("graphrag_leases", "Requests that read a root.", labels=["root"])
+        followed = GaugeMetricFamily("graphrag_publications_followed", "Since the start.", labels=["root"])
+        snapshots = GaugeMetricFamily("graphrag_snapshot_info", "The open snapshot.", labels=["root", "snapshot"])
+        failing = GaugeMetricFamily("graphrag_follow_failing", "1 if the last look failed.", labels=["root"])
+        for name in self._served.names:
+            root = self._served.root(name)
+            leases.add_metric([name], root.n_leases)
+            followed.add_metric([name], root.n_followed)
+            snapshots.add_metric([name, root.snapshot or ""], 1)
+            failing.add_metric([name], int(bool(root.problem)))
+        yield from (leases, followed, snapshots, failing)
+
+
+def _gauge(name: str, what: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, what, value=value)
+
 
 Emit = Callable[[str, Any], None]
 """Takes an event of a stream: its name, "" for one without a name, and its data."""
@@ -46,11 +190,7 @@ class ServedApp:
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads of a server, and the admission to them.
-
-    Attributes:
-        turns: of the threads; None if they mostly wait for models.
-    """
+    """The threads of a server, the admission to them, and their turns; None if they mostly wait for models."""
 
     admission: Admission
     pool: ThreadPoolExecutor
@@ -80,11 +220,7 @@ def _give_back(loop: asyncio.AbstractEventLoop, place: Place) -> None:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One request at work.
-
-    Attributes:
-        scope: cancels the calls to models if the client goes away.
-    """
+    """One request at work; its scope cancels the calls to models if the client goes away."""
 
     request: Request
     app: ServedApp

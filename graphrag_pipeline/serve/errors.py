@@ -1,8 +1,6 @@
-"""The one form of errors of the server, and which errors of the product become which status.
+"""Errors of the server and answers in the form of their path.
 
-    {"error": {"status": 404, "code": "not_found", "message": "...", "what_to_do": "..."}}
-
-Keep out: sending.
+Every error has a status, a code that programs can compare, and what to do. Paths of OpenAI's API have its form.
 """
 
 from __future__ import annotations
@@ -16,6 +14,8 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import to_json
+from starlette.responses import Response
 
 from graphrag_pipeline.access.principals import NotAuthenticatedError
 from graphrag_pipeline.access.view_guard import ViewNotReadyError
@@ -53,14 +53,7 @@ class ErrorAnswer(BaseModel):
 
 
 class ApiError(PipelineError):
-    """An error with the status that a client sees.
-
-    Args:
-        status: HTTP status.
-        code: a word for programs.
-        what_to_do: the remedy.
-        retry_after_s: seconds until another attempt may succeed; sent as `Retry-After`.
-    """
+    """An error with its HTTP status, a code for programs, the remedy, and perhaps the seconds of `Retry-After`."""
 
     def __init__(
         self, status: int, code: str, message: str, what_to_do: str, retry_after_s: float | None = None
@@ -171,3 +164,49 @@ def describe_invalid(problems: Iterable[Mapping[str, Any]]) -> str:
 def _describe(problem: Mapping[str, Any]) -> str:
     where = ".".join(map(str, problem["loc"])) or "the request"
     return f"`{where[:_MAX_SHOWN]}`: {problem['msg'][:_MAX_SHOWN]}"
+
+
+API_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+
+
+def write_json(value: Any) -> bytes:
+    """Return a value as JSON; numbers that JSON lacks become null."""
+    return to_json(value, inf_nan_mode="null")
+
+
+def answer_json(content: bytes, media_type: str = "application/json") -> Response:
+    """Return an answer with the headers of the API; `content` is written already, since that takes time."""
+    return Response(content, media_type=media_type, headers=API_HEADERS)
+
+
+def answer_error(error: Exception, path: str = "") -> Response:
+    """Return the answer to a request that failed, in the form of its path."""
+    found = known_error(error)
+    headers = {**API_HEADERS, **found.headers}
+    return Response(write_error(found, path), found.status, headers=headers, media_type="application/json")
+
+
+def known_error(error: Exception) -> ApiError:
+    """Return the error that a client sees; the log has a defect of the server."""
+    found = error_of(error)
+    if found.status == 500:
+        _log.error("a request failed", exc_info=error)
+    return found
+
+
+def write_error(error: ApiError, path: str) -> bytes:
+    """Return an error as JSON, in OpenAI's form on its paths."""
+    if not is_openai(path):
+        return write_json(error.to_answer())
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    message = f"{error} {error.what_to_do}"
+    return write_json({"error": {"message": message, "type": kind, "param": None, "code": error.code}})
+
+
+def is_openai(path: str) -> bool:
+    """Return whether a path is one of the OpenAI-compatible routes."""
+    return path.startswith("/v1/")

@@ -156,7 +156,11 @@ class Admission:
         except BaseException as error:
             if granted.done() and not granted.cancelled() and granted.result():
                 self.give_back(principal)
-            self._leave(principal, granted)
+            waiting = self._waiting.get(principal, deque())
+            if granted in waiting:
+                waiting.remove(granted)
+            if not waiting:
+                self._waiting.pop(principal, None)
             if isinstance(error, TimeoutError):
                 raise BusyError(f"no place became free within {self._limits.max_wait_s:g} s.") from None
             raise
@@ -193,13 +197,6 @@ class Admission:
             raise BusyError(f"{self.n_waiting} requests are waiting already.")
         if not (last := self._waiting[longest].pop()).done():
             last.set_result(False)
-
-    def _leave(self, principal: str, granted: asyncio.Future[bool]) -> None:
-        waiting = self._waiting.get(principal, deque())
-        if granted in waiting:
-            waiting.remove(granted)
-        if not waiting:
-            self._waiting.pop(principal, None)
 
 
 class Place:

@@ -1,22 +1,26 @@
-"""Roots that the server reads, their opened indexes, and leases of them.
+"""The served roots, each with the index that its requests read, and the process that builds views of new snapshots.
 
-A request leases the index of one snapshot until it ends. A thread looks at the pointers of all roots; on another
-publication, or a rollback, it opens and warms the new index, and then new requests lease that. The former index closes
-with its last lease. A reader's lock protects the files of a leased snapshot from `forget` and retention. Keep out:
-HTTP, and who may read what.
+A root follows what the indexing publishes; a request keeps the index that it began with.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.access.view_guard import ViewGuard
+from graphrag_pipeline.access.principals import NotAuthenticatedError
+from graphrag_pipeline.access.rules import FollowedRules
+from graphrag_pipeline.access.view_guard import ViewGuard, ViewWatch
+from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -143,7 +147,10 @@ class FollowedRoot:
                 return
             if published in (None, current.index.snapshot.id):
                 return
-        opened = _OpenedIndex(self._open_project(), None)
+        # The root with the settings of now; the models stay open where the settings are the same.
+        fresh = Root(self.path)
+        known = self._current.project if self._current else None
+        opened = _OpenedIndex(known if known is not None and known.settings == fresh.settings else fresh, None)
         try:
             warm(opened.index)
         except BaseException:
@@ -155,12 +162,6 @@ class FollowedRoot:
         if current is not None:
             _log.info("`%s`: follows the publication of snapshot %s", self.path, opened.index.snapshot.id)
             self._retire(current)
-
-    def _open_project(self) -> Root:
-        """Return the root with the settings of now; the models stay open where the settings are the same."""
-        fresh = Root(self.path)
-        known = self._current.project if self._current else None
-        return known if known is not None and known.settings == fresh.settings else fresh
 
     @contextmanager
     def lease(self, snapshot: str | None = None) -> Iterator[_OpenedIndex]:
@@ -177,7 +178,11 @@ class FollowedRoot:
         try:
             yield opened
         finally:
-            self._give_back(opened)
+            with self._lock:
+                opened.n_leases -= 1
+                is_free = opened.is_retired and not opened.n_leases
+            if is_free:
+                opened.index.close()
 
     def _take(self, snapshot: str | None) -> _OpenedIndex:
         with self._lock:
@@ -223,13 +228,6 @@ class FollowedRoot:
         with self._lock:
             opened.is_retired = True
             is_free = not opened.n_leases
-        if is_free:
-            opened.index.close()
-
-    def _give_back(self, opened: _OpenedIndex) -> None:
-        with self._lock:
-            opened.n_leases -= 1
-            is_free = opened.is_retired and not opened.n_leases
         if is_free:
             opened.index.close()
 
@@ -368,3 +366,84 @@ def _a_name_in(index: GraphIndex) -> str:
         return ""
     [record] = index.snapshot.take("entities", [0], ["title"])
     return str(record["title"])
+
+
+_LOOK_S = 1.0
+_RETRY_S = 60.0
+"""Seconds after which a build that failed, or left a view that cannot be read, is tried again."""
+
+Command = Callable[[FollowedRules, ServedRoots], list[str]]
+"""Returns the command line of a child that makes all views."""
+
+
+def access_build(rules: FollowedRules, served: ServedRoots) -> list[str]:
+    """Return the command line of `access build` for the served roots."""
+    roots = [option for name in served.names for option in ("--serve", f"{name}={served.root(name).path}")]
+    return [sys.executable, "-m", "graphrag_pipeline", "access", "build", "--access", str(rules.path), *roots]
+
+
+@asynccontextmanager
+async def building_views(
+    rules: FollowedRules, served: ServedRoots, command: Command = access_build
+) -> AsyncIterator[None]:
+    """Keep the views of all principals up to date until the block ends; then stop a build under way."""
+    task = asyncio.create_task(_follow(rules, served, command))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _follow(rules: FollowedRules, served: ServedRoots, command: Command) -> None:
+    done: _Wanted | None = None
+    watch, wait_s = ViewWatch(), 0.0
+    while True:
+        await asyncio.sleep(max(_LOOK_S, wait_s))
+        wait_s = 0.0
+        wanted = await asyncio.to_thread(_find_wanted, rules, served)
+        if not wanted.places:
+            continue
+        broken = await asyncio.to_thread(watch.find_broken, wanted.places)
+        if wanted == done and not broken:
+            continue
+        is_built = await _run(command(rules, served))
+        served.reopen(broken)
+        done = wanted if is_built else None
+        is_whole = is_built and not await asyncio.to_thread(watch.find_broken, wanted.places)
+        wait_s = 0.0 if is_whole else _RETRY_S
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The views that the principals need, and what they are made of: snapshots of the roots, and the rules."""
+
+    places: tuple[Path, ...] = ()
+    made_of: tuple[object, ...] = ()
+
+
+def _find_wanted(rules: FollowedRules, served: ServedRoots) -> _Wanted:
+    try:
+        access = rules.current().access
+    except NotAuthenticatedError:
+        return _Wanted()
+    sets = {name: sorted(found) for name, found in access.all_filters().items() if name in served.names}
+    snapshots = {name: served.root(name).snapshot for name in sets}
+    places = (find_view(served.root(name).path, filters) for name in sets if snapshots[name] for filters in sets[name])
+    return _Wanted(tuple(places), (sets, access.views, snapshots))
+
+
+async def _run(command: list[str]) -> bool:
+    """Run the child; return whether it ended well."""
+    # Not by the event loop: uvloop runs the hooks of a fork in the child, and LanceDB's starts a thread and warns.
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        output, _ = await asyncio.to_thread(child.communicate)
+    except asyncio.CancelledError:
+        child.terminate()
+        await asyncio.to_thread(child.wait)
+        raise
+    if child.returncode:
+        _log.error("views are not up to date: %s", output.decode("utf-8", "replace").strip()[-2000:])
+    return child.returncode == 0

@@ -1,17 +1,18 @@
-"""Building blocks of settings sections: options that change a result, limits, and options for a model.
-
-Keep out: the options themselves.
-"""
+"""The base of the sections of a settings file, and its small sections: quality, schedule, notifications, tuning."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.ports import engines_with
+from graphrag_pipeline.settings.search_names import SampleMethod
 
 
 class EngineOf:
@@ -81,3 +82,139 @@ def model_overrides() -> Any:
 
 
 LANGUAGE = "language to write in: auto (the language of the text) or a name, such as German."
+
+
+THRESHOLDS: Mapping[str, float] = {
+    "min_text_unit_coverage": 0.9,
+    "max_undescribed_entities": 0.25,
+    "max_singletons": 0.4,
+    "max_duplicates_by_name": 0.05,
+    "max_duplicates_by_vector": 0.05,
+    "min_type_entropy": 0.5,  # bits
+    "min_largest_component": 0.2,
+    "min_claims_per_text_unit": 0.05,
+    "min_cited_findings": 0.8,
+    "min_valid_citations": 0.98,
+    "max_placeholders": 0.0,
+    "min_engine_ratio": 0.5,
+    "min_engine_overlap": 0.3,
+}
+"""Threshold -> its default, a share if no unit is named."""
+
+
+class QualitySettings(Section):
+    """Quality figures of an index: what `evaluate --index` and each index run measure, and when they warn."""
+
+    measure_after_publishing: bool = Field(
+        True, description="Whether an index run measures the snapshot that it published, and shows warnings in Dagster."
+    )
+    thresholds: dict[str, float | None] = Field(
+        {},
+        description="Changed thresholds, such as {max_singletons: 0.6}; null: never. `evaluate --index` lists all.",
+    )
+
+    @field_validator("thresholds")
+    @classmethod
+    def _are_known(cls, thresholds: dict[str, float | None]) -> dict[str, float | None]:
+        for name, value in thresholds.items():
+            if name not in THRESHOLDS:
+                raise ValueError(f"unknown threshold {name!r}{suggest(name, THRESHOLDS)}")
+            if value is not None and value < 0:
+                raise ValueError(f"{name} is {value:g}, not a number from 0 on")
+        return thresholds
+
+    def threshold(self, name: str) -> float | None:
+        """Return a threshold; None if it never warns."""
+        return self.thresholds.get(name, THRESHOLDS[name])
+
+
+class _ScheduleSection(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScheduleSettings(_ScheduleSection):
+    """Automatic indexing by Dagster, and retention of its run records; all off by default."""
+
+    watch_input: bool = Field(
+        False, description="Whether the sensor on the input folder is on from the start; else switch it on in the UI."
+    )
+    watch_interval_s: int = Field(
+        60, ge=5, description="Seconds between checks of the input folder; a change is indexed once two checks agree."
+    )
+    run_cron: bool = Field(
+        False, description="Whether the cron schedule is on from the start; else switch it on in the UI."
+    )
+    cron: str = Field("0 3 * * *", description="Cron expression of the schedule.")
+    timezone: str = Field("UTC", description="Time zone of the cron expressions, such as Europe/Berlin.")
+    run_verify: bool = Field(
+        False,
+        description="Whether the schedule of the job verify_files is on from the start; else switch it on in the UI.",
+    )
+    verify_cron: str = Field("0 4 * * 0", description="Cron expression of the job verify_files.")
+    run_code_changes: bool = Field(
+        False,
+        description="Whether sensor and schedule also run stages that a changed prompt, model or setting made "
+        "stale; this may cost as much as a full build.",
+    )
+    follow_data: bool = Field(
+        False,
+        description="Whether assets have automation conditions: the input is observed at the times of the cron "
+        "expression, and only assets below a changed result run.",
+    )
+    fresh_within_hours: float | None = Field(
+        None, gt=0, description="Freshness policy of index_snapshot: hours after which it is late; null: no policy."
+    )
+    keep_runs_days: int | None = Field(
+        None,
+        ge=1,
+        description="Days after which an indexing run deletes Dagster's records of old runs; null: keep all.",
+    )
+
+
+class NotificationsSettings(_ScheduleSection):
+    """Notification at the end of an indexing run."""
+
+    webhook: str = Field(
+        "", description="URL that receives JSON by POST; $NAME is replaced by that environment variable; empty: off."
+    )
+
+
+SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Pattern of the name of a tuned set, which is the name of its folder."""
+
+
+class TuningSettings(Section):
+    """`tune`: a chat model writes prompts for this corpus from a sample of its text units."""
+
+    adopted: str = Field(
+        "",
+        description="Tuned set whose prompts replace those in prompts/; `tune adopt` and `tune revert` set it. Empty: "
+        "none.",
+    )
+    model: dict[str, Any] = model_overrides()
+
+    @field_validator("adopted")
+    @classmethod
+    def _is_set_name(cls, name: str) -> str:
+        if name and not SET_NAME.fullmatch(name):
+            raise ValueError("not the name of a tuned set: letters, digits, `.`, `_` and `-`")
+        return name
+
+
+class TuningSample(Section):
+    """Options of one run of `tune`."""
+
+    sample: SampleMethod = Field(
+        "random",
+        description="Choice of text units: random; bucket (the same number from each bucket); centroid (nearest to the "
+        "mean vector, as Microsoft GraphRAG's auto); clusters (nearest to the means of as many clusters).",
+    )
+    size: int = Field(15, ge=1, description="Number of text units in the sample.")
+    seed: int = Field(86, ge=0, description="Random seed of the sample.")
+    n_examples: int = Field(
+        3,
+        ge=0,
+        le=10,
+        description="Maximum examples in the extraction prompt; twice as many are written, the best that leave room "
+        "for a text unit and its reply in the model's window are kept.",
+    )

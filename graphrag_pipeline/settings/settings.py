@@ -26,15 +26,12 @@ from graphrag_pipeline.settings.indexing import (
     TextUnitsSettings,
 )
 from graphrag_pipeline.settings.input import InputSettings
-from graphrag_pipeline.settings.local_search import LocalSearchSettings, LocalSection
 from graphrag_pipeline.settings.models import (
     BudgetSettings,
     ChatModelSettings,
     EmbeddingModelSettings,
     RerankModelSettings,
 )
-from graphrag_pipeline.settings.quality import QualitySettings
-from graphrag_pipeline.settings.schedule import NotificationsSettings, ScheduleSettings
 from graphrag_pipeline.settings.search import (
     AutoSearchSettings,
     AutoSection,
@@ -46,16 +43,22 @@ from graphrag_pipeline.settings.search import (
     GlobalSection,
     LazySearchSettings,
     LazySection,
+    LocalSearchSettings,
+    LocalSection,
+    MethodSection,
+    SearchSection,
 )
-from graphrag_pipeline.settings.search_section import MethodSection, SearchSection
 from graphrag_pipeline.settings.section import (
     EngineOf,
+    NotificationsSettings,
+    QualitySettings,
+    ScheduleSettings,
     Section,
+    TuningSettings,
     for_model,
     limit,
     model_overrides,
 )
-from graphrag_pipeline.settings.tuning import TuningSettings
 from graphrag_pipeline.settings.urls import has_password
 
 SETTINGS_FILE = "settings.yaml"
@@ -246,8 +249,6 @@ class EvaluationSettings(Section):
     """`evaluate` with a chat model: questions generated from the corpus, answers compared in pairs."""
 
     model: dict[str, Any] = model_overrides()
-    n_personas: int = Field(5, ge=1, le=50, description="Personas for whom questions are generated.")
-    n_tasks: int = Field(5, ge=1, le=50, description="Tasks per persona.")
     max_context_tokens: int = Field(8000, ge=200, description="Maximum tokens of the corpus in one call.")
 
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
-from graphrag_pipeline.text.scripts import CJK, simplify
+from graphrag_pipeline.text.languages import CJK, simplify
 
 LOOKED_UP = ("documents", "text_units", "entities", "relationships", "covariates", "community_reports")
 _ARTICLES = frozenset(("the", "a", "an"))

@@ -22,7 +22,7 @@ import pyarrow as pa
 from graphrag_pipeline.arrow_columns import compress, list_pairs, positions
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.storage.arrays import ArrayFolder
-from graphrag_pipeline.text.scripts import joins
+from graphrag_pipeline.text.languages import joins
 
 _BATCH = 4_096
 """Number of text units that are searched for names at a time."""

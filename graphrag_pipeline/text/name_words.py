@@ -1,11 +1,89 @@
 """Words in names that say what is named: forms of address, legal forms, the kinds of bodies and places.
 
-All are in upper case, without a full stop. Keep out: names themselves.
+All are in upper case, without a full stop.
+
+Given names of many languages, from the bundled file `bundled/given_names.txt`.
+
+The list is our own, made for this purpose from common knowledge; no other list was copied.
+
+Other spellings of one English word: British and American, singular and plural.
+
+Those of the former are by endings and letters, not by a dictionary: "TUMOUR" is "TUMOR". The rules also change words
+that have one spelling only ("SCIENCE"), so use the result only to compare.
+
+Entity types that the package itself knows; documents and models may have any others.
+
+The first four are those of Microsoft GraphRAG's default prompt.
+
+Keep out: names themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+from functools import cache
+from importlib.resources import files
+
 import regex
+
+from graphrag_pipeline.text.late_patterns import late_regex
+
+PERSON, ORGANIZATION, GEO, EVENT = "PERSON", "ORGANIZATION", "GEO", "EVENT"
+IDENTIFIER = "IDENTIFIER"
+"""Of systems, tables, tickets and files: `dim_customer`, `TICKET-118`."""
+CONCEPT = "CONCEPT"
+"""Of terms, which are not names."""
+UNKNOWN = "UNKNOWN"
+"""Of what has no known type; agrees with all types."""
+
+
+_MIN_LETTERS = 5
+_SPELLINGS = tuple(
+    (late_regex(british), american)
+    for british, american in (
+        (r"OUR(?=$|S$|ED$|ING$|AL$|ABLE$|ITE$)", "OR"),
+        (r"(?<=[B-DF-HJ-NP-TV-Z])(?:AE|OE)(?=[A-Z])|^(?:AE|OE)(?=[A-Z])", "E"),
+        (r"(?<=\w[LNRTMZCG])IS(?=(?:E|ES|ED|ING|ATION|ATIONS)$)", "IZ"),
+        (r"YSE(?=$|D$|S$)", "YZE"),
+        (r"(?<=[TB])RE(?=$|S$)", "ER"),
+        (r"LL(?=ED$|ING$|ER$)", "L"),
+        (r"OGUE(?=$|S$)", "OG"),
+        (r"(?<=EN)CE$", "SE"),
+    )
+)
+
+
+def to_american(word: str) -> str:
+    """Return a key that is equal for the British and the American spelling of a word in upper case."""
+    if len(word) < _MIN_LETTERS:
+        return word
+    for british, american in _SPELLINGS:
+        word = british.sub(american, word)
+    return word
+
+
+def singular_of(word: str, known: Container[str]) -> str | None:
+    """Return the singular of a plural if it is one of the known words: "policies" -> "policy"."""
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+        return None
+    spellings = (f"{word[:-3]}y" if word.endswith("ies") else "", word[:-2] if word.endswith("es") else "", word[:-1])
+    return next((spelling for spelling in spellings if len(spelling) > 2 and spelling in known), None)
+
+
+@cache
+def load_given_names() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the given names of women only in all languages, and all given names, in upper case (45 KB are read)."""
+    text = (files("graphrag_pipeline") / "bundled" / "given_names.txt").read_text(encoding="utf-8")
+    _, women, others = text.split("\n\n")
+    return _names_of(women), _names_of(women) | _names_of(others)
+
+
+def _names_of(part: str) -> frozenset[str]:
+    return frozenset(name.upper() for line in part.split("\n") if not line.startswith("#") for name in line.split())
+
+
+FEMALE_GIVEN_NAMES, GIVEN_NAMES = load_given_names()
+"""Given names of women only, in all languages, and all given names, in upper case."""
 
 
 def words(text: str) -> frozenset[str]:

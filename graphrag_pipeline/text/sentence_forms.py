@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from graphrag_pipeline.text.scripts import CJK, simplify
+from graphrag_pipeline.text.languages import CJK, simplify
 
 LEANING = 0.7
 TALK = 0.6

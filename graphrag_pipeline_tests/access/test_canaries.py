@@ -17,7 +17,7 @@ from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.views import build_view, check_view
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
-from graphrag_pipeline.serve.audit import Audit
+from graphrag_pipeline.serve.gate import Audit
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support import canaries
 from graphrag_pipeline_tests.support.roots import build_tables, make_root

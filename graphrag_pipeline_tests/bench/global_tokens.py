@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
+from graphrag_pipeline.evaluation.answer_judging import MeteredIndex
 from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
-from graphrag_pipeline.evaluation.metered import MeteredIndex
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.community_selection import rate_reports

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphrag_pipeline.engines.model.tuning.type_words import FUNCTION_WORDS
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
@@ -54,7 +53,27 @@ FLOORS = {
 CONTEXT_TOKENS = 2_400
 CONTEXT, TEXT_UNITS = f"context of {CONTEXT_TOKENS:,} tokens", f"text units of {CONTEXT_TOKENS:,} tokens"
 N_FIRST = 3
-_STOPWORDS = FUNCTION_WORDS | words("sir sirs madam chapter stave page")
+_FUNCTION_WORDS = words("""
+a an the this that these those i me my mine myself we us our ours you your yours he him his she her hers it its they
+them their theirs who whom whose which what where when why how there here then than thus so such as at by for from in
+into of off on onto out over to under up upon with within without about above across after again against ago all almost
+alone along already also although always among amongst and another any anybody anyone anything anyway anywhere are
+around away back be became because become been before behind being below beneath beside besides between beyond both but
+can cannot could despite did do does done down during each either else enough even ever every everybody everyone
+everything everywhere except few finally firstly for formerly further furthermore had has have hence therein thereto
+thereof hereunder hereto hereof herein hereby however if indeed instead is just lastly let like likely many maybe
+meanwhile merely might more moreover most mostly much must namely near nearly neither never nevertheless no nobody none
+nonetheless nor not nothing notwithstanding etc now nowhere often once one only or other others otherwise ought own per
+perhaps please possibly probably quite rather really said same secondly see seldom several shall should similarly since
+some somebody somehow someone something sometimes somewhere soon still surely thank thanks therefore thereafter thereby
+though through throughout till together too toward towards truly twice unless until unlike usually various very via was
+well were whatever whenever whereat whereupon whereof wherein wherever whether while whilst will would yes yet yesterday
+today tomorrow tonight tis twas twill ah aha alas amen aye bah begone bye eh gee goodbye ha halloa hallo hello hey hi
+hilli hm hmm ho
+hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wow ma'am
+http https www
+""")
+_STOPWORDS = _FUNCTION_WORDS | words("sir sirs madam chapter stave page")
 _SHOWN = re.compile(r"^- (.+?) \[\d+\]$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _ESCAPE = re.compile(r"\\([^a-zA-Z0-9\s])")

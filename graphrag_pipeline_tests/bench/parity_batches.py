@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.engines.model.answers.map_batches import HEADER, batch_reports
+from graphrag_pipeline.engines.model.answers.points import HEADER, batch_reports
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
 from graphrag_pipeline.query import records

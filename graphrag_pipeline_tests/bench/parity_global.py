@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.engines.model.answers.map_batches import batch_reports
+from graphrag_pipeline.engines.model.answers.points import batch_reports
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
 from graphrag_pipeline.query.answers.answering import choose_answerer

@@ -21,9 +21,8 @@ from typing import Any
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag
 from graphrag_pipeline.interchange.index_export import export_snapshot
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.rendering import render_context
+from graphrag_pipeline.query.rendering import ContextStyle, render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.local import select_around
 from graphrag_pipeline.query.understanding.conversation import read_history

@@ -40,7 +40,7 @@ from graphrag_pipeline.evaluation.conditions import Ranker, parse_condition, ran
 from graphrag_pipeline.evaluation.questions import Question, find_evidence
 from graphrag_pipeline.evaluation.retrieval_figures import recall_each
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.selection.windows import embed_question, find_all_best_windows
+from graphrag_pipeline.query.selection.hybrid_ranking import embed_question, find_all_best_windows
 from graphrag_pipeline_tests.bench.measuring import Figure, print_table
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import (

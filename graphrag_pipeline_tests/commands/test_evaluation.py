@@ -9,16 +9,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from typer.main import get_command
 
 import graphrag_pipeline
-from graphrag_pipeline.cli import app
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
 from graphrag_pipeline.evaluation.figures_store import name_answers
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.search_names import list_conditions
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_index import benchmark
@@ -50,14 +47,6 @@ def test_figures_of_two_snapshots_are_shown_side_by_side(root, gold: Path, call:
     assert "line 2: 'three.md'" in outcome.err
     kept = {path.parent.name for path in (root.path / "evaluations").glob("*/retrieval-*.json")}
     assert kept == {first, root.snapshots.current()}
-
-
-def test_a_snapshot_beside_itself_is_called_the_same(root, gold: Path, call: Call) -> None:
-    current = root.snapshots.current()
-    outcome = call("--root", root.path, "evaluate", gold, "--methods", "bm25", "--against", current)
-    assert outcome.status == 0 and "both are the same snapshot, so they do not differ" in outcome.err
-    other = call("--root", root.path, "evaluate", gold, "--methods", "bm25", "--against", first_of(root))
-    assert "both are the same" not in other.err
 
 
 def test_json_has_every_default_method(root, gold: Path, call: Call) -> None:
@@ -100,15 +89,6 @@ def test_answers_are_measured_beside_retrieval_and_compared_with_another_method(
     assert [row["figure"] for row in record["differences"]["C0"]] == figures
     without = call(*ask[:4], "--methods", "local", "--no-answers")
     assert "token F1" not in without.out and "recall@5" in without.out
-
-
-def test_a_method_is_not_compared_with_itself(root, answered: Path, call: Call) -> None:
-    ask = ("--root", root.path, "evaluate", answered, "--methods")
-    record = json.loads(call(*ask, "local,basic", "--against", "BASIC", "--json").out)
-    assert list(record["differences"]) == ["local"]
-    shown = call(*ask, "local,basic", "--against", "basic").out
-    assert "local minus basic:" in shown and "basic minus basic" not in shown
-    assert_one_line_error(call(*ask, "basic", "--against", "basic"), "is the only method that is measured")
 
 
 def test_answers_of_two_snapshots_are_compared_and_stored(root, answered: Path, call: Call) -> None:
@@ -174,30 +154,11 @@ def test_an_evaluation_error_is_one_line(root, gold: Path, call: Call, tmp_path:
     assert_one_line_error(call(*ask, gold, "--compare", "C0", "C1"), "set `chat_model.model`")
 
 
-def test_a_missing_file_is_reported_with_its_whole_path_and_the_searched_folder(
-    root, gold: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ask = ("--root", root.path, "evaluate")
-    assert_one_line_error(call(*ask, "other.jsonl"), f"{tmp_path / 'other.jsonl'}: cannot be read (No such file")
-    assert_one_line_error(call(*ask, gold.name), f"`{tmp_path / gold.name}` does not exist", f"mean `{gold}`?")
-    monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", "gone.jsonl")
-    assert_one_line_error(call(*ask), f"{root.path / 'gone.jsonl'}: no such file", f"relative to {root.path}")
-    monkeypatch.setenv("GRAPHRAG__PUBLISHING__GOLDEN_QUESTIONS", gold.name)
-    output = call(*ask, "--methods", "bm25")
-    assert output.status == 0 and output.out.splitlines()[-1].startswith(f"2 questions of {gold.name}, snapshot ")
-
-
 def run_job(root, **config) -> dict[str, dg.MetadataValue]:
     with dg.DagsterInstance.ephemeral() as instance:
         result = build_evaluation_job(root).execute_in_process(run_config=config, instance=instance)
     [output] = [e.step_output_data for e in result.all_events if e.is_successful_output]
     return dict(output.metadata)
-
-
-def test_the_help_names_every_way_to_answer() -> None:
-    parameters = {one.name: one for one in get_command(app).commands["evaluate"].params}
-    assert list_conditions() in parameters["methods"].help
 
 
 def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(root, answered: Path) -> None:
@@ -217,14 +178,6 @@ def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> No
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
     assert "| basic | 0.500 [0.013, 0.987] | 0.500 [0.013, 0.987] |" in shown["figures"].value
     assert "answers" not in shown and "Gaffke" in shown["figures"].value
-
-
-def test_the_job_shows_answers_and_their_differences(root, answered: Path) -> None:
-    shown = run_job(root, questions="answered.jsonl", methods=["basic", "C0"], against=first_of(root))
-    assert shown["contained basic"].value == 1 and shown["declined rightly basic"].value == 1
-    assert shown["answers"].value.startswith("| method | token F1 | answerable F1 | ROUGE-L |")
-    assert f"| basic | {shown['token F1 basic'].value:.3f} [" in shown["answers"].value
-    assert "| C0 | token F1 | " in shown["differences"].value and shown["against"].value == first_of(root)
 
 
 def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:

@@ -1,4 +1,4 @@
-"""`query` with filters, a conversation and `--method auto` on the command line."""
+"""Commands that ask: one question, a conversation, a batch."""
 
 from __future__ import annotations
 
@@ -50,11 +50,6 @@ def test_a_filter_that_cannot_be_answered_is_one_line(root: Path, call: Call) ->
     assert_one_line_error(outcome, "no field 'tittle'; did you mean 'title'?")
 
 
-def test_each_filter_has_an_option(root: Path, call: Call) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", "filters=[a]")
-    assert outcome.status == 2 and "is a separate option or argument" in " ".join(outcome.err.split())
-
-
 @pytest.mark.parametrize(
     ("written", "delimiter"),
     [(",", ","), (";", ";"), ("\t", "\t"), ('"\\t"', "\t"), ("\\t", "\t"), ("tab", "\t"), ("#", "#")],
@@ -62,13 +57,6 @@ def test_each_filter_has_an_option(root: Path, call: Call) -> None:
 def test_a_delimiter_is_given_as_it_is(root: Path, call: Call, written: str, delimiter: str) -> None:
     ask = ("--root", str(root), "query", QUESTION, "--context-only", "--option", f"column_delimiter={written}")
     assert f"\nid{delimiter}title{delimiter}type" in call(*ask).out
-
-
-@pytest.mark.parametrize("written", ["a", "||", "_", '" "'])
-def test_a_bad_delimiter_is_told_what_is_allowed(root: Path, call: Call, written: str) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", f"column_delimiter={written}")
-    assert_one_line_error(outcome, "must be one character, such as | , ; or tab")
-    assert "no letter, digit, underscore, blank, line break or quote" in outcome.err and "pattern" not in outcome.err
 
 
 def test_auto_prints_the_method_it_picked_and_why_on_stderr(root: Path, call: Call) -> None:
@@ -101,6 +89,53 @@ def test_auto_reports_the_options_that_its_method_lacks(root: Path, call: Call) 
     assert "local search: " in outcome.err and "(ignored, not options of local: primer_reports)" in outcome.err
 
 
-def test_a_name_without_an_entity_is_reported(root: Path, call: Call) -> None:
-    outcome = call("--root", str(root), "query", QUESTION, "--option", "exclude_entity_names=[Zed, MARLEY]")
-    assert outcome.err == "no entity is named Zed\n"
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.txt"
+    path.write_text("Who haunted Scrooge?\nWhom did Bob Cratchit love?\n")
+    return path
+
+
+def test_a_file_of_questions_becomes_a_file_of_answers(root: Path, questions: Path, call: Call) -> None:
+    out = questions.with_name("answers.jsonl")
+    ask = ("--root", root, "batch", questions, "--out", out, "--method", "local", "--filter", "title!=c.txt")
+    first, second = call(*ask), call(*ask, "--json")
+    assert (first.status, first.out, first.err) == (0, "2 questions: 2 answered\n", "")
+    assert json.loads(second.out)["kept"] == 2
+    answers = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [answer["question"] for answer in answers] == questions.read_text().splitlines()
+    assert all(answer["selection"]["filters"] == ["title!=c.txt"] for answer in answers)
+
+
+def test_without_a_file_answers_are_printed_and_the_account_goes_to_the_errors(
+    root: Path, questions: Path, call: Call
+) -> None:
+    questions.write_text("Who haunted Scrooge?\n" + "?" * 3 + "\n")
+    result = call("--root", root, "batch", questions)
+    assert result.status == 0 and result.err == "2 questions: 2 answered\n"
+    assert [json.loads(line)["question"] for line in result.out.splitlines()] == ["Who haunted Scrooge?", "???"]
+
+
+def test_a_failed_question_gives_exit_status_1_after_all_were_answered(root: Path, tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"question": "Who?", "strategy": "best", "method": "local"}\n"Who haunted Scrooge?"\n')
+    result = call("--root", root, "batch", file, "--out", tmp_path / "out.jsonl")
+    assert result.status == 1 and "Traceback" not in result.err
+    head, error, *_ = result.out.splitlines()
+    assert head == "2 questions: 1 answered, 1 failed" and "strategy" in error
+    failed, answered = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    assert "strategy" in failed["error"] and answered["answer"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--method", "hybrid"), "unknown search method 'hybrid'; valid: local"),
+        (("--filter", "colour=red"), "documents have no field 'colour'"),
+        (("--out", "."), "cannot be written"),
+    ],
+)
+def test_an_error_that_every_question_would_meet_is_reported_once(
+    root: Path, questions: Path, call: Call, arguments: tuple[str, ...], words: str
+) -> None:
+    assert_one_line_error(call("--root", root, "batch", questions, *arguments), words)

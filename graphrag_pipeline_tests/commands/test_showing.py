@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.commands.sql import fit_widths
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, in_terminal
@@ -41,10 +40,6 @@ def test_a_record_is_shown_as_text_and_as_json(root: Path, call: Call, kind: str
     assert [word for word in wanted if word not in shown.out] == []
     assert "\x1b" not in shown.out
     assert "number" in json.loads(call("--root", root, "show", kind, name, "--json").out)
-
-
-def test_a_misspelt_name_is_one_line_with_the_nearest(root: Path, call: Call) -> None:
-    assert_one_line_error(call("--root", root, "show", "entity", "Scroge"), "no entity is called", "SCROOGE (number")
 
 
 def test_an_older_snapshot_is_shown(root: Path, call: Call) -> None:
@@ -88,14 +83,6 @@ def test_sql_reads_an_older_snapshot(root: Path, call: Call) -> None:
     snapshot = str(SnapshotStore(root).current())
     query = ("sql", "SELECT count(*) AS n FROM entities", "--json")
     assert json.loads(call("--root", root, *query, "--snapshot", snapshot[:4]).out) == [{"n": 5}]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "width", "widths"),
-    [([3, 5], 80, [3, 5]), ([3, 100, 100], 80, [3, 36, 37]), ([100, 10], 40, [28, 10]), ([9] * 30, 40, [4] * 30)],
-)
-def test_narrow_columns_keep_their_width(wanted: list[int], width: int, widths: list[int]) -> None:
-    assert fit_widths(wanted, width) == widths
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error, in_terminal
 from graphrag_pipeline_tests.support.documentation.doc_pages import find_sequence
-from graphrag_pipeline_tests.support.roots import make_root, put
+from graphrag_pipeline_tests.support.roots import put
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
@@ -105,17 +105,6 @@ def test_prune_lists_first_and_then_removes(root: Root, call: Call) -> None:
     assert_one_line_error(call("snapshots", "show", first, "--root", root.path), "there is no such snapshot")
 
 
-def test_a_candidate_that_was_never_checked_is_marked(root: Root, call: Call) -> None:
-    (root.snapshots.folder / f"{first_of(root)}.checked").unlink()
-    listed = call("snapshots", "list", "--root", root.path).out.splitlines()
-    assert [line.split()[-1] for line in listed] == ["published", "unchecked"]
-
-
-@pytest.mark.parametrize("words", [("show", "zzz"), ("rollback", "zzz"), ("diff", "zzz", "zzz")])
-def test_an_unknown_id_is_a_clear_error(root: Root, call: Call, words: tuple[str, ...]) -> None:
-    assert_one_line_error(call("snapshots", *words, "--root", root.path), "'zzz'", "snapshots list")
-
-
 def test_the_start_of_an_id_is_enough_and_an_ambiguous_one_names_both(root: Root, call: Call) -> None:
     first, store = first_of(root), root.snapshots
     traced = json.loads(call("trace", "Sources:0", "--snapshot", first[:7], "--json", "--root", root.path).out)
@@ -135,12 +124,6 @@ def test_the_json_of_an_index_names_the_stages_run_and_the_published_snapshot(ro
     assert ["graph", "all"] in made["ran"] and [path for path, _ in made["problems"]] == ["broken.json"]
     assert made["rows"]["text_units"] == 3 and (made["pinned"], made["waiting"]) == (None, None)
     assert json.loads(call("index", "--json", "--root", root.path).out)["ran"] == []
-
-
-def test_without_any_snapshot_the_next_step_is_shown(tmp_path: Path, call: Call) -> None:
-    assert (
-        "run `graphrag-pipeline index` to make one" in call("snapshots", "list", "--root", make_root(tmp_path).path).out
-    )
 
 
 def test_forget_offers_the_nearest_names_and_removes_nothing_until_it_knows_which(root: Root, call: Call) -> None:

@@ -18,8 +18,8 @@ from graphrag_pipeline.defs.runs.call_pool import call_ahead
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_comparisons
-from graphrag_pipeline.inspection.embedding_figures import read_embedding_figures, render_embedding_figures
 from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.inspection.index_state import read_embedding_figures, render_embedding_figures
 from graphrag_pipeline.models.pieces import piece_limit, pieces_to_send
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root

@@ -28,6 +28,7 @@ LIVE_STORIES = [story for story in STORIES if story.is_live]
 MIN_REASON_WORDS = 2
 MAX_SKIPPED_SHARE = 0.1
 MIN_README_WORDS, MAX_README_WORDS = 600, 900
+MAX_WORDS = 40_000
 
 
 @pytest.fixture(scope="session")
@@ -120,3 +121,8 @@ def test_links_of_the_readme_lead_to_files() -> None:
 def test_the_readme_stays_short() -> None:
     n_words = len((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     assert MIN_README_WORDS <= n_words <= MAX_README_WORDS
+
+
+def test_the_documentation_stays_short() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (*pages(), DOCS / "audit.yaml")]
+    assert sum(len(text.split()) for text in texts) <= MAX_WORDS

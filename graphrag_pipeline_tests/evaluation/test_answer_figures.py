@@ -1,4 +1,4 @@
-"""Answers against reference answers: without a model, judged by one, failed judgements, and unanswerable questions."""
+"""Answers against reference answers: without a model, judged by one, and answers that decline."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation import answer_figures
-from graphrag_pipeline.evaluation.answer_figures import compare_answers, measure_answers, name_failures, render_answers
+from graphrag_pipeline.evaluation.answer_figures import (
+    answer_body,
+    compare_answers,
+    declines,
+    measure_answers,
+    name_failures,
+    quoted_passages,
+    render_answers,
+)
 from graphrag_pipeline.evaluation.answer_judging import cut_text, read_checks, read_reference, read_statements
 from graphrag_pipeline.evaluation.conditions import ConditionAnswer, parse_condition
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.settings.search_names import describe_conditions
+from graphrag_pipeline.settings.search_names import SEARCH_METHODS, describe_conditions
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
@@ -90,15 +98,6 @@ def test_a_judge_counts_claims_precision_and_faithfulness(index: GraphIndex, tmp
     assert found.judge == "test-chat" and (found.answering.replies, found.judging.replies) == (1, 5)
 
 
-def test_the_test_models_own_answers_are_judged_end_to_end(index: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server() as server:
-        asking = open_with_model(index, tmp_path, server, answers={"engine": "embedded"})
-        [found] = measure_answers(asking, GOLD, [parse_condition("local")], is_judged=True)
-    first, second = found.answers
-    assert first.covered_claims == 1 and first.faithfulness == 1, "quotations are in the context"
-    assert second.declined_rightly == 1 and second.covered_claims is second.faithfulness is None
-
-
 def test_a_judge_that_reads_a_refusal_in_free_words_makes_the_answer_declined(
     index: GraphIndex, tmp_path: Path
 ) -> None:
@@ -156,3 +155,52 @@ def test_a_long_context_is_cut_without_losing_a_word() -> None:
     pieces = cut_text(text, 60)
     assert len(pieces) > 10 and "".join("".join(pieces).split()) == "".join(text.split())
     assert cut_text("short", 60) == ("short",) and cut_text("", 60) == ()
+
+
+NOWHERE = "Which quasar did Zanzibar photograph?"
+
+
+@pytest.mark.parametrize("method", sorted(SEARCH_METHODS))
+def test_a_search_that_finds_nothing_declines_and_one_that_answers_does_not(index: GraphIndex, method: str) -> None:
+    assert declines(index.search(NOWHERE, method).answer)
+    assert not declines(index.search("Who carried Tiny Tim home?", method).answer)
+
+
+def test_a_model_that_says_not_in_the_index_declines(index: GraphIndex, tmp_path: Path) -> None:
+    with running_model_server(lambda request: "**NOT IN THE INDEX**\nNothing near.") as server:
+        asked = open_with_model(index, tmp_path, server).search("Who is Marley?", "basic")
+    assert asked.answering["engine"] == "model" and declines(asked.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_declined"),
+    [
+        ("I am sorry but I am unable to answer this question given the provided data.", True),
+        ("The model gave no answer (timeout); the embedded engine answers instead.\n\nNot in the index: no.", True),
+        ("Not in the index: 3 text units were read, but no word of the question is there.", True),
+        ("I do not know whether X, but the answer is Bob.", False),
+        ("Bob Cratchit. I do not know his age.", False),
+    ],
+)
+def test_the_words_that_prompts_ask_for_decline(answer: str, is_declined: bool) -> None:
+    assert declines(answer) is is_declined
+
+
+def test_layout_markers_and_the_opening_line_are_not_compared() -> None:
+    embedded = (
+        "Extractive answer (no model): what follows.\n\n**stave_1**\n\n- Marley was dead. [1]\n- Scrooge *knew* it. [2]"
+    )
+    assert answer_body(embedded, "embedded") == "Marley was dead.\nScrooge knew it."
+    assert (
+        answer_body("## Who\n\n- **Bob Cratchit** is the clerk [1][2].", "model") == "Who\nBob Cratchit is the clerk."
+    )
+    replaced = f"The model gave no answer (no (more) tokens); the embedded engine answers instead.\n\n{embedded}"
+    assert answer_body(replaced, "model") == "Marley was dead.\nScrooge knew it."
+
+
+def test_passages_are_read_in_order_and_those_of_a_model_are_none() -> None:
+    embedded = "Extractive answer (no model): two.\n\n**a**\n\n- The **clerk** wept. [1]\n\n**b**\n\n- He *sang*. [2]"
+    assert quoted_passages(embedded, "embedded") == ["The clerk wept.", "He sang."]
+    replaced = f"The model gave no answer (timeout); the embedded engine answers instead.\n\n{embedded}"
+    assert quoted_passages(replaced, "model") == ["The clerk wept.", "He sang."]
+    assert quoted_passages(embedded, "model") is None, "a model may write anything"

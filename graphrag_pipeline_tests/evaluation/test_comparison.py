@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.comparison import compare_conditions, render_comparison
+from graphrag_pipeline.evaluation.comparison import (
+    CRITERIA,
+    compare_conditions,
+    count_verdicts,
+    read_verdict,
+    render_comparison,
+)
 from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
 from graphrag_pipeline.evaluation.confidence import sign_test
-from graphrag_pipeline.evaluation.judging import CRITERIA, count_verdicts, read_verdict
 from graphrag_pipeline.evaluation.questions import Question
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt

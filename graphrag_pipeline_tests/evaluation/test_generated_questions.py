@@ -24,12 +24,10 @@ from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import benchmark, open_with_model
 
-SMALL = {"evaluation": {"n_personas": 2, "n_tasks": 2}}
-
 
 def test_questions_come_from_tasks_in_turn_and_local_ones_carry_evidence(index: GraphIndex, tmp_path: Path) -> None:
     with running_model_server(benchmark) as server:
-        asking = open_with_model(index, tmp_path, server, **SMALL)
+        asking = open_with_model(index, tmp_path, server)
         found = generate_questions(asking, 10)
         assert generate_questions(asking, 10) == found
         n_calls = server.count()
@@ -47,7 +45,7 @@ def test_missing_questions_are_requested_again_and_reported(index: GraphIndex, t
         return {"questions": [{"question": "What is it all about?"}]} if reply and "questions" in reply else reply
 
     with running_model_server(same) as server:
-        found = generate_questions(open_with_model(index, tmp_path, server, **SMALL), 4, ["global"])
+        found = generate_questions(open_with_model(index, tmp_path, server), 4, ["global"])
     assert [q.question for q in found] == ["What is it all about?"]
 
 

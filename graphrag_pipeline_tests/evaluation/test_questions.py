@@ -1,4 +1,4 @@
-"""Files of questions: read, refused with the line, and matched to evidence."""
+"""Files of questions, their evidence, and the overlap of answers with references."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.measurement import Evaluation, Measured
 from graphrag_pipeline.evaluation.questions import (
     Question,
     find_evidence,
     find_repeated,
+    measure_overlap,
     read_gold,
     read_questions,
+    rouge_l,
+    rouge_tokens,
+    squad_tokens,
+    token_f1,
     write_questions,
 )
-from graphrag_pipeline.evaluation.result import Evaluation, Measured
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 
@@ -120,3 +127,48 @@ def test_evidence_is_a_document_by_path_id_or_title_or_a_text_unit(index: GraphI
     )
     assert len(set(found.rows[0])) == 1 and found.rows[0][0]
     assert found.rows[1] == (frozenset(),) and found.unknown == ("line 2: 'nowhere.txt'",)
+
+
+texts = st.lists(
+    st.sampled_from(["Bob", "the", "clerk", "Tim's", "goose,", "15", "萧炎", "a", "!", "Straße"]), max_size=12
+).map(" ".join)
+
+
+@given(texts, texts)
+def test_both_figures_are_symmetric_shares_and_1_on_equality(one: str, other: str) -> None:
+    for tokens, figure in ((squad_tokens, token_f1), (rouge_tokens, rouge_l)):
+        value = figure(tokens(one), tokens(other))
+        assert 0 <= value <= 1 and value == figure(tokens(other), tokens(one))
+        assert figure(tokens(one), tokens(one)) == 1
+    assert rouge_l(squad_tokens(one), squad_tokens(other)) <= token_f1(squad_tokens(one), squad_tokens(other))
+
+
+@given(texts, st.lists(texts, min_size=1, max_size=3), texts)
+def test_another_accepted_answer_never_lowers_a_figure(answer: str, references: list[str], more: str) -> None:
+    one, two = measure_overlap(answer, references), measure_overlap(answer, [*references, more])
+    assert measure_overlap(answer, [*references, answer]).is_exact
+    if all(part.isascii() for part in (answer, more, *references)):  # the same language is recognized
+        assert two.f1 >= one.f1 and two.rouge_l >= one.rouge_l and two.is_contained >= one.is_contained
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "f1", "rouge"),
+    [
+        ("Bob Cratchit", "the clerk was Bob Cratchit", 2 / 3, 4 / 7),
+        ("a goose and a pudding", "they ate a goose, then the pudding", 0.5, 0.5),
+        ("Scrooge's clerk", "the clerk of Scrooge", 0.4, 2 / 7),
+        ("The Denver Broncos!", "Denver Broncos", 1.0, 0.8),
+        ("萧炎是萧家的少年", "萧炎", 0.4, 0.4),
+        ("", "goose", 0.0, 0.0),
+    ],
+)
+def test_figures_are_those_of_the_published_scripts(answer: str, reference: str, f1: float, rouge: float) -> None:
+    """F1 as SQuAD's evaluation script computes it; ROUGE-L as rouge-score 0.1.2 does, but for Chinese."""
+    found = measure_overlap(answer, [reference])
+    assert (found.f1, found.rouge_l) == (pytest.approx(f1), pytest.approx(rouge))
+
+
+def test_an_answer_contains_a_reference_as_whole_words() -> None:
+    assert measure_overlap("He paid fifteen shillings a week.", ["Fifteen shillings"]).is_contained
+    assert not measure_overlap("He paid fifteen shilling.", ["fifteen shillings"]).is_contained
+    assert measure_overlap("Who knows", ["Bob", "knows"]).is_contained

@@ -1,10 +1,11 @@
-"""Golden questions before publishing: a candidate that finds less waits, and the published snapshot stays."""
+"""Golden questions and trial searches before publication."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,18 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.engines.embedded import answers as extractive
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.golden_figures import measure_golden
 from graphrag_pipeline.evaluation.questions import read_gold
+from graphrag_pipeline.evaluation.regression_gate import measure_golden, try_searches
+from graphrag_pipeline.filesystem.listed_folders import write_file_list
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.forgetting import forget_document
 from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES
+from graphrag_pipeline.publishing.candidates import publish
 from graphrag_pipeline.storage.history import list_snapshots
-from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error, run
+from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.damage import zero
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root, put, table_bytes
 
 EVERYTHING = tuple(ALL_STAGES)
@@ -182,15 +186,6 @@ def test_deleted_evidence_does_not_count_and_can_be_forgotten(root: Root) -> Non
     assert root.snapshots.open().n_rows("documents") == 3 + 6
 
 
-def test_index_reports_the_evidence_that_does_not_count(root: Root) -> None:
-    (root.path / "input" / "three.md").unlink()
-    done = run("--root", root.path, "index")
-    assert done.returncode == 0
-    [shown] = [line for line in done.stderr.splitlines() if line.startswith("golden questions: ")]
-    assert shown.startswith("golden questions: not counted, because it was deleted from the input: ")
-    assert shown.endswith("gold.jsonl, line 2: three.md")
-
-
 def test_a_record_whose_file_is_damaged_counts_as_last_read_and_one_that_was_deleted_does_not_count(
     root: Root,
 ) -> None:
@@ -204,24 +199,6 @@ def test_a_record_whose_file_is_damaged_counts_as_last_read_and_one_that_was_del
     assert root.snapshots.current() != first
 
 
-def test_status_reports_a_candidate_that_the_golden_questions_refused(root: Root, call: Call) -> None:
-    published = root.snapshots.current()
-    lose_third(root.path)
-    (root.path / "input" / "one.txt").unlink()
-    with pytest.raises(PipelineError):
-        build_tables(root, EVERYTHING)
-    [candidate] = set(root.snapshots.ids()) - {published}
-    shown = call("--root", root.path, "status").out
-    assert f"candidate is {candidate}, which the golden questions refused: recall@5 of gold.jsonl is 0.500" in shown
-    assert "it finds less for 'With whom did Fezziwig dance?'" in shown
-    listed = call("--root", root.path, "snapshots", "list").out.splitlines()
-    assert [line.split()[-1] for line in listed] == ["refused", "published"]
-    assert_one_line_error(call("--root", root.path, "snapshots", "rollback", candidate), "the golden questions refused")
-    assert_one_line_error(
-        call("--root", root.path, "forget", "one.txt"), f"candidate {candidate} without it was refused by the golden"
-    )
-
-
 def test_a_gold_file_that_cannot_be_read_stops_an_index_before_anything_is_made(root: Root) -> None:
     (root.path / "gold.jsonl").write_text("{", encoding="utf-8")
     put(root.path, "new.txt", "Scrooge met Marley.")
@@ -229,3 +206,41 @@ def test_a_gold_file_that_cannot_be_read_stops_an_index_before_anything_is_made(
     with pytest.raises(PipelineError, match=r"gold\.jsonl, line 1"):
         run_index(Root(root.path))
     assert table_bytes(root) == before
+
+
+MODEL_SETTINGS = """
+storage: {n_buckets: 1}
+chat_model: {model: m, base_url: "http://127.0.0.1:9/v1"}
+rerank_model: {model: m, base_url: "http://127.0.0.1:9/v1"}
+embedding_model: {model: m, base_url: "http://127.0.0.1:9/v1"}
+embeddings: {engine: model}
+answers: {engine: model}
+rating: {engine: model}
+local_search: {rerank: true}
+"""
+
+
+@pytest.mark.parametrize("settings", ["", MODEL_SETTINGS])
+def test_a_whole_candidate_is_published_and_no_model_is_asked(tmp_path: Path, settings: str) -> None:
+    root = make_root(tmp_path, {}, settings)
+    candidate = small_index.freeze(tmp_path)
+    publish(root.snapshots, candidate.id, trial=partial(try_searches, root))
+    assert root.snapshots.current() == candidate.id
+
+
+def test_a_candidate_whose_full_text_index_was_built_wrong_is_not_published(tmp_path: Path) -> None:
+    root = make_root(tmp_path, {})
+    candidate = small_index.freeze(tmp_path)
+    [folder] = (tmp_path / "snapshots" / "vectors" / "default-text_unit-text").iterdir()
+    for path in folder.glob("*.lance/_indices/*/*"):
+        zero(path)
+    write_file_list(folder)  # the hashes are those of the wrong files
+    with pytest.raises(PipelineError, match=r"not published, since a trial search by the method \w+ failed"):
+        publish(root.snapshots, candidate.id, trial=partial(try_searches, root))
+    assert root.snapshots.current() is None
+
+
+def test_an_index_without_text_units_is_not_searched(tmp_path: Path) -> None:
+    root = make_root(tmp_path, {})
+    tables = {name: rows.slice(0, 0) for name, rows in small_index.contract_tables().items()}
+    try_searches(Root(root.path), small_index.freeze(tmp_path, tables))

@@ -72,11 +72,6 @@ def test_methods_without_text_units_and_unknown_ones_are_refused(index: GraphInd
             measure_retrieval(index, GOLD, parse_methods([method]), 3)
 
 
-def test_an_index_with_none_of_the_evidence_is_refused(index: GraphIndex) -> None:
-    with pytest.raises(PipelineError, match=r"has none of the evidence, such as here: 'gone\.txt'"):
-        measure_retrieval(index, [Question("Who?", ("gone.txt",), place="here")], parse_methods(["basic"]), 5)
-
-
 def test_every_listed_condition_is_read() -> None:
     for name in describe_conditions():
         condition = parse_condition(name)

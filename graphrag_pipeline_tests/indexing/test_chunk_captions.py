@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.chunk_captions import CaptionedChunk, join_captions
+from graphrag_pipeline.indexing.chunk_aggregation import CaptionedChunk, join_captions
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 
 Part = tuple[str, str]

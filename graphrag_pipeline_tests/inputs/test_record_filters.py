@@ -18,7 +18,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import flatten_metadata, parse_filter, passes
 from graphrag_pipeline.inputs.files import read_input
 from graphrag_pipeline.inputs.source_records import SourceRecord
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CONTRACT_TABLES
 

@@ -1,4 +1,4 @@
-"""The costs of runs in words: an unknown cost is never shown as zero."""
+"""Paid costs of an index, and limits on them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from pathlib import Path
 
 import yaml
 
-from graphrag_pipeline.inspection.costs import append_costs, costs_logged, read_costs, render_costs
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+from graphrag_pipeline.inspection.costs import (
+    StageEstimate,
+    append_costs,
+    costs_logged,
+    explain_mixture,
+    read_costs,
+    render_costs,
+)
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import built_root, make_root
 
 
 def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:
@@ -34,10 +42,6 @@ def test_calls_without_a_known_price_are_not_free(tmp_path: Path) -> None:
     }
     assert time.endswith("Z")
     assert "lists all paid runs" in spent
-
-
-def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
-    assert render_costs(read_costs(make_root(tmp_path / "root", {}))) == ["no model calls yet"]
 
 
 def test_calls_of_commands_have_a_cost_line_that_adds_up(model_index: ModelIndex, call: Call) -> None:
@@ -111,3 +115,19 @@ def test_an_unwritable_log_is_reported_and_the_answer_is_kept(tmp_path: Path) ->
     [line] = said
     assert line.startswith("query: calls 1, tokens 15, USD 0.2500; not in `graphrag-pipeline costs`: ")
     assert "costs.jsonl` cannot be written" in line
+
+
+EXTRACTION = STAGES["extracted_graph"]
+CHANGED = "storage: {n_buckets: 2}\nextraction: {max_entities_per_sentence: 2}\n"
+
+
+def test_a_run_of_one_bucket_warns_if_the_others_come_from_other_settings(tmp_path: Path) -> None:
+    root = built_root(tmp_path, stages=("corpus_manifest", "documents", "text_units", "extracted_graph"))
+    first, second = EXTRACTION.partitions(root.settings)
+    assert explain_mixture(root, EXTRACTION, [first]) == ""
+    (tmp_path / "settings.yaml").write_text(CHANGED)
+    warning = explain_mixture(Root(tmp_path), EXTRACTION, [first])
+    assert f"1 other buckets ({second}) come from other prompts" in warning and "`reindex_stale`" in warning
+    assert explain_mixture(Root(tmp_path), EXTRACTION, [first, second]) == ""
+    (tmp_path / "settings.yaml").write_text(f"{CHANGED}publishing: {{allow_mixed_prompts: true}}\n")
+    assert explain_mixture(Root(tmp_path), EXTRACTION, [first]) == ""

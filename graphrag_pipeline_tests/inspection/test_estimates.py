@@ -1,8 +1,9 @@
-"""Estimates of the cost of a run: upper bounds, and never zero if the model will be called."""
+"""Estimates of the next run, and the sample that they measure."""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,9 +11,10 @@ import yaml
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.inspection.costs import render_estimates
+from graphrag_pipeline.inputs.documents import build_documents
+from graphrag_pipeline.inspection.corpus_sample import CorpusSample, measure_sample
+from graphrag_pipeline.inspection.costs import StageEstimate, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
@@ -21,7 +23,7 @@ from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import build_tables, put
+from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 
 BELOW_GRAPH = ("summarized_descriptions", "community_reports", "entity_embeddings", "relationship_embeddings",
                "report_embeddings")  # fmt: skip
@@ -89,13 +91,6 @@ def test_the_estimate_after_a_kill_with_extraction_paid_covers_later_stages(mode
     assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
 
 
-def test_descriptions_that_were_never_made_are_counted_from_a_fresh_graph(model_index: ModelIndex) -> None:
-    lose_tables(model_index.root, "descriptions", "summarized")
-    change(model_index.root, "descriptions", max_words=77)
-    summaries = estimate(model_index.root)["summarized_descriptions"]
-    assert summaries.n_calls and not summaries.is_scaled
-
-
 @pytest.mark.parametrize(
     ("section", "values"),
     [
@@ -132,16 +127,6 @@ def test_a_new_document_is_estimated_by_its_mentions(model_index: ModelIndex) ->
     estimates = estimate(model_index.root)
     assert estimates["summarized_descriptions"].n_calls > 0
     assert_covers_what_is_paid(model_index, estimates)
-
-
-def test_an_engine_without_a_model_keeps_the_estimate_of_the_others(model_index: ModelIndex) -> None:
-    change(model_index.root, "extraction", engine="embedded")
-    estimates = estimate(model_index.root)
-    build_tables(Root(model_index.root.path), ["extracted_graph"])
-    assert {stage: each.n_calls for stage, each in estimate(model_index.root).items()} == {
-        stage: each.n_calls for stage, each in estimates.items()
-    }
-    assert all(estimates[stage].n_calls for stage in BELOW_GRAPH)
 
 
 def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: ModelIndex) -> None:
@@ -198,3 +183,19 @@ def test_a_first_build_is_estimated_from_a_sample_of_the_corpus_within_its_range
         assert estimates[stage].is_scaled and 0 < least < estimates[stage].n_calls < most
         assert least <= server.count(kind) <= most, stage
         assert most <= 6 * least, "the range is of use"
+
+
+def sample(n_units: int, n_half: int, whole: int, half: int) -> CorpusSample:
+    return CorpusSample(n_units, n_half, {"community_reports": whole}, {"community_reports": half})
+
+
+def test_documents_that_name_the_same_things_need_more_descriptions(tmp_path: Path) -> None:
+    same = {f"{n}.txt": f"Maud Harlan met Piet Maas in Brantwick on day {n}. Piet Maas paid." for n in range(8)}
+    names = ("Abel", "Bruno", "Carla", "Doris", "Edgar", "Frida", "Gustav", "Helga")
+    other = {f"{name}.txt": f"{name} Kestrel{name.lower()} went home. It rained." for name in names}
+    counts = [
+        measure_sample(build_documents(list(root.read_input())), root).counts
+        for root in [make_root(tmp_path / key, texts) for key, texts in (("same", same), ("other", other))]
+    ]
+    assert counts[0]["summarized_descriptions"] >= 3 and counts[1]["summarized_descriptions"] == 0
+    assert counts[0]["entity_embeddings"] < counts[1]["entity_embeddings"]

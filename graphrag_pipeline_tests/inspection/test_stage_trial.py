@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.commands.trials import render_trial
 from graphrag_pipeline.defs.index_runs.index_run import run_index
-from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.stage_trial import (
     EMBEDDED,
-    Trial,
-    TriedRecord,
-    find_tried_stage,
     spread,
     try_stage,
 )
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.model_server import ReceivedRequest
-from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
+from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
-from graphrag_pipeline_tests.support.roots import built_root, make_root, table_bytes
+from graphrag_pipeline_tests.support.roots import built_root, table_bytes
 
 
 def extract_words(request: ReceivedRequest) -> str | None:
@@ -83,13 +77,6 @@ def test_a_backfill_does_not_pay_for_the_sample_again(model_index: ModelIndex) -
     assert trial.estimate and trial.estimate.n_calls == trial.n_records - 4
 
 
-def test_a_failed_record_shows_the_reason(model_index: ModelIndex) -> None:
-    model_index.change_prompt("community_report")
-    model_index.script = lambda request: "No."
-    [record] = try_stage(model_index.root, STAGES["community_reports"], 1).records
-    assert record.failure and record.old and not record.new
-
-
 @pytest.mark.parametrize(
     ("stage", "setting"),
     [
@@ -127,14 +114,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Root:
     return root
 
 
-def test_a_stage_is_named_as_in_the_ui_or_in_the_settings() -> None:
-    assert find_tried_stage("reports") is find_tried_stage("community_reports") is STAGES["community_reports"]
-    with pytest.raises(
-        PipelineError, match=r"`communities` is not a stage to try; use extracted_graph \(or extraction\)"
-    ):
-        find_tried_stage("communities")
-
-
 def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: Call) -> None:
     model_index.change_prompt("summarize_descriptions")
     model_index.script = lambda request: "A new summary." if request.kind == "summary" else None
@@ -148,23 +127,3 @@ def test_the_command_shows_two_columns_and_costs(model_index: ModelIndex, call: 
     assert [record["new"] for record in again["records"]] == ["A new summary."] * 2
     assert again["sample"]["n_calls"] == 0 and again["sample"]["n_cached"] == 2
     assert again["backfill"]["n_calls"] >= again["n_records"] > 2
-
-
-def test_records_and_lines_that_did_not_change_are_counted_and_shown_on_request(
-    model_index: ModelIndex, call: Call
-) -> None:
-    words = ("--root", model_index.root.path, "try", "descriptions", "--sample", "2")
-    shown, everything = call(*words).out, call(*words, "--all").out
-    assert "0 of 2 changed; 2 that did not change are not shown (`--all` shows them)" in shown
-    assert "unchanged:" not in shown and everything.count("unchanged:\n") == 2
-
-    both = TriedRecord("1", "A", "one\ntwo\nthree", "one\ntwo\nthird")
-    trial = Trial("descriptions", "model", (), (), 1, (both,))
-    lines = [str(line) for line in render_trial(trial, 60)]
-    assert "(2 lines the same in both)" in lines and any("three" in line and "| third" in line for line in lines)
-    assert any("one" in str(line) and "| one" in str(line) for line in render_trial(trial, 60, shows_all=True))
-
-
-def test_a_stage_that_was_never_indexed_cannot_be_tried(tmp_path: Path, call: Call) -> None:
-    root = make_root(tmp_path / "root")
-    assert_one_line_error(call("--root", root.path, "try", "reports"), "not materialized", "graphrag-pipeline index")

@@ -14,11 +14,8 @@ from graphrag_pipeline.citations import KINDS, render_citation
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.lookup import finding_runs
-from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.trace_origins import StageRecords
-from graphrag_pipeline.inspection.trace_tree import TraceNode
-from graphrag_pipeline.inspection.tracing import Trace, read_citation, trace_citation
+from graphrag_pipeline.inspection.tracing import StageRecords, Trace, TraceNode, read_citation, trace_citation
 from graphrag_pipeline.pipeline.data_versions import asset_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -68,12 +65,6 @@ def test_citations_are_read_as_answers_write_them_and_shorter(text: str, cited: 
 @given(st.dictionaries(st.sampled_from(KINDS), st.lists(st.integers(0, 10**8), min_size=1, unique=True), min_size=1))
 def test_written_citations_are_read_back(cited: dict[str, list[int]]) -> None:
     assert read_citation(render_citation((kind, map(str, numbers)) for kind, numbers in cited.items())) == cited
-
-
-@pytest.mark.parametrize("text", ["", "[1]", "Scrooge", "Documents:3", "Entities", "[Data: Entities ()]", "12"])
-def test_a_reference_without_a_record_is_an_error_with_an_example(text: str) -> None:
-    with pytest.raises(PipelineError, match="names no record; write it as answers do"):
-        read_citation(text)
 
 
 def test_an_entity_leads_to_its_mentions_in_places_of_documents(indexed_by_model: ModelIndex) -> None:
@@ -129,15 +120,6 @@ def test_a_report_leads_to_its_community_and_its_citations(indexed_by_model: Mod
     assert of_kind(traced, "finding") and of_kind(traced, "document") and of_kind(traced, "mention")
 
 
-def test_the_limit_of_shown_records_holds_and_the_rest_is_counted(indexed_by_model: ModelIndex) -> None:
-    root = indexed_by_model.root
-    entities = root.snapshots.open().table("entities").to_pylist()
-    common = max(entities, key=lambda row: row["frequency"])
-    [entity] = trace(root, f"Entities:{common['human_readable_id']}", n_most=1).nodes
-    assert sum(below.kind == "text unit" for below in entity.below) == 1
-    assert entity.n_left_out == common["frequency"] - 1 > 0
-
-
 def test_a_relationship_leads_to_mentions_of_the_pair_in_either_order(indexed_by_model: ModelIndex) -> None:
     root = indexed_by_model.root
     traced = trace(root, "relationship 0", n_most=50)
@@ -175,13 +157,6 @@ def test_an_index_without_stage_tables_is_traced_to_its_documents(small_root: Ro
     assert {node.name for node in of_kind(traced, "document")} >= {"a.txt", "b.txt"}
     assert not any(node.origin for top in traced.nodes for node in nodes_below(top))
     assert traced.published_by is None
-
-
-def test_numbers_without_a_record_are_reported(small_root: Root) -> None:
-    traced = trace(small_root, "Entities:0, 99")
-    assert len(traced.nodes) == 1 and traced.missing == ("Entities 99",)
-    with pytest.raises(PipelineError, match=r"\[Data: Entities \(99\)\]: snapshot .* has no such record"):
-        trace(small_root, "Entities:99")
 
 
 def test_the_command_prints_a_tree_or_json(indexed_by_model: ModelIndex, call: Call) -> None:

@@ -16,8 +16,7 @@ import pytest
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models import pool as pool_module
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.pool import EarlyCheck, Work, complete_all, run_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure

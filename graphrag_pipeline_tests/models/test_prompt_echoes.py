@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.answers.map_batches import HEADER
+from graphrag_pipeline.engines.model.answers.points import HEADER
 from graphrag_pipeline.indexing.reports import context_text
 from graphrag_pipeline.models.prompt_echoes import (
     _CONTEXT,
@@ -23,8 +23,7 @@ from graphrag_pipeline.models.prompt_echoes import (
     shows_context,
 )
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
-from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.strict_tables import heading_of
+from graphrag_pipeline.query.rendering import ContextStyle, heading_of
 
 
 def echoes_of(name: str) -> PromptEchoes:

@@ -7,18 +7,18 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from graphrag_pipeline.engines.model.answers.answerer import SubqueriesReply
 from graphrag_pipeline.engines.model.answers.drift import StepReply
-from graphrag_pipeline.engines.model.answers.lazy import SubqueriesReply
 from graphrag_pipeline.engines.model.answers.points import MapReply
 from graphrag_pipeline.engines.model.rating import RatingReply, RatingsReply
-from graphrag_pipeline.engines.model.report_replies import ReportReply
+from graphrag_pipeline.engines.model.reports import ReportReply
 from graphrag_pipeline.engines.model.tuning.requests import CorpusReply, ExampleReply, RatingScaleReply, TypesReply
 from graphrag_pipeline.evaluation.answer_judging import ChecksReply, StatementsReply
+from graphrag_pipeline.evaluation.comparison import VerdictReply
 from graphrag_pipeline.evaluation.generated_questions import GlobalQuestions, LocalQuestions, PersonasReply
-from graphrag_pipeline.evaluation.judging import VerdictReply
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.graph.semantic_resolution import Verdict
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.reply_json import json_schema_format
 from graphrag_pipeline.query.understanding.keywords import KeywordsReply
 
 HASHES = {

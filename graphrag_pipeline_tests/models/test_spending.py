@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.inspection.ledger_report import LedgerReport, find_unpriced, render_ledger, report_ledger
-from graphrag_pipeline.inspection.paid_limits import refuse_over_budget
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
+from graphrag_pipeline.inspection.costs import StageEstimate, refuse_over_budget
+from graphrag_pipeline.inspection.index_reports import LedgerReport, find_unpriced, render_ledger, report_ledger
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, round_up

@@ -21,7 +21,7 @@ from graphrag_pipeline.pipeline.progress import SilentObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
-from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, Call, environment, started

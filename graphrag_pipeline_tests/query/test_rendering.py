@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.rendering import render_context
+from graphrag_pipeline.query.rendering import ContextStyle, render_context
 from graphrag_pipeline.query.results import Context, EntityRecord, RelationshipRecord, TextUnitRecord
 from graphrag_pipeline.text.tokens import count_tokens
 

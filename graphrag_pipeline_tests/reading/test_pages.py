@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.snapshot_reader import SnapshotReader
-from graphrag_pipeline.reading.communities import read_community, read_report
-from graphrag_pipeline.reading.documents import read_document
-from graphrag_pipeline.reading.entities import read_entity
+from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.reading.lookup import RecordNameError, find_record, list_names
+from graphrag_pipeline.reading.records import read_community, read_document, read_entity, read_report
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 

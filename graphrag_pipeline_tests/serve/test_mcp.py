@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from graphrag_pipeline.serve.mcp.tools import MAX_CHARS, MAX_PASSAGE
+from graphrag_pipeline.serve.mcp import MAX_CHARS, MAX_PASSAGE
 from graphrag_pipeline_tests.support.serving import RunningServer, running_server
 
 TOOLS = {"search", "context", "entity", "neighbours", "report", "document_passage", "filters", "roots"}

@@ -1,8 +1,11 @@
-"""Searches through a real socket: the same result as in this process, whole and as events; errors in one form."""
+"""Searches, streams and suggested questions through a real socket."""
 
 from __future__ import annotations
 
 import json
+import socket
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,10 @@ import pytest
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
-from graphrag_pipeline_tests.support.serving import RunningServer
+from graphrag_pipeline_tests.model_server import ReceivedRequest
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
+from graphrag_pipeline_tests.support.serving import RunningServer, running_server
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 QUESTION = "Who is Bob Cratchit?"
 
@@ -104,3 +110,48 @@ def test_a_body_that_is_no_json_is_refused(server: RunningServer) -> None:
     assert server.client.post("/search", content=b" " * 1_000_001, headers=sent).status_code == 413
     parts = (b" " * 100_000 for _ in range(11))
     assert server.client.post("/search", content=parts, headers=sent).status_code == 413
+
+
+TURN = {"role": "user", "content": "Who is Bob Cratchit?"}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"question": "Who is Bob Cratchit?", "n": 3}, {"history": [TURN]}, {"filters": ["path=one.txt"]}]
+)
+def test_suggestions_are_those_of_python(server: RunningServer, served_root: Path, body: dict) -> None:
+    answer = server.client.post("/follow-ups", json=body).raise_for_status().json()
+    turns = [(turn["role"], turn["content"]) for turn in body.get("history", [])]
+    with GraphIndex.open(served_root) as index:
+        expected = index.suggest_questions(body.get("question", ""), turns, body.get("n", 5), body.get("filters", ()))
+    assert answer["questions"] == expected.to_dict()["questions"] and answer["questions"]
+    assert answer["snapshot"] == expected.snapshot and answer["engine"] == "embedded"
+
+
+@pytest.mark.parametrize("body", [{"n": 0}, {"n": 99}, {"history": [{"role": "system", "content": ""}]}, {"x": 1}, []])
+def test_a_wrong_body_is_refused(server: RunningServer, body: object) -> None:
+    assert server.client.post("/follow-ups", json=body).status_code == 400
+
+
+@pytest.mark.parametrize("path", usually(["/search", "/search/stream"], "/search/stream"))
+def test_model_calls_end_when_the_client_goes_away(model_index: ModelIndex, path: str) -> None:
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def wait(request: ReceivedRequest) -> object:
+        is_asked.set()
+        may_answer.wait(60)
+        return None
+
+    model_index.script = wait
+    try:
+        with running_server({"articles": model_index.root.path}) as server:
+            body = json.dumps({"question": "Who leads the council?"}).encode()
+            head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+                assert is_asked.wait(30)
+            deadline = time.monotonic() + 30
+            while "graphrag_requests_running 0.0" not in server.client.get("/metrics").text:
+                assert time.monotonic() < deadline, "the search goes on without its client"
+                time.sleep(0.05)
+    finally:
+        may_answer.set()

@@ -52,10 +52,6 @@ def test_head_is_answered_like_get_without_a_body(server: RunningServer) -> None
     assert server.client.head("/search").status_code == 405
 
 
-def test_no_page_describes_the_api_with_scripts_of_another_server(server: RunningServer) -> None:
-    assert [server.client.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
-
-
 def test_a_repeated_key_of_a_body_is_refused(server: RunningServer) -> None:
     for body in (
         '{"question": "Who is Belle?", "question": "Who is Tim?"}',

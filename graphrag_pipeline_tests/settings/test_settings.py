@@ -1,4 +1,6 @@
-"""Settings: file, environment, clear errors, and a documented file that loads back."""
+"""Settings: defaults, errors with an address, and presets of servers."""
+
+from __future__ import annotations
 
 import re
 from pathlib import Path
@@ -9,7 +11,14 @@ import pytest
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.indexing import ResolutionRule, ResolutionSettings
-from graphrag_pipeline.settings.presets import settings_for_model
+from graphrag_pipeline.settings.presets import (
+    MIXED_SECTIONS,
+    PRESETS,
+    is_loopback,
+    model_sections,
+    preset_for,
+    settings_for_model,
+)
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.paths import SAMPLE_ROOT
@@ -106,15 +115,6 @@ def test_rules_that_merge_names_are_switched_all_or_each_on_its_own() -> None:
     assert (some.applied_rules, some.uses_model, some.least_similarity) == ({"alias", "embedding"}, False, 0.9)
 
 
-@pytest.mark.parametrize("written", ["2024-10-21", "'2024-10-21'"])
-def test_a_version_that_yaml_reads_as_a_date_is_text(tmp_path: Path, written: str) -> None:
-    text = f"chat_model:\n  api_version: {written}\nreports:\n  model: {{api_version: {written}}}\n"
-    settings = load_settings(write(tmp_path, text), {"GRAPHRAG__EMBEDDING_MODEL__API_VERSION": written})
-    versions = (settings.chat_model, settings.embedding_model, settings.chat_model_for("reports"))
-    assert [model.api_version for model in versions] == ["2024-10-21"] * 3
-    assert load_settings(write(tmp_path, render_settings(settings)), {}).chat_model == settings.chat_model
-
-
 @pytest.mark.parametrize(
     "key",
     ["sk-abcdefg123456", "gsk_a1b2c3d4e5f6", "AIzaSyD4f5g6h7", "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
@@ -133,11 +133,6 @@ def test_a_key_where_the_name_of_a_variable_belongs_is_refused_and_not_repeated(
     with pytest.raises(SettingsError, match=r"chat_model\.api_key_env: .*not the name") as made:
         settings_for_model("test-chat", None, None, key)
     assert not [line for line in [*messages, str(made.value)] if key in line]
-
-
-@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "my_key", "AZURE_OPENAI_KEY_2", "_K", "HF_TOKEN"])
-def test_names_of_variables_are_taken(name: str) -> None:
-    assert settings_for_model("test-chat", None, None, name).chat_model.api_key_env == name
 
 
 @pytest.mark.parametrize("url", ["foo", "localhost:11434/v1", "ftp://host/v1", "http://", "http://[half", ""])
@@ -170,3 +165,64 @@ def test_a_window_or_cap_that_cannot_be_is_one_error(tmp_path: Path, option: str
     with pytest.raises(SettingsError, match=re.escape(problem)) as found:
         load_settings(write(tmp_path, f"chat_model:\n  {option}\n"), {})
     assert str(found.value).count("chat_model.") == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:8080/v1", True),
+        ("http://localhost:11434/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://127.8.0.3/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://192.168.0.7:8080/v1", False),
+        ("http://localhost.example.com/v1", False),
+    ],
+)
+def test_loopback_addresses(url: str, expected: bool) -> None:
+    assert is_loopback(url) is expected
+
+
+def test_an_address_of_this_machine_gets_settings_of_a_local_server() -> None:
+    url = "http://127.0.0.1:9999/v1"
+    settings = settings_for_model("chat", "vectors", url, preset=preset_for(None, url))
+    chat, vectors = settings.chat_model, settings.embedding_model
+    assert 1 <= chat.max_concurrency <= 4
+    assert chat.timeout_s == vectors.timeout_s == 600
+    assert chat.parameters == {"temperature": 0}
+    assert (chat.prompt_price, chat.completion_price, vectors.prompt_price) == (0, 0, 0)
+    assert (chat.base_url, vectors.base_url) == (url, url)
+    assert preset_for(None, "https://api.example.com/v1") is None
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_makes_settings_that_can_be_written_and_read(name: str, tmp_path) -> None:
+    url = None if PRESETS[name].base_url else "https://mine.openai.azure.com"
+    settings = settings_for_model("chat", "vectors", url, preset=preset_for(name, url))
+    (tmp_path / "settings.yaml").write_text(render_settings(settings), encoding="utf-8")
+    assert load_settings(tmp_path, {}) == settings
+    assert settings.chat_model.base_url == (url or PRESETS[name].base_url)
+
+
+def test_the_preset_of_azure_needs_an_address() -> None:
+    with pytest.raises(SettingsError, match=r"azure needs the address.*--base-url"):
+        preset_for("azure", None)
+    with pytest.raises(SettingsError, match="'lmstudio' is not a preset; the presets are openai"):
+        preset_for("lmstudio", None)
+
+
+def test_an_embedding_model_may_have_an_address_of_its_own() -> None:
+    local = settings_for_model("chat", "vectors", embedding_base_url="http://127.0.0.1:81/v1")
+    assert local.chat_model.base_url.startswith("https://api.openai.com")
+    assert local.chat_model.prompt_price is None
+    assert (local.embedding_model.base_url, local.embedding_model.prompt_price) == ("http://127.0.0.1:81/v1", 0)
+    far = settings_for_model(
+        "chat", "vectors", embedding_base_url="https://vectors.example.com/v1", preset=PRESETS["ollama"]
+    )
+    assert (far.chat_model.prompt_price, far.embedding_model.prompt_price) == (0, None)
+
+
+def test_the_mix_for_small_models_gives_only_the_answers_to_the_model() -> None:
+    settings = settings_for_model("chat", None, sections=MIXED_SECTIONS)
+    assert [name for name in model_sections() if getattr(settings, name).engine == "model"] == ["answers"]
+    assert "resolution" not in model_sections()

@@ -14,7 +14,7 @@ import httpx
 import uvicorn
 
 from graphrag_pipeline.serve.app import LOOPBACK, build_app
-from graphrag_pipeline.serve.connections import GuardedConnection
+from graphrag_pipeline.serve.gate import GuardedConnection
 from graphrag_pipeline.serve.served_roots import ServedRoots
 
 _WAIT_S = 30.0

@@ -259,8 +259,7 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.assets.checks import of_quality
     from graphrag_pipeline.defs.assets.published import of_snapshot, open_published
-    from graphrag_pipeline.evaluation.regression_gate import check_golden_questions
-    from graphrag_pipeline.evaluation.trial_searches import try_searches
+    from graphrag_pipeline.evaluation.regression_gate import check_golden_questions, try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish
 

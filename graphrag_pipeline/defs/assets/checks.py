@@ -24,7 +24,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
 from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS
 from graphrag_pipeline.publishing.removal import check_removal
-from graphrag_pipeline.settings.quality import QualitySettings
+from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 

@@ -35,7 +35,7 @@ from graphrag_pipeline.defs.runs.naming import (
 )
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
-from graphrag_pipeline.inspection.paid_limits import explain_mixture, refuse_mixed_buckets, refuse_over_budget
+from graphrag_pipeline.inspection.costs import explain_mixture, refuse_mixed_buckets, refuse_over_budget
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
@@ -44,7 +44,7 @@ from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
-from graphrag_pipeline.settings.schedule import ScheduleSettings
+from graphrag_pipeline.settings.section import ScheduleSettings
 from graphrag_pipeline.storage.locks import one_writer
 
 StageBody = Callable[[StageRun], None]

@@ -2,7 +2,7 @@
 
 An event is recorded when the ledger changed: after an index run, a run of assets or a question in Dagster, and when
 something else looks at the index, such as an observation. So it also shows what commands paid. It is an external asset:
-no job materializes it. Keep out: reading the ledger (`inspection/ledger_report.py`).
+no job materializes it. Keep out: reading the ledger (`inspection/index_reports.py`).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from graphrag_pipeline.defs.assets.pages.metadata import COST, as_table
 from graphrag_pipeline.defs.assets.pages.pictures import plot_bars
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.inspection.ledger_report import (
+from graphrag_pipeline.inspection.index_reports import (
     GROUPS,
     LedgerReport,
     PaidCalls,

@@ -32,7 +32,7 @@ from graphrag_pipeline.defs.runs.naming import (
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.settings.schedule import NotificationsSettings
+from graphrag_pipeline.settings.section import NotificationsSettings
 
 TIMEOUT_S = 10.0
 """Seconds to wait for the webhook; a run ends without its message after that."""

@@ -12,12 +12,9 @@ from contextlib import contextmanager
 
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.costs import append_costs, render_estimates
+from graphrag_pipeline.inspection.costs import StageEstimate, append_costs, refuse_over_budget, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
-from graphrag_pipeline.inspection.paid_limits import refuse_over_budget
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
-from graphrag_pipeline.models.accounting import CallStats, paid_run
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller, CallStats, paid_run
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import Spending

@@ -21,7 +21,7 @@ from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_que
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline.query.usage import ModelUsage, QueryUsage
+from graphrag_pipeline.query.token_budget import ModelUsage, QueryUsage
 
 
 class BatchConfig(dg.Config):

@@ -14,9 +14,8 @@ from graphrag_pipeline.defs.runs.naming import EVALUATE, EVALUATION_JOB, KIND_TA
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import FIGURES
 from graphrag_pipeline.evaluation.confidence import INTERVALS, Estimate
-from graphrag_pipeline.evaluation.measurement import Wanted, measure
+from graphrag_pipeline.evaluation.measurement import Evaluation, Wanted, measure
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.evaluation.result import Evaluation
 from graphrag_pipeline.inspection.costs import costs_logged
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT

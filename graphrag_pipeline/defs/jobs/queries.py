@@ -21,13 +21,12 @@ from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.index.running import prepare_query, run_step
+from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query, run_step
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.rendering import render_answer
-from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage
+from graphrag_pipeline.query.token_budget import EMBEDDED, QueryUsage
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, SEARCH_METHODS, STRATEGIES
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.safe_output import neutralize_markdown

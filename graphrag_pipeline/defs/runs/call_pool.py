@@ -12,8 +12,7 @@ from typing import Any, cast
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.aggregation_report import choose_sample
 from graphrag_pipeline.indexing.ports import CallingExtractor
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.pool import Work
 from graphrag_pipeline.pipeline.progress import PoolProgress

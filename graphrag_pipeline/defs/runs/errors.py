@@ -20,7 +20,7 @@ from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
 from graphrag_pipeline.errors import PipelineError, PromptError, SettingsError
 from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.inspection.paid_limits import MixedPromptsError
+from graphrag_pipeline.inspection.costs import MixedPromptsError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.pipeline.stage_code import embeds, uses_chat_model
 from graphrag_pipeline.pipeline.stages import Stage

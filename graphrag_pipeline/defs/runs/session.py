@@ -31,9 +31,9 @@ class PooledCalls:
         self._mentions.setdefault(bucket, {})[unit_id] = result
 
     def take_mentions(self, bucket: str, unit_ids: Sequence[str]) -> list[Any | Failure] | None:
-        """Return the results of a bucket's text units, in order, and drop them; None unless all are there."""
+        """Return the results of a bucket's text units, in order, and drop them; None without results of all of them."""
         mentions = self._mentions.pop(bucket, {})
-        return [mentions[unit_id] for unit_id in unit_ids] if mentions.keys() >= set(unit_ids) else None
+        return [mentions[unit_id] for unit_id in unit_ids] if mentions and mentions.keys() >= set(unit_ids) else None
 
     def take_account(self, bucket: str, stage: str) -> CallStats | None:
         """Return the calls made for a bucket's stage and drop them; None if no call was made."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.search.report_rating import RelevanceRater
-from graphrag_pipeline.query.search.unit_rating import RelevanceUnitRater
+from graphrag_pipeline.query.search.raters import RelevanceRater, RelevanceUnitRater
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearchSettings
 
 

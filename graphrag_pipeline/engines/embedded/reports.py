@@ -10,7 +10,7 @@ Exclamations are left out if there is any other sentence.
 The rank is min(10, 10 * ln(1 + n) / ln(1 + `RANK_FULL`)) for n entities, relationships and claims inside. The report on
 a community with fewer than `VERBATIM_SIZE` entities copies its descriptions, sentence by sentence.
 
-Keep out: the choice of communities that get a new report (`community_reports.py`), prompts, disk.
+Keep out: the choice of communities that get a new report (`indexing/reports/community_reports.py`), prompts, disk.
 """
 
 from __future__ import annotations

@@ -25,12 +25,11 @@ import pyarrow.compute as pc
 from graphrag_pipeline.engines.model.extraction.reply_fields import MAX_TEXT
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.ports import Described, Describer, Subject, iterate_subjects
-from graphrag_pipeline.models.pool import Progress, Work, run_all, split_failures
+from graphrag_pipeline.models.pool import MAX_SHORTENED, Progress, Work, run_all, split_failures
 from graphrag_pipeline.models.ports import CallFailedError, ChatModel, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, strip_fences
-from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.tables import DESCRIPTIONS
 from graphrag_pipeline.text.cut_texts import keep_whole_sentences

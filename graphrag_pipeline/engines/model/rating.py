@@ -32,15 +32,19 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import read_json
-from graphrag_pipeline.models.structured import json_schema_format, text_limit
+from graphrag_pipeline.models.reply_json import json_schema_format, read_json, text_limit
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, ReportRecord, TextUnitRecord
-from graphrag_pipeline.query.search.report_rating import RatedReport, RelevanceRater, ReportRater
-from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater
+from graphrag_pipeline.query.search.raters import (
+    RatedReport,
+    RatedUnit,
+    RelevanceRater,
+    RelevanceUnitRater,
+    ReportRater,
+)
 from graphrag_pipeline.query.token_budget import answer_cost, count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearchSettings
 from graphrag_pipeline.text.cut_texts import cut_tokens

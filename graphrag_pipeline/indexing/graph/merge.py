@@ -3,27 +3,188 @@
 DuckDB aggregates. The result does not depend on the order of rows or on the number of files and threads: sums are
 decimal, lists are sorted and distinct, and ties are broken by value. Mentions are counted per text unit, as in GraphRAG
 (Edge et al. 2024, arXiv 2404.16130), but what overlapping text units share counts once (`repeats.py`). `frequency` is
-the number of text units. Keep out: the choice of titles (`titles.py`), claims (`claims.py`), stages after `graph`.
+the number of text units.
+
+Claims that overlapping text units or gleanings repeat: one row, with all its text units.
+
+Two claims of one document are the same if subject, object, type, status and dates are equal, and the descriptions too,
+without regard to white space and case. A claim that another text unit describes in other words is the same if both
+quote the same source text and each text unit has only one description for it. Claims of two documents stay two: each
+document is a source.
+
+DuckDB database of a merge: memory limits, hash macros, and results as Arrow tables.
+
+Keep out: the choice of titles (`titles.py`), claims, stages after `graph`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from graphrag_pipeline.indexing.graph.claims import fold_claims
-from graphrag_pipeline.indexing.graph.merge_database import (
-    MAX_ROWS_IN_MEMORY,
-    connect,
-    count_rows,
-    join_slices,
-    read_text_unit_ids,
-)
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.graph.repeats import PLACE, create_entity_rows, create_shared_text, mark_repeats
 from graphrag_pipeline.indexing.graph.titles import NamePolicy, create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
-from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS
+from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_ROWS_IN_MEMORY = 1_000_000
+"""Up to this many mentions are merged in memory: 262,000 take 2.2 s of processor time, 3.0 s with tables in a file."""
+_MAX_SPILL = "20GB"  # of temporary files; a merge that needs more has a faulty join and would fill the disk
+
+# `identity.stable_hash` in SQL: the length (8 bytes) and the bytes of each part, in hexadecimal.
+_HASH_MACROS = """
+CREATE MACRO hash_part(s) AS printf('%016X', strlen(s)) || hex(encode(s));
+CREATE MACRO hash_parts(l) AS array_to_string(list_transform(l, lambda s: hash_part(s)), '');
+CREATE MACRO stable_hash(parts) AS substr(sha256(unhex(parts)), 1, 32);
+CREATE MACRO sorted_distinct(l) AS list_sort(list_distinct(coalesce(l, []::VARCHAR[])));
+"""
+
+
+@contextmanager
+def connect(max_memory: str, n_threads: int, is_small: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an empty database, in memory or in a temporary file.
+
+    Raises:
+        PipelineError: the merge needs more memory and temporary files than allowed.
+    """
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="graphrag-merge-") as folder:
+        connection = duckdb.connect(
+            ":memory:" if is_small else f"{folder}/merge.duckdb",  # in a file, tables can leave memory
+            config={
+                "memory_limit": max_memory,
+                "threads": n_threads,
+                "temp_directory": folder,
+                "max_temp_directory_size": _MAX_SPILL,
+                "preserve_insertion_order": False,
+            },
+        )
+        try:
+            # Keep the written order of joins: the optimizer can start with "two titles differ", a cross product.
+            connection.execute("SET disabled_optimizers = 'join_order'")
+            connection.execute(_HASH_MACROS)
+            yield connection
+        except duckdb.OutOfMemoryException as error:
+            raise PipelineError(
+                f"graph: the merge needs more than {max_memory} of memory and {_MAX_SPILL} of temporary files in "
+                f"{tempfile.gettempdir()} ({str(error).partition(chr(10))[0]}); raise graph.max_memory in settings.yaml"
+            ) from error
+        finally:
+            connection.close()
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
+    """Count the rows of a table."""
+    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
+    return n_rows
+
+
+def read_text_unit_ids(connection: duckdb.DuckDBPyConnection) -> pa.ChunkedArray:
+    """Return the ids of the text units in the order of their numbers."""
+    return connection.sql("SELECT id FROM text_units ORDER BY text_unit_no").to_arrow_table()["id"]
+
+
+def join_slices(slices: list[pa.Table], text_unit_ids: pa.ChunkedArray, table: Table) -> pa.Table:
+    """Join slices in file order to one table with one chunk per column, and replace text unit numbers by ids.
+
+    Columns are joined one at a time and removed from `slices`, to save memory.
+    """
+    columns = []
+    for field in table.schema:
+        chunks = [chunk for part in slices for chunk in part[field.name].chunks]
+        slices[:] = [part.drop_columns(field.name) for part in slices]
+        if field.name == "text_unit_ids":
+            chunks = [_name_text_units(chunk, text_unit_ids) for chunk in chunks]
+        cast = [chunk.cast(field.type) for chunk in chunks]
+        columns.append(pa.concat_arrays(cast) if cast else pa.array([], field.type))
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _name_text_units(numbers: pa.ListArray, text_unit_ids: pa.ChunkedArray) -> pa.ListArray:
+    return pa.ListArray.from_arrays(_offsets(numbers), text_unit_ids.take(numbers.flatten()).combine_chunks())
+
+
+def _offsets(lists: pa.ListArray) -> pa.Array:
+    """Return the offsets of the flattened lists, from 0."""
+    lengths = np.concatenate(([0], pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
+    return pa.array(np.cumsum(lengths), pa.int32())
+
+
+_Row = dict[str, Any]
+_SAME = ("document_id", "subject_id", "object_id", "type", "status", "start_date", "end_date")
+_HASHED = ("subject_id", "object_id", "type", "status", "start_date", "end_date", "description", "source_text")
+
+
+def fold_claims(claims: Iterable[_Row]) -> list[_Row]:
+    """Return rows of `covariates`, one per claim, sorted by id.
+
+    Args:
+        claims: rows of `claim_mentions` with `subject_id`, `object_id`, `document_id` and `unit_position`.
+
+    Returns:
+        The first mention of each claim in reading order, with `text_unit_ids`, the sorted ids of all its text units.
+    """
+    ordered = sorted(claims, key=lambda row: (row["unit_position"] or 0, row["text_unit_id"], row["position"]))
+    alike: defaultdict[tuple[str, ...], list[_Row]] = defaultdict(list)
+    for row in ordered:
+        alike[tuple(_fold(row[column]) for column in _SAME)].append(row)
+    folded = [_join(group) for rows in alike.values() for group in _group(rows)]
+    return sorted(folded, key=lambda row: row["id"])
+
+
+def _group(rows: Sequence[_Row]) -> list[list[_Row]]:
+    """Group rows of one subject, object, type, status and dates by what they state."""
+    descriptions = [_fold(row["description"]) for row in rows]
+    label = {text: text for text in descriptions}  # description -> description of the first claim of the group
+    for texts in _by_quote(rows, descriptions):
+        first, *others = dict.fromkeys(label[text] for text in texts)
+        label = {text: first if known in others else known for text, known in label.items()}
+    groups: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row, text in zip(rows, descriptions, strict=True):
+        groups[label[text]].append(row)
+    return list(groups.values())
+
+
+def _by_quote(rows: Sequence[_Row], descriptions: Sequence[str]) -> list[list[str]]:
+    """Return the descriptions of each source text that no text unit describes in two ways."""
+    quoted: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for row, text in zip(rows, descriptions, strict=True):
+        if quote := _fold(row["source_text"]):
+            quoted[quote][row["text_unit_id"]].append(text)
+    return [
+        [text for texts in by_unit.values() for text in texts]
+        for by_unit in quoted.values()
+        if all(len(set(texts)) == 1 for texts in by_unit.values())
+    ]
+
+
+def _join(rows: Sequence[_Row]) -> _Row:
+    first = rows[0]
+    texts = [first["text_unit_id"], str(first["position"]), *(first[column] or "" for column in _HASHED)]
+    joined = first | {
+        "id": stable_hash("claim", *texts),
+        "covariate_type": "claim",
+        "text_unit_ids": sorted({row["text_unit_id"] for row in rows}),
+    }
+    return {column: joined[column] for column in COVARIATES.schema.names}
+
+
+def _fold(text: str | None) -> str:
+    return " ".join((text or "").split()).casefold()
+
 
 if TYPE_CHECKING:
     import duckdb

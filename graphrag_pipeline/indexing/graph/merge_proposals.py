@@ -22,17 +22,23 @@ from graphrag_pipeline.indexing.graph.resolution import (
     numbers_of,
     types_agree,
 )
-from graphrag_pipeline.text.entity_types import CONCEPT, GEO, ORGANIZATION, PERSON, UNKNOWN
-from graphrag_pipeline.text.given_names import FEMALE_GIVEN_NAMES, GIVEN_NAMES
 from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.name_words import (
+    CONCEPT,
+    FEMALE_GIVEN_NAMES,
     FEMALE_HONORIFICS,
+    GEO,
+    GIVEN_NAMES,
     LEGAL_SUFFIXES,
     MALE_HONORIFICS,
+    ORGANIZATION,
+    PERSON,
+    UNKNOWN,
     is_acronym_of,
+    singular_of,
     split_honorifics,
+    to_american,
 )
-from graphrag_pipeline.text.spellings import singular_of, to_american
 from graphrag_pipeline.text.word_ranks import token_rank
 
 MIN_FUZZY_LENGTH = 10  # characters of the whole title

@@ -21,9 +21,8 @@ import regex
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.text.dates import is_date
-from graphrag_pipeline.text.entity_types import UNKNOWN
-from graphrag_pipeline.text.name_words import is_acronym_of
-from graphrag_pipeline.text.scripts import has_han, simplify
+from graphrag_pipeline.text.languages import has_han, simplify
+from graphrag_pipeline.text.name_words import UNKNOWN, is_acronym_of
 
 RULES = ("override", "unicode", "date", "possessive", "alias", "acronym", "fuzzy", "embedding", "verdict")
 TIE_RULES = frozenset({"unicode", "date", "possessive", "alias", "acronym"})

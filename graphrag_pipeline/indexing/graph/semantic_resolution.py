@@ -22,7 +22,7 @@ from graphrag_pipeline.indexing.graph.resolution import Merge, numbers_of, types
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Embedder, Failure
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.settings.settings import ResolutionSettings
 
 _MAX_DESCRIPTION = 1_500  # characters of an entity's descriptions that are compared and shown to the model

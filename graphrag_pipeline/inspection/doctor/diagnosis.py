@@ -9,14 +9,17 @@ from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW
-from graphrag_pipeline.inspection.doctor.chat_check import examine_chat_model
-from graphrag_pipeline.inspection.doctor.embedding_check import examine_embedding_model
-from graphrag_pipeline.inspection.doctor.findings import Examination, Speed
-from graphrag_pipeline.inspection.doctor.rerank_check import examine_rerank_model
+from graphrag_pipeline.inspection.costs import StageEstimate
+from graphrag_pipeline.inspection.doctor.checks import (
+    Examination,
+    Speed,
+    examine_chat_model,
+    examine_embedding_model,
+    examine_rerank_model,
+)
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import can_search
@@ -26,7 +29,6 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline.settings.presets import model_sections
-from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.counted import counted
 
 PROBE_TIMEOUT_S = 120.0
@@ -94,7 +96,15 @@ def diagnose(root: Root) -> Diagnosis:
     """
     settings, examinations, speeds = root.settings, list[Examination](), dict[str, Speed]()
     spending, caller = root.models.spending, Caller(root.accounts)
-    for names, chat in _chat_models(settings).items():
+    # Each distinct chat model by the names of the sections that use it.
+    sections: dict[str, list[str]] = {}
+    models: dict[str, ChatModelSettings] = {}
+    for section in (*model_sections(), "resolution"):
+        if getattr(settings, section).engine == "model":
+            model = settings.chat_model_for(section)
+            sections.setdefault(model.model_dump_json(), []).append(section)
+            models[model.model_dump_json()] = model
+    for names, chat in {tuple(sections[key]): model for key, model in models.items()}.items():
         probe = EndpointProbe(chat, spending, caller, PROBE_TIMEOUT_S)
         examined = examine_chat_model(_owner(names), chat, probe, root.models.known_forms)
         examinations.append(examined)
@@ -129,18 +139,6 @@ def _published_dimensions(root: Root) -> int | None:
     manifest = root.snapshots.current_manifest()
     is_of_model = manifest is not None and can_search(root.embedder, manifest.embedding_fingerprint)
     return manifest.dimensions if manifest is not None and is_of_model else None
-
-
-def _chat_models(settings: Settings) -> Mapping[tuple[str, ...], ChatModelSettings]:
-    """Return each distinct chat model by the names of the sections that use it."""
-    sections: dict[str, list[str]] = {}
-    models: dict[str, ChatModelSettings] = {}
-    for section in (*model_sections(), "resolution"):
-        if getattr(settings, section).engine == "model":
-            model = settings.chat_model_for(section)
-            sections.setdefault(model.model_dump_json(), []).append(section)
-            models[model.model_dump_json()] = model
-    return {tuple(sections[key]): model for key, model in models.items()}
 
 
 def _owner(sections: Sequence[str]) -> str:
@@ -188,18 +186,14 @@ def render_diagnosis(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"Text units do not fit: {diagnosis.does_not_fit}"
     if diagnosis.settings:
         yield "Set in settings.yaml:"
-        for line in yaml.safe_dump(_nested(diagnosis.settings), sort_keys=False).splitlines():
+        # The settings with `reports.model` as a mapping in `reports`.
+        nested: dict[str, Any] = {}
+        for section, options in diagnosis.settings.items():
+            first, _, rest = section.partition(".")
+            nested[first] = {rest: dict(options)} if rest else dict(options)
+        for line in yaml.safe_dump(nested, sort_keys=False).splitlines():
             yield f"  {line}"
     yield from _render_forecast(diagnosis)
-
-
-def _nested(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the settings with `reports.model` as a mapping in `reports`."""
-    nested: dict[str, Any] = {}
-    for section, options in settings.items():
-        first, _, rest = section.partition(".")
-        nested[first] = {rest: dict(options)} if rest else dict(options)
-    return nested
 
 
 def _render_forecast(diagnosis: Diagnosis) -> Iterator[str]:

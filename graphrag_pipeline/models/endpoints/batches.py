@@ -5,7 +5,7 @@ parts of the size that the refusal names. If all its texts are then taken, their
 batch is sent from then on, but for one attempt at twice the size that worked. If a text is refused alone, the refusal
 was about that text, and says nothing about the size. The first batch is a trial: the others wait for its result, so
 that an endpoint refuses a size once and not once for each request under way. What is learnt is kept for later commands
-(`models/known_models.py`), which make no attempt at a larger size; `doctor` does.
+(`models/prices.py`), which make no attempt at a larger size; `doctor` does.
 
 Keep out: which texts are sent, and what becomes of a text that is refused alone.
 """
@@ -23,8 +23,8 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
-from graphrag_pipeline.models.known_models import KnownBatches
 from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.settings.models import EmbeddingModelSettings, RerankModelSettings
 
 I = TypeVar("I")  # noqa: E741 - an item

@@ -28,14 +28,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
 from graphrag_pipeline.models.endpoints.problems import Problem
-from graphrag_pipeline.models.endpoints.replies import Completion, read_completion
+from graphrag_pipeline.models.endpoints.replies import Completion, TokenUsage, estimate_tokens, read_completion
 from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
 from graphrag_pipeline.models.endpoints.streaming import OnToken, read_silently
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import (
     MARGIN,
     READ,
@@ -46,8 +45,8 @@ from graphrag_pipeline.models.endpoints.windows import (
     least_reply,
     read_model_windows,
 )
-from graphrag_pipeline.models.known_models import KnownForms
 from graphrag_pipeline.models.ports import CallFailedError, Message
+from graphrag_pipeline.models.prices import KnownForms
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.settings.models import ChatModelSettings
 

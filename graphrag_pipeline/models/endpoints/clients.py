@@ -13,14 +13,14 @@ import functools
 from pathlib import Path
 from typing import Self
 
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker
-from graphrag_pipeline.models.known_models import KnownBatches, KnownForms
+from graphrag_pipeline.models.prices import KnownBatches, KnownForms
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings

@@ -9,6 +9,10 @@ PipelineError. A failure of one request is a CallFailedError.
 The key is read from the environment at the first request. It appears in no message or log: texts of the endpoint are
 searched for it, and errors of the SDK, which hold it in their request, become a `Problem` at once (`problems.py`).
 
+Parameters of the requests to one model, adapted to what the model accepts.
+
+A model that rejects a parameter names it in its error. The parameter is then left out of all further requests.
+
 Keep out: what is sent and how a reply is read (`openai_client.py`, `openai_embedder.py`).
 """
 
@@ -16,21 +20,20 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
-from graphrag_pipeline.models.endpoints.parameters import ModelParameters
 from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.replies import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prices import Price, find_price
 from graphrag_pipeline.models.spending import LedgerEntry, Rate, Spending
@@ -38,6 +41,60 @@ from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelS
 
 if TYPE_CHECKING:
     import openai
+
+_LOG = logging.getLogger(__name__)
+CAPS = ("max_tokens", "max_completion_tokens")
+"""Names of the parameter with the most tokens of a reply: the usual one, and that of OpenAI's newer models."""
+
+
+class ModelParameters:
+    """The parameters that each request to a model carries.
+
+    Args:
+        model_name: model and host, for the log.
+        parameters: name -> value at the start.
+
+    Attributes:
+        current: name -> value of the parameters in use.
+        cap_name: parameter with the most tokens of a reply.
+    """
+
+    def __init__(self, model_name: str, parameters: Mapping[str, Any]) -> None:
+        self.current = dict(parameters)
+        self.cap_name = CAPS[1] if CAPS[1] in parameters else CAPS[0]
+        self._model_name = model_name
+        self._left_out: set[str] = set()
+
+    def with_cap(self, cap: int | None) -> dict[str, Any]:
+        """Return the parameters of a request whose reply has at most `cap` tokens, if the model accepts a cap."""
+        if cap is None or self.cap_name in self._left_out:
+            return dict(self.current)
+        return {**self.current, self.cap_name: cap}
+
+    def adapt(self, problem: Problem) -> bool:
+        """Leave out the parameter that a problem names as unsupported, with one warning in the log.
+
+        Returns:
+            Whether the request may succeed now: a parameter was left out, by this call or after the request was sent.
+        """
+        name = problem.unsupported_parameter
+        if name not in self.current and name not in CAPS:
+            return name in self._left_out
+        if name in self._left_out:
+            return True
+        value = self.current.pop(name, None)
+        self._left_out.add(name)
+        if name == CAPS[0] and CAPS[1] in problem.message:
+            self.cap_name = CAPS[1]
+            self.current |= {} if value is None else {CAPS[1]: value}
+        _LOG.warning(
+            "%s does not accept the parameter %r; requests go without it from now on (%s)",
+            self._model_name,
+            name,
+            problem.message,
+        )
+        return True
+
 
 T = TypeVar("T")
 FIRST_BACKOFF_S = 0.5

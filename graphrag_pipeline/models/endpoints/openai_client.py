@@ -11,6 +11,13 @@ is not stored.
 
 If an endpoint refuses the form in which JSON is asked for, the next form is tried and kept (`reply_forms.py`). Neither
 this nor a corrective turn, a cap or a limit changes the key of the reply.
+
+Stored replies of one chat model that can be used: whole ones, and ones that were cut off.
+
+A whole reply is stored under the key of its request, whatever cap and window were in force. A reply that was cut off
+has a key with both: if the cap is raised, only such replies are requested again.
+
+Replies judged by the `parse` of their request, sent or stored, rejected or not.
 """
 
 from __future__ import annotations
@@ -18,44 +25,178 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.chat_sender import ChatSender, LearnedModel
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
-from graphrag_pipeline.models.endpoints.judged_replies import (
-    ReplyFault,
-    count_attempts,
-    judge,
-    read_attempts,
-    reply_of,
-    revive,
-    say_how_often,
-)
 from graphrag_pipeline.models.endpoints.replies import (
     MAX_ASKED,
     Completion,
     add_to_last,
     correct_messages,
     correction_key,
+    find_fault,
 )
 from graphrag_pipeline.models.endpoints.reply_forms import shape_request
-from graphrag_pipeline.models.endpoints.reply_store import ReplyStore
 from graphrag_pipeline.models.endpoints.streaming import OnToken
 from graphrag_pipeline.models.endpoints.windows import PromptSize, count_prompt
-from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message
-from graphrag_pipeline.models.requests import canonical_json
+from graphrag_pipeline.models.ports import (
+    CUT_OFF,
+    NOT_ASKED_AGAIN,
+    CallFailedError,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ReplyFormatError,
+)
+from graphrag_pipeline.models.reply_json import describe_schema, keep_whole_values
+from graphrag_pipeline.models.requests import canonical_json, request_key_of
 from graphrag_pipeline.models.spending import Spending
-from graphrag_pipeline.models.structured import describe_schema
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.text.cut_texts import cut_note, is_loop
 
 T = TypeVar("T")
+
+_CUT = "the reply was cut off (finish_reason length)"
+_LOOP = (
+    f"{_CUT} while it repeated itself, which a larger cap does not help: set frequency_penalty in parameters of the "
+)
+_LOOP += "model, or use a larger model"
+
+
+@dataclass(frozen=True)
+class ReplyFault:
+    reason: str
+
+
+def judge(request: ChatRequest[T], answer: Completion, cap_option: str) -> T | ReplyFault:
+    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole.
+
+    Args:
+        cap_option: the option that caps the reply, such as `answers.max_map_tokens`.
+    """
+    fault = find_fault(answer, cap_option)
+    if fault:
+        return ReplyFault(fault)
+    keep_whole: Callable[[str], str] | None = str
+    if answer.is_cut:
+        keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
+    if keep_whole is None:
+        return ReplyFault(_explain_cut(answer.text, cap_option))
+    try:
+        return request.parse(keep_whole(answer.text))
+    except RecursionError:
+        return ReplyFault("the reply is nested too deeply")
+    except (ReplyFormatError, ValueError) as error:
+        return ReplyFault(f"{_explain_cut(answer.text, cap_option)}: {error}" if answer.is_cut else str(error))
+
+
+def _explain_cut(text: str, cap_option: str) -> str:
+    return _LOOP if is_loop(text) else f"{_CUT}; raise {cap_option}"
+
+
+def say_how_often(n_asked: int) -> str:
+    if n_asked == MAX_ASKED:
+        return f" (asked {n_asked} times; {NOT_ASKED_AGAIN})"
+    return " (asked twice)" if n_asked == 2 else f" (asked {n_asked} times)" if n_asked > 2 else ""
+
+
+def revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
+    """Return a stored reply, or None if the `parse` of the request rejects it now."""
+    value = judge(request, Completion(stored.text, stored.finish_reason), cap_option="")
+    return None if isinstance(value, ReplyFault) else reply_of(stored, value, key, is_cached=True)
+
+
+def reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
+    return ChatReply(
+        text=stored.text,
+        value=value,
+        request_key=key,
+        finish_reason=stored.finish_reason,
+        prompt_tokens=stored.prompt_tokens,
+        completion_tokens=stored.completion_tokens,
+        seconds=stored.seconds,
+        cost=stored.cost,
+        is_cached=is_cached,
+    )
+
+
+@dataclass(frozen=True)
+class StoredAttempts(Generic[T]):
+    """The stored replies to a request and its corrections.
+
+    Attributes:
+        rejected: those that `parse` rejects, and why, in order.
+        accepted: the first that it accepts now, as after a change of the parser; None without one.
+        stored: the row of that reply.
+    """
+
+    rejected: list[tuple[Completion, str]]
+    accepted: ChatReply[T] | None = None
+    stored: StoredReply | None = None
+
+
+def count_attempts(cache: ResponseCache, keys: Sequence[str]) -> list[int]:
+    """Return how many replies to each request, by its key, and to its corrections are stored."""
+    asked = cache.read(keys) if keys else {}
+    corrections = {key: [correction_key(key, n) for n in range(1, MAX_ASKED)] for key in asked}
+    stored = cache.read([one for some in corrections.values() for one in some]) if asked else {}
+    return [(key in asked) + sum(one in stored for one in corrections.get(key, [])) for key in keys]
+
+
+def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str, cap_option: str) -> StoredAttempts[T]:
+    """Return the stored replies to a request and its corrections, judged (`judge`)."""
+    keys = [correction_key(key, n) for n in range(MAX_ASKED)]
+    stored = cache.read(keys)
+    rejected: list[tuple[Completion, str]] = []
+    for found in (stored[one] for one in keys if one in stored):
+        answer = Completion(found.text, found.finish_reason)
+        judged = judge(request, answer, cap_option)
+        if not isinstance(judged, ReplyFault):
+            return StoredAttempts(rejected, reply_of(found, judged, key, is_cached=True), found)
+        rejected.append((answer, judged.reason))
+    return StoredAttempts(rejected)
+
+
+class ReplyStore:
+    """The stored replies of one model.
+
+    Args:
+        cap: most tokens of a reply, if the request sets none.
+    """
+
+    def __init__(self, settings: ChatModelSettings, cache: ResponseCache, cap: int | None) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._cap = cap
+
+    def key_of(self, request: ChatRequest[Any]) -> str:
+        """Return the key of a whole reply."""
+        return request_key_of(self._settings.model, self._settings.parameters, request, self._settings.cache_name)
+
+    def read(self, requests: Sequence[ChatRequest[Any]], is_cut: bool) -> list[tuple[str, StoredReply] | None]:
+        """Return the key and the stored reply of each request: a whole or rejected one, or else one that was cut."""
+        keys = [self.key_of(request) for request in requests]
+        if is_cut:
+            keys = [self._cut_key(key, request) for key, request in zip(keys, requests, strict=True)]
+        found = self._cache.read(keys) if keys else {}
+        return [(key, found[key]) if key in found else None for key in keys]
+
+    async def write(self, request: ChatRequest[Any], reply: StoredReply) -> str:
+        """Store a reply that can be used; return its key when it is stored."""
+        key = self.key_of(request)
+        key = self._cut_key(key, request) if reply.finish_reason == CUT_OFF else key
+        await asyncio.wrap_future(self._cache.write(key, reply))
+        return key
+
+    def _cut_key(self, key: str, request: ChatRequest[Any]) -> str:
+        return stable_hash("cut", key, str(request.cap_of(self._cap)), str(self._settings.context_window))
+
 
 WIDER = 2
 """How many times the usual cap a corrective request gets after a reply that was cut off."""

@@ -28,9 +28,8 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash, text_hash
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.embedding_identity import (
     HALVE,
     earlier_fingerprints_of,
@@ -40,9 +39,7 @@ from graphrag_pipeline.models.embedding_identity import (
 )
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
-from graphrag_pipeline.models.endpoints.replies import read_vectors
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.known_models import KnownBatches
+from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_vectors
 from graphrag_pipeline.models.pieces import (
     PiecedTexts,
     TextPiece,
@@ -54,6 +51,7 @@ from graphrag_pipeline.models.pieces import (
 )
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure
+from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings

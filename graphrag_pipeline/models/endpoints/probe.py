@@ -14,13 +14,12 @@ from typing import Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
 from graphrag_pipeline.models.endpoints.problems import Problem
-from graphrag_pipeline.models.endpoints.replies import read_completion, read_vectors
+from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_completion, read_vectors
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
 from graphrag_pipeline.models.endpoints.sdk_client import make_client
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.endpoints.windows import choose_listed, read_model_windows
 from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.ports import Message, ReplyFormatError

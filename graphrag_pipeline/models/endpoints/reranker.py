@@ -24,14 +24,14 @@ from functools import partial
 from typing import Any, Self
 
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
-from graphrag_pipeline.models.endpoints.usage import TokenUsage, estimate_tokens
-from graphrag_pipeline.models.known_models import KnownBatches
+from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.pool import Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure, PaidReplyError, ReplyFormatError
+from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.models.requests import canonical_json, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import RerankModelSettings

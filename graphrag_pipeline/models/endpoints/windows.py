@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.models.endpoints.usage import TokenUsage
+from graphrag_pipeline.models.endpoints.replies import TokenUsage
 from graphrag_pipeline.models.ports import Message
 from graphrag_pipeline.settings.settings import REPLY_SHARE
 from graphrag_pipeline.text.tokens import count_tokens_each

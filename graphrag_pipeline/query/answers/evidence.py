@@ -1,7 +1,7 @@
 """Evidence: the passage of a text unit that supports a statement about records, and its citation.
 
-A citation's quote is verbatim text of a document; its offsets follow from its text unit's. Keep out: choosing what an
-answer says.
+A citation's quote is verbatim text of a document; its offsets follow from its text unit's.
+Keep out: choosing what an answer says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphrag_pipeline.query import records
-from graphrag_pipeline.query.answers.support import StatedWords, read_windows, writes_names_with_capitals
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words
@@ -109,25 +108,6 @@ class EvidenceFinder(CitedRecords):
         share. Without text units, return None.
         """
         return self._find_among(statement, cited, self._order_units(" ".join(statement.split()), cited)[0])
-
-    def find_support(
-        self, statement: str, subject: str, cited: Sequence[CitedRecord]
-    ) -> tuple[list[Sentence], CitedRecord] | None:
-        """Return what `find` does if a text unit has the statement, else the best passage that supports it, or None.
-
-        A passage supports what a model wrote if it has the statement's words (`support.py`), all words of the subject
-        that it has among them.
-        """
-        rows, has_it = self._order_units(" ".join(statement.split()), cited)
-        if has_it:
-            return self._find_among(statement, cited, rows)
-        stated = StatedWords.read(statement, writes_names_with_capitals(statement)).about(subject)
-        candidates = self._read_passages(rows)
-        is_support = [stated.is_supported_by(read_windows(text_of(passage))) for _, passage in candidates]
-        if not any(is_support):
-            return None
-        row, passage = candidates[int(np.argmax(np.where(is_support, self._rate(statement, rows), -np.inf)))]
-        return passage, _record_of(row, cited)
 
     def _find_among(
         self, statement: str, cited: Sequence[CitedRecord], rows: Sequence[int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.index.graph_index import prepare_query
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.question import read_question

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphrag_pipeline.query.answers.answering import Answerer
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.context_answer import ANSWER_FROM_CONTEXT
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep, count_records
 from graphrag_pipeline.query.methods.state import SearchState
+from graphrag_pipeline.query.rendering import ContextStyle
 from graphrag_pipeline.query.search.local import select_with_candidates
 from graphrag_pipeline.query.understanding.entity_matching import unknown_names
 from graphrag_pipeline.settings.settings import LocalSearchSettings

@@ -1,7 +1,7 @@
 """The declaration of a search method: the section of the settings that it reads, and its steps.
 
 Keep out: how a method searches (`search/`), which methods there are (`registry.py`), and running steps
-(`index/running.py`).
+(`index/graph_index.py`).
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import Any
 
 from graphrag_pipeline.query.answers.answering import MappedPoints
 from graphrag_pipeline.query.results import Answer, Context
-from graphrag_pipeline.query.understanding.time_scope import TimeScope
-from graphrag_pipeline.query.usage import EMBEDDED, QueryUsage, embedded_usage
+from graphrag_pipeline.query.token_budget import EMBEDDED, QueryUsage, embedded_usage
+from graphrag_pipeline.query.understanding.time_phrases import TimeScope
 
 
 @dataclass(frozen=True)

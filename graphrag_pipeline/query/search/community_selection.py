@@ -7,7 +7,7 @@ relevant one are rated next, and only relevant reports are kept. If none is rele
 The embedded engine goes beyond that, because words and vectors rate less well than a model: `nearest_reports`,
 `best_roots` and `overview_roots` keep reports that its ratings alone would not. `fallback_level` and
 `keep_parent: false` are ways of Microsoft GraphRAG. `Selection.options_used` says what each changed. Keep out: ratings
-(`report_rating.py`, `model_rating.py`), and what is made of the reports.
+(`raters.py`, `engines/model/rating.py`), and what is made of the reports.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.raters import choose_rater
-from graphrag_pipeline.query.search.report_rating import (
+from graphrag_pipeline.query.search.raters import (
     MAX_UNSEPARATED_ROOTS,
     REPORT_VECTORS,
     RatedReport,
     RelevanceRater,
     ReportRater,
     are_representative,
+    choose_rater,
     worth,
 )
 from graphrag_pipeline.query.understanding.document_dates import newest_days
@@ -49,7 +49,7 @@ class Selection:
     Attributes:
         rated: all reports that were rated, by level, then best first.
         is_separated: False if ratings chose no report: none is kept, or the best roots are.
-        rating: counts of ratings, if a model rated (`model_rating.py`).
+        rating: counts of ratings, if a model rated (`engines/model/rating.py`).
         options_used: what each option did that goes beyond dynamic community selection.
         background: of the question, for the relevance of findings.
     """

@@ -7,7 +7,7 @@ is drawn at random: of the open questions, those of the best step come first.
 
 Without a model (`drift_follow_ups.GraphFollower`) the steps have no answers. A follow-up question is about an entity
 that a finding or relationship near the question names and that no question has named yet. The answer is quoted from all
-contexts. A chat model (`answers/model_drift.py`) answers each step and writes the next questions.
+contexts. A chat model (`engines/model/answers/drift.py`) answers each step and writes the next questions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection, select_global_context
 from graphrag_pipeline.query.search.lazy import read_overview
 from graphrag_pipeline.query.search.local import select_local_context
-from graphrag_pipeline.query.search.report_rating import (
+from graphrag_pipeline.query.search.raters import (
     MAX_UNSEPARATED_ROOTS,
     REPORT_VECTORS,
     RelevanceRater,

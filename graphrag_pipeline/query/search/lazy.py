@@ -2,9 +2,10 @@
 
 The idea of LazyGraphRAG (Microsoft Research, 2024): the index needs only text units and communities, and one `budget`,
 the number of relevance tests, trades cost for quality (100, 500 and 1,500 in the publication). Steps: `rank_candidates`
-(full text and vectors, over all subqueries), `find_relevant` (`relevance_tests.py`), `select_lazy_context`, then an
+(full text and vectors, over all subqueries), `find_relevant` (`lazy_candidates.py`), `select_lazy_context`, then an
 answer from the relevant text units. In the embedded engine a text unit's rating, 0 to 5, is the relevance of its best
-passage (`unit_rating.py`). A chat model may split the question, rate, map and answer instead (`answers/model_lazy.py`).
+passage (`raters.py`). A chat model may split the question, rate, map and answer instead
+(`engines/model/answers/answerer.py`).
 
 Measured on 51 questions of 2WikiMultihopQA by `graphrag_pipeline_tests/bench/retrieval.py`, recall@5 / all evidence in
 the first 5: 0.426 / 0.157 by passages alone, 0.701 / 0.392 with PageRank relevance, 0.966 / 0.922 with the first
@@ -29,11 +30,14 @@ from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview
 from graphrag_pipeline.query.results import Context
-from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, group_by_community, rank_candidates
-from graphrag_pipeline.query.search.raters import choose_rater
-from graphrag_pipeline.query.search.relevance_tests import explore
-from graphrag_pipeline.query.search.report_rating import MAX_UNSEPARATED_ROOTS
-from graphrag_pipeline.query.search.unit_rating import RatedUnit, RelevanceUnitRater, UnitRater
+from graphrag_pipeline.query.search.lazy_candidates import RankedUnits, explore, group_by_community, rank_candidates
+from graphrag_pipeline.query.search.raters import (
+    MAX_UNSEPARATED_ROOTS,
+    RatedUnit,
+    RelevanceUnitRater,
+    UnitRater,
+    choose_rater,
+)
 from graphrag_pipeline.settings.settings import LazySearchSettings
 from graphrag_pipeline.text.counted import counted
 

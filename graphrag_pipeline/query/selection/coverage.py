@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.excerpts import EXCERPT_OVERHEAD, ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import BALANCED, TextUnitPool, pick_text_units
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits, Pick
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 MIN_EXCERPT_TOKENS = 12

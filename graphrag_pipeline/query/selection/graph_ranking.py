@@ -28,8 +28,7 @@ import numpy as np
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.selection.hybrid_ranking import to_one, weigh_repeats
-from graphrag_pipeline.query.selection.pagerank import MAX_UNITS, make_seeds, score_by_pagerank
-from graphrag_pipeline.query.selection.pagerank_subgraph import Seeds
+from graphrag_pipeline.query.selection.pagerank import MAX_UNITS, Seeds, make_seeds, score_by_pagerank
 from graphrag_pipeline.storage.arrays import distinct, expand_rows
 from graphrag_pipeline.storage.mentions import Mentions
 

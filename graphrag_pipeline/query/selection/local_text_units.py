@@ -24,9 +24,9 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.names import NamedQuestion
 from graphrag_pipeline.query.records import read_text_units
 from graphrag_pipeline.query.results import TextUnitRecord
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.graph_ranking import rank_with_graph
 from graphrag_pipeline.query.selection.hybrid_ranking import begin_ranking
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits, Pick
 from graphrag_pipeline.query.selection.strategies import RANKED, select_text_units
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.settings import LocalSearchSettings

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.text.extractive import words_of
-from graphrag_pipeline.text.scripts import is_unspaced, joins, simplify
+from graphrag_pipeline.text.languages import is_unspaced, joins, simplify
 from graphrag_pipeline.text.sentences import split_sentences
 
 MAX_SENTENCES = 3

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphrag_pipeline.query.question import fold_question
-from graphrag_pipeline.query.usage import QueryUsage
+from graphrag_pipeline.query.token_budget import QueryUsage
 
 MAX_QUESTIONS = 20
 """Most questions of one request."""

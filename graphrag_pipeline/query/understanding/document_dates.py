@@ -1,6 +1,6 @@
 """Dates of the documents of an index, from their creation dates or else their metadata.
 
-Keep out: time phrases of questions (`time_scope.py`).
+Keep out: time phrases of questions (`time_phrases.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.filters import DATED, Span, read_span
-from graphrag_pipeline.query.filtering.document_fields import DocumentFields
-from graphrag_pipeline.query.filtering.document_mask import document_rows
+from graphrag_pipeline.query.filtering.document_mask import DocumentFields, document_rows
 from graphrag_pipeline.query.index_reader import IndexReader
 
 

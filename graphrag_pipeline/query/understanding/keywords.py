@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import open_question, request_all
 from graphrag_pipeline.query.token_budget import answer_cost

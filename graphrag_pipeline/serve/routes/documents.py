@@ -8,25 +8,31 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from graphrag_pipeline.inspection.unread_documents import UnreadDocument, list_unread_documents
-from graphrag_pipeline.reading.document_text import read_mentions, read_text, read_text_unit
-from graphrag_pipeline.reading.documents import read_document
-from graphrag_pipeline.reading.facets import count_facets
-from graphrag_pipeline.reading.lists import list_documents
-from graphrag_pipeline.reading.pages import DocumentPage
-from graphrag_pipeline.reading.rows import DocumentRow, DocumentText, IndexFacets, MentionPlace, TextUnitPage
-from graphrag_pipeline.serve.api_route import Key, make_router
-from graphrag_pipeline.serve.endpoint import Call
-from graphrag_pipeline.serve.queries import (
+from graphrag_pipeline.inspection.index_state import UnreadDocument, list_unread_documents
+from graphrag_pipeline.reading.lists import count_facets, list_documents
+from graphrag_pipeline.reading.pages import (
+    DocumentPage,
+    DocumentRow,
+    DocumentText,
+    IndexFacets,
+    MentionPlace,
+    TextUnitPage,
+)
+from graphrag_pipeline.reading.records import read_document, read_mentions, read_text, read_text_unit
+from graphrag_pipeline.serve.api_route import (
     MAX_LISTED,
     MAX_OFFSET,
     Answered,
     FilteredQuery,
+    Key,
     PagedQuery,
     RootQuery,
     SearchText,
     Whole,
+    answer_model,
+    make_router,
 )
+from graphrag_pipeline.serve.endpoint import Call
 from graphrag_pipeline.serve.routes.graph import NumberKey, RecordQuery
 from graphrag_pipeline.serve.served_roots import IndexLease
 
@@ -38,13 +44,6 @@ class DocumentsQuery(PagedQuery):
 
     search: SearchText = Field("", description="A part of the title or path, in any case.")
     sort: Literal["number", "title", "path", "date"] = "number"
-
-
-class DocumentList(Answered):
-    """Documents."""
-
-    documents: tuple[DocumentRow, ...]
-    total: int
 
 
 class UnreadQuery(RootQuery):
@@ -65,23 +64,11 @@ class UnreadList(Answered):
     )
 
 
-class DocumentAnswer(Answered):
-    """A document in full."""
-
-    document: DocumentPage
-
-
 class SpanQuery(FilteredQuery):
     """A request for a part of a text."""
 
     start: Whole = Field(0, ge=0, le=MAX_OFFSET, description="Offset of the first character.")
     end: Whole | None = Field(None, ge=0, le=MAX_OFFSET, description="Offset behind the last one; default: the end.")
-
-
-class TextAnswer(Answered):
-    """A part of a document's text."""
-
-    document: DocumentText
 
 
 class MentionsQuery(SpanQuery):
@@ -90,35 +77,16 @@ class MentionsQuery(SpanQuery):
     limit: Whole = Field(MAX_LISTED, ge=1, le=10 * MAX_LISTED, description="Most mentions.")
 
 
-class MentionList(Answered):
-    """Places where a document writes names of entities."""
-
-    mentions: tuple[MentionPlace, ...]
-    total: int
-
-
-class TextUnitAnswer(Answered):
-    """A text unit in full."""
-
-    text_unit: TextUnitPage
-
-
 class FacetsQuery(FilteredQuery):
     """A request for counts."""
 
     limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most values of each field.")
 
 
-class FacetsAnswer(Answered):
-    """Counts of the index by type, level and field of documents."""
-
-    facets: IndexFacets
-
-
 routes = make_router("documents")
 
 
-@routes.get("/documents", response_model=DocumentList)
+@routes.get("/documents", response_model=answer_model("DocumentList", documents=tuple[DocumentRow, ...], total=int))
 async def documents(query: Annotated[DocumentsQuery, Query()], call: Call) -> Response:
     """List documents."""
     return await call.show_list(
@@ -138,19 +106,22 @@ async def unread_documents(query: Annotated[UnreadQuery, Query()], call: Call) -
     return await call.read(query, read)
 
 
-@routes.get("/documents/{key}", response_model=DocumentAnswer)
+@routes.get("/documents/{key}", response_model=answer_model("DocumentAnswer", document=DocumentPage))
 async def document(key: DocumentKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show a document in full."""
     return await call.show(query, "document", lambda index: read_document(index, key, query.limit))
 
 
-@routes.get("/documents/{key}/text", response_model=TextAnswer)
+@routes.get("/documents/{key}/text", response_model=answer_model("TextAnswer", document=DocumentText))
 async def text(key: DocumentKey, query: Annotated[SpanQuery, Query()], call: Call) -> Response:
     """Return a part of a document's text."""
     return await call.show(query, "document", lambda index: read_text(index, key, query.start, query.end))
 
 
-@routes.get("/documents/{key}/mentions", response_model=MentionList)
+@routes.get(
+    "/documents/{key}/mentions",
+    response_model=answer_model("MentionList", mentions=tuple[MentionPlace, ...], total=int),
+)
 async def mentions(key: DocumentKey, query: Annotated[MentionsQuery, Query()], call: Call) -> Response:
     """List the mentions of entities in a document."""
     return await call.show_list(
@@ -158,13 +129,13 @@ async def mentions(key: DocumentKey, query: Annotated[MentionsQuery, Query()], c
     )
 
 
-@routes.get("/text-units/{key}", response_model=TextUnitAnswer)
+@routes.get("/text-units/{key}", response_model=answer_model("TextUnitAnswer", text_unit=TextUnitPage))
 async def text_unit(key: NumberKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show a text unit in full."""
     return await call.show(query, "text_unit", lambda index: read_text_unit(index, key, query.limit))
 
 
-@routes.get("/facets", response_model=FacetsAnswer)
+@routes.get("/facets", response_model=answer_model("FacetsAnswer", facets=IndexFacets))
 async def facets(query: Annotated[FacetsQuery, Query()], call: Call) -> Response:
     """Count records by type, level and field of documents."""
 

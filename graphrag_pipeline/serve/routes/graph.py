@@ -1,4 +1,4 @@
-"""Routes of the graph: entities, their neighbours, relationships, communities and reports."""
+"""Routes of the graph: entities, relationships, communities, reports and claims, and pictures of its parts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,41 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from graphrag_pipeline.reading.communities import read_community, read_report
-from graphrag_pipeline.reading.entities import read_entity
-from graphrag_pipeline.reading.lists import list_communities, list_entities, list_relationships, list_reports
-from graphrag_pipeline.reading.neighbourhood import read_neighbourhood, read_relationship
-from graphrag_pipeline.reading.pages import CommunityPage, EntityPage, ReportPage
-from graphrag_pipeline.reading.rows import (
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
+from graphrag_pipeline.reading.lists import (
+    list_communities,
+    list_entities,
+    list_relationships,
+    list_reports,
+    read_neighbourhood,
+    read_relationship,
+)
+from graphrag_pipeline.reading.pages import (
+    CommunityPage,
     CommunityRow,
+    EntityPage,
     EntityRow,
     Neighbourhood,
     RelationshipPage,
     RelationshipRow,
+    ReportPage,
     ReportRow,
 )
-from graphrag_pipeline.serve.api_route import Key, make_router
+from graphrag_pipeline.reading.records import read_community, read_entity, read_report
+from graphrag_pipeline.serve.api_route import (
+    MAX_LISTED,
+    FilteredQuery,
+    Key,
+    PagedQuery,
+    SearchText,
+    Small,
+    Whole,
+    answer_model,
+    make_router,
+)
 from graphrag_pipeline.serve.endpoint import Call
-from graphrag_pipeline.serve.queries import MAX_LISTED, Answered, FilteredQuery, PagedQuery, SearchText, Small, Whole
+from graphrag_pipeline.serve.errors import InvalidRequestError
 
 NamedKey = Annotated[Key, Path(description="Number, id or name.")]
 NumberKey = Annotated[Key, Path(description="Number or id.")]
@@ -47,30 +66,11 @@ class EntitiesQuery(PagedQuery):
     sort: Literal["degree", "title", "text_units", "number"] = "degree"
 
 
-class EntityList(Answered):
-    """Entities."""
-
-    entities: tuple[EntityRow, ...]
-    total: int
-
-
-class EntityAnswer(Answered):
-    """An entity in full."""
-
-    entity: EntityPage
-
-
 class NeighboursQuery(FilteredQuery):
     """A request for the entities around one."""
 
     depth: Whole = Field(1, ge=1, le=MAX_DEPTH, description="Most relationships between it and another one.")
     limit: Whole = Field(50, ge=1, le=MAX_LISTED, description="Most entities.")
-
-
-class NeighboursAnswer(Answered):
-    """The entities around one, and the relationships between them."""
-
-    neighbourhood: Neighbourhood
 
 
 class RelationshipsQuery(PagedQuery):
@@ -81,38 +81,12 @@ class RelationshipsQuery(PagedQuery):
     sort: Literal["weight", "degree", "source", "target", "number"] = "weight"
 
 
-class RelationshipList(Answered):
-    """Relationships."""
-
-    relationships: tuple[RelationshipRow, ...]
-    total: int
-
-
-class RelationshipAnswer(Answered):
-    """A relationship in full."""
-
-    relationship: RelationshipPage
-
-
 class CommunitiesQuery(PagedQuery):
     """A request for communities."""
 
     level: Small | None = Field(None, description="0 is the coarsest.")
     parent: Small | None = Field(None, description="Number of the community one level above.")
     sort: Literal["size", "number"] = "size"
-
-
-class CommunityList(Answered):
-    """Communities."""
-
-    communities: tuple[CommunityRow, ...]
-    total: int
-
-
-class CommunityAnswer(Answered):
-    """A community in full."""
-
-    community: CommunityPage
 
 
 class ReportsQuery(PagedQuery):
@@ -123,23 +97,10 @@ class ReportsQuery(PagedQuery):
     sort: Literal["rank", "size", "title", "number"] = "rank"
 
 
-class ReportList(Answered):
-    """Community reports."""
-
-    reports: tuple[ReportRow, ...]
-    total: int
-
-
-class ReportAnswer(Answered):
-    """A community report in full."""
-
-    report: ReportPage
-
-
 routes = make_router("graph")
 
 
-@routes.get("/entities", response_model=EntityList)
+@routes.get("/entities", response_model=answer_model("EntityList", entities=tuple[EntityRow, ...], total=int))
 async def entities(query: Annotated[EntitiesQuery, Query()], call: Call) -> Response:
     """List entities."""
     search = query.search or query.name
@@ -150,13 +111,13 @@ async def entities(query: Annotated[EntitiesQuery, Query()], call: Call) -> Resp
     )
 
 
-@routes.get("/entities/{key}", response_model=EntityAnswer)
+@routes.get("/entities/{key}", response_model=answer_model("EntityAnswer", entity=EntityPage))
 async def entity(key: NamedKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show an entity in full."""
     return await call.show(query, "entity", lambda index: read_entity(index, key, query.limit))
 
 
-@routes.get("/entities/{key}/neighbours", response_model=NeighboursAnswer)
+@routes.get("/entities/{key}/neighbours", response_model=answer_model("NeighboursAnswer", neighbourhood=Neighbourhood))
 async def neighbours(key: NamedKey, query: Annotated[NeighboursQuery, Query()], call: Call) -> Response:
     """Show the entities around one."""
     return await call.show(
@@ -164,7 +125,10 @@ async def neighbours(key: NamedKey, query: Annotated[NeighboursQuery, Query()], 
     )
 
 
-@routes.get("/relationships", response_model=RelationshipList)
+@routes.get(
+    "/relationships",
+    response_model=answer_model("RelationshipList", relationships=tuple[RelationshipRow, ...], total=int),
+)
 async def relationships(query: Annotated[RelationshipsQuery, Query()], call: Call) -> Response:
     """List relationships."""
     return await call.show_list(
@@ -174,13 +138,15 @@ async def relationships(query: Annotated[RelationshipsQuery, Query()], call: Cal
     )
 
 
-@routes.get("/relationships/{key}", response_model=RelationshipAnswer)
+@routes.get("/relationships/{key}", response_model=answer_model("RelationshipAnswer", relationship=RelationshipPage))
 async def relationship(key: NumberKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show a relationship in full."""
     return await call.show(query, "relationship", lambda index: read_relationship(index, key, query.limit))
 
 
-@routes.get("/communities", response_model=CommunityList)
+@routes.get(
+    "/communities", response_model=answer_model("CommunityList", communities=tuple[CommunityRow, ...], total=int)
+)
 async def communities(query: Annotated[CommunitiesQuery, Query()], call: Call) -> Response:
     """List communities."""
     return await call.show_list(
@@ -190,13 +156,13 @@ async def communities(query: Annotated[CommunitiesQuery, Query()], call: Call) -
     )
 
 
-@routes.get("/communities/{key}", response_model=CommunityAnswer)
+@routes.get("/communities/{key}", response_model=answer_model("CommunityAnswer", community=CommunityPage))
 async def community(key: TitledKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show a community in full."""
     return await call.show(query, "community", lambda index: read_community(index, key, query.limit))
 
 
-@routes.get("/reports", response_model=ReportList)
+@routes.get("/reports", response_model=answer_model("ReportList", reports=tuple[ReportRow, ...], total=int))
 async def reports(query: Annotated[ReportsQuery, Query()], call: Call) -> Response:
     """List community reports."""
     return await call.show_list(
@@ -206,7 +172,40 @@ async def reports(query: Annotated[ReportsQuery, Query()], call: Call) -> Respon
     )
 
 
-@routes.get("/reports/{key}", response_model=ReportAnswer)
+@routes.get("/reports/{key}", response_model=answer_model("ReportAnswer", report=ReportPage))
 async def report(key: TitledKey, query: Annotated[RecordQuery, Query()], call: Call) -> Response:
     """Show a community report in full."""
     return await call.show(query, "report", lambda index: read_report(index, key, query.limit))
+
+
+MAX_NODES = 5_000
+MAX_TYPES = 50
+
+
+class PictureQuery(FilteredQuery):
+    """A request for a part of the graph; one of `level`, `community` and `entity` names it, else level 0."""
+
+    level: Whole | None = Field(None, ge=0, le=1000, description="Communities of this level; 0 is the coarsest.")
+    community: str = Field("", max_length=1000, description="What is inside this community: number, id or title.")
+    entity: str = Field("", max_length=1000, description="What surrounds this entity: number, id or name.")
+    depth: Whole = Field(1, ge=1, le=3, description="Relationships between the entity and the farthest ones.")
+    type: list[SearchText] = Field(
+        default_factory=list, max_length=MAX_TYPES, description="Only entities of these types; repeatable."
+    )
+    limit: Whole = Field(2000, ge=1, le=MAX_NODES, description="Most nodes, the largest or nearest first.")
+
+
+@routes.get("/graph", response_model=answer_model("PictureAnswer", graph=GraphPart))
+async def picture(query: Annotated[PictureQuery, Query()], call: Call) -> Response:
+    """Draw a part of the graph, with the places of its nodes."""
+    if (query.level is not None) + bool(query.community) + bool(query.entity) > 1:
+        raise InvalidRequestError("`level`, `community` and `entity` exclude each other.", "Give one of them.")
+    return await call.show(query, "graph", lambda index: _draw(index, query))
+
+
+def _draw(index: GraphIndex, query: PictureQuery) -> GraphPart:
+    if query.community:
+        return draw_community(index, query.community, query.type, query.limit)
+    if query.entity:
+        return draw_surroundings(index, query.entity, query.depth, query.type, query.limit)
+    return draw_level(index, query.level or 0, query.type, query.limit)

@@ -1,4 +1,4 @@
-"""Routes that search: an answer whole or streamed, and the picks of all strategies side by side."""
+"""Routes that ask: an answer whole or streamed, the picks of all strategies side by side, and what to ask next."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index.explain import ExplainedPick, explain_strategies
-from graphrag_pipeline.query.index.running import prepare_query
+from graphrag_pipeline.query.index.graph_index import prepare_query
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
-from graphrag_pipeline.query.rendering import context_to_dict, render_context
+from graphrag_pipeline.query.rendering import ContextStyle, context_to_dict, render_context
 from graphrag_pipeline.query.results import (
     ClaimRecord,
     Context,
@@ -23,12 +22,12 @@ from graphrag_pipeline.query.results import (
     TextUnitRecord,
 )
 from graphrag_pipeline.query.search_result import SearchResult
-from graphrag_pipeline.query.usage import ModelUsage
-from graphrag_pipeline.serve.api_route import EVENTS, make_router
+from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, SuggestedQuestion
+from graphrag_pipeline.query.token_budget import ModelUsage
+from graphrag_pipeline.serve.api_route import EVENTS, Answered, NamedRootQuery, StrictBody, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit
 from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
-from graphrag_pipeline.serve.queries import Answered, NamedRootQuery, StrictBody
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
@@ -117,14 +116,6 @@ class SearchAnswer(Answered):
     answering: dict[str, Any] = Field(description="How the answer was written.")
 
 
-class ExplainAnswer(Answered):
-    """The picks of every strategy of local search, that of the request first."""
-
-    question: str
-    strategies: list[str]
-    picks: list[ExplainedPick]
-
-
 def read_request(body: SearchBody) -> SearchRequest:
     """Return the question as the searches take it.
 
@@ -145,9 +136,6 @@ def run_request(
     call: ApiCall, lease: IndexLease, request: SearchRequest, context_only: bool = False, emit: Emit | None = None
 ) -> SearchResult:
     """Search, with events for a stream: the context once it is chosen, and the answer in pieces.
-
-    Args:
-        emit: takes the events.
 
     Raises:
         PipelineError: the request does not hold.
@@ -201,7 +189,10 @@ def _search(call: ApiCall, lease: IndexLease, body: SearchBody, emit: Emit | Non
     return to_answer(lease, run_request(call, lease, read_request(body), body.context_only, emit))
 
 
-@routes.post("/explain", response_model=ExplainAnswer)
+@routes.post(
+    "/explain",
+    response_model=answer_model("ExplainAnswer", question=str, strategies=list[str], picks=list[ExplainedPick]),
+)
 async def explain(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
     """Show the picks of all strategies side by side."""
     if "strategy" not in METHODS[body.method].options:
@@ -216,3 +207,37 @@ def _explain(call: ApiCall, lease: IndexLease, body: SearchBody) -> dict[str, An
         picks = explain_strategies(index.where(query.filters), query.question, query.settings)
     strategies = list(dict.fromkeys(pick.strategy for pick in picks))
     return lease.answer(question=body.question, strategies=strategies, picks=picks)
+
+
+class FollowUpsBody(StrictBody):
+    """A conversation; empty before its first question."""
+
+    question: str = Field("", description='The latest question; "" is the latest of the history.')
+    history: list[HistoryTurn] = Field(default_factory=list, max_length=MAX_ITEMS, description="Turns, oldest first.")
+    filters: Filters = Field(default_factory=list)
+    n: int = Field(5, ge=1, le=MAX_QUESTIONS, description="Most questions.")
+    snapshot: str | None = Field(None, max_length=64, description="Id of an earlier snapshot, or its beginning.")
+
+
+class FollowUpsAnswer(Answered):
+    """Questions that a reader might ask next, best first."""
+
+    questions: list[SuggestedQuestion]
+    engine: str = Field(description="embedded or model")
+    failure: str = Field(description='Why a model gave none; "" otherwise.')
+    usage: UsageFacts
+    seconds: float
+
+
+@routes.post("/follow-ups", response_model=FollowUpsAnswer)
+async def follow_ups(query: Annotated[NamedRootQuery, Query()], body: FollowUpsBody, call: Call) -> Response:
+    """Suggest what to ask next."""
+
+    def work(lease: IndexLease) -> dict[str, Any]:
+        turns = [(turn.role, turn.content) for turn in body.history]
+        index = lease.index.within(call.scope).where(body.filters)
+        with asking_models(index.settings):
+            found = index.suggest_questions(body.question, turns, body.n)
+        return {"root": lease.name, **found.to_dict()}
+
+    return await call.search(query.root, body.snapshot, work)

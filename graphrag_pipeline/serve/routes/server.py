@@ -1,20 +1,113 @@
-"""Routes about the server: health, readiness, metrics, and the roots that a reader may read."""
+"""Routes about the server and its roots: their health, metrics, snapshots, runs and measured figures."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from graphrag_pipeline.serve.answers import answer_json, write_json
-from graphrag_pipeline.serve.api_route import make_router
-from graphrag_pipeline.serve.endpoint import ApiCall, Call, permitted_roots
-from graphrag_pipeline.serve.errors import ApiError, NotReadyError
-from graphrag_pipeline.serve.metrics import CONTENT_TYPE
-from graphrag_pipeline.serve.queries import ServerQuery
+from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
+from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
+from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
+from graphrag_pipeline.serve.api_route import Key, RootQuery, ServerQuery, answer_model, make_router
+from graphrag_pipeline.serve.endpoint import CONTENT_TYPE, ApiCall, Call, permitted_roots
+from graphrag_pipeline.serve.errors import ApiError, NotFoundError, NotReadyError, answer_json, write_json
+from graphrag_pipeline.serve.served_roots import IndexLease
+from graphrag_pipeline.storage.history import SnapshotFacts, describe_snapshot, list_snapshots
+
+SnapshotKey = Annotated[Key, Path(description="Id or its beginning.")]
+
+
+class DiffQuery(RootQuery):
+    """A request for differences."""
+
+    from_: str = Field(alias="from", min_length=1, max_length=64, description="Id of the earlier snapshot.")
+    to: str = Field("", max_length=64, description="Id of the later snapshot; default: the published one.")
+
+
+class CostsQuery(RootQuery):
+    """A request for costs."""
+
+    by: Literal["", "day", "model", "stage", "command"] = Field("", description="Also sum by this.")
+
+
+history_routes = make_router("history")
+
+
+@history_routes.get("/snapshots", response_model=answer_model("SnapshotList", snapshots=list[SnapshotFacts]))
+async def snapshots(query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """List the snapshots of a root."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        listed = list_snapshots(lease.root.snapshots)
+        if not lease.is_whole:  # an earlier one of a view may hold documents that are no longer permitted
+            listed = [facts for facts in listed if facts.id == lease.snapshot]
+        return lease.answer(snapshots=[_shown(one, lease) for one in listed])
+
+    return await call.read(query, read)
+
+
+@history_routes.get("/snapshots/diff", response_model=answer_model("DiffAnswer", diff=SnapshotDiff))
+async def diff(query: Annotated[DiffQuery, Query()], call: Call) -> Response:
+    """Compare two snapshots."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        name, filters, served = lease.name, call.reader.filters_of(lease.name), call.app.served
+        with served.lease(name, filters, query.from_) as old, served.lease(name, filters, query.to) as new:
+            found = diff_snapshots(old.index.snapshot, new.index.snapshot)
+        return lease.answer(diff=found if lease.is_whole else replace(found, stages=()))
+
+    return await call.read(query, read)
+
+
+@history_routes.get("/snapshots/{key}", response_model=answer_model("SnapshotAnswer", facts=SnapshotFacts))
+async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """Show the facts of a snapshot."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        with call.app.served.lease(lease.name, call.reader.filters_of(lease.name), key) as wanted:
+            facts = describe_snapshot(wanted.root.snapshots, wanted.snapshot)
+        return lease.answer(facts=_shown(facts, lease))
+
+    return await call.read(query, read)
+
+
+@history_routes.get("/evaluations", response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures]))
+async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """List the stored figures of evaluations."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        _need_whole(lease)
+        order = {snapshot: place for place, snapshot in enumerate(reversed(lease.root.snapshots.ids()))}
+        found = [one for one in list_figures(lease.root.path) if one.snapshot in order]
+        return lease.answer(evaluations=sorted(found, key=lambda one: (order[one.snapshot], one.name)))
+
+    return await call.read(query, read)
+
+
+@history_routes.get("/costs", response_model=answer_model("CostsAnswer", costs=LedgerReport))
+async def costs(query: Annotated[CostsQuery, Query()], call: Call) -> Response:
+    """Report the paid calls of a root."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        _need_whole(lease)
+        return lease.answer(costs=report_ledger(lease.root, query.by))
+
+    return await call.read(query, read)
+
+
+def _shown(facts: SnapshotFacts, lease: IndexLease) -> SnapshotFacts:
+    """Return the facts without texts about the root, for a reader who reads a view of it."""
+    return facts if lease.is_whole else replace(facts, refusal="", notes=())
+
+
+def _need_whole(lease: IndexLease) -> None:
+    if not lease.is_whole:
+        raise NotFoundError("There is no such path for you.", "/openapi.json lists all.")
 
 
 class Health(BaseModel):

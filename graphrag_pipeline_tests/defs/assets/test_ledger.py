@@ -10,7 +10,7 @@ import pytest
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.inspection.ledger_report import report_ledger
+from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex

@@ -14,7 +14,7 @@ from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import WAY_ON
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.schedule import NotificationsSettings
+from graphrag_pipeline.settings.section import NotificationsSettings
 from graphrag_pipeline_tests.support.dagster.webhook import Hook, running_hook
 from graphrag_pipeline_tests.support.roots import make_root
 

@@ -3,7 +3,6 @@ import re
 import pytest
 
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, rate_form
-from graphrag_pipeline.query.answers.support import StatedWords, read_windows
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline_tests.support.citation_checks import check_citations
@@ -179,11 +178,3 @@ def test_a_lazy_search_without_a_relevant_text_unit_says_how_many_it_tested(caro
     assert result.answer == "Not in the index: 4 text units tested, 0 of them relevant; none says anything about the " \
         "question."  # fmt: skip
     assert result.context.is_empty
-
-
-def test_support_names_the_subject_of_the_statement():
-    stated = StatedWords.read("Jonas is the older brother of Ida and owns the mill", True)
-    windows = read_windows("The older brother of Ida owns the mill.")
-    assert stated.is_supported_by(windows)
-    assert not stated.about("JONAS").is_supported_by(windows)
-    assert not StatedWords.read("He did so.", True).is_supported_by(windows), "without content words nothing is shown"

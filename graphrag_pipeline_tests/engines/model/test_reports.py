@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from graphrag_pipeline.citations import parse_citations
-from graphrag_pipeline.engines.model.report_replies import MIDDLE_RATING, parse_reply
 from graphrag_pipeline.engines.model.reports import (
+    MIDDLE_RATING,
     RESPONSE_FORMAT,
     ModelReporter,
     ReportPlan,
     build_prompt,
+    parse_reply,
     write_report,
 )
 from graphrag_pipeline.identity import entity_id, relationship_id

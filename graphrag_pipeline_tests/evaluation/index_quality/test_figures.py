@@ -10,15 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.evaluation.index_quality.duplicates import find_duplicates_by_name, measure_duplicates
-from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure, spread_rows
-from graphrag_pipeline.evaluation.index_quality.graph_figures import measure_graph
-from graphrag_pipeline.evaluation.index_quality.placeholders import measure_placeholders
-from graphrag_pipeline.evaluation.index_quality.report_figures import measure_citations
+from graphrag_pipeline.evaluation.index_quality.figures import (
+    FIGURES,
+    QualityFigure,
+    find_duplicates_by_name,
+    measure_citations,
+    measure_duplicates,
+    measure_graph,
+    measure_placeholders,
+)
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.quality import THRESHOLDS, QualitySettings
+from graphrag_pipeline.settings.section import THRESHOLDS, QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables, freeze
 
@@ -114,22 +118,11 @@ def test_names_that_differ_only_in_spelling_are_one_group(first: str, second: st
     assert find_duplicates_by_name([first, "OTHER", second]) == [sorted((first, second))]
 
 
-def test_names_of_different_words_are_no_duplicates() -> None:
-    assert find_duplicates_by_name(["JOHN SMITH", "JOHN SMYTHE", "SMITH", "THE", "...", "---"]) == []
-
-
 @given(st.lists(st.text("AB .-'", max_size=5), max_size=8, unique=True))
 def test_groups_do_not_depend_on_the_order_of_names(names: list[str]) -> None:
     groups = find_duplicates_by_name(names)
     assert groups == find_duplicates_by_name(sorted(names))
     assert all(len(set(group)) == len(group) > 1 for group in groups)
-
-
-@given(st.integers(0, 300), st.integers(0, 300))
-def test_spread_rows_are_distinct_rows_in_order(n_rows: int, n_wanted: int) -> None:
-    rows = spread_rows(n_rows, n_wanted)
-    assert rows == sorted(set(rows)) and len(rows) == min(n_rows, n_wanted)
-    assert all(0 <= row < n_rows for row in rows)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +140,8 @@ def test_near_vectors_are_duplicates_unless_one_sentence_describes_both(
     twins: Snapshot, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "search":
-        monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.MAX_MATRIX_ROWS", 0)
-    monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.duplicates.DUPLICATE_SIMILARITY", 0.8)
+        monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.figures.MAX_MATRIX_ROWS", 0)
+    monkeypatch.setattr("graphrag_pipeline.evaluation.index_quality.figures.DUPLICATE_SIMILARITY", 0.8)
     found = by_name(measure_duplicates(twins))["duplicates_by_vector"]
     assert (found.value, found.n) == (0.4, 5)
     assert {example.rpartition(" (")[0] for example in found.examples} == {"MARLEY = SCROOGE", "SCROOGE = MARLEY"}
@@ -184,26 +177,6 @@ def test_reports_that_repeat_the_prompt_or_a_template_are_found(root: Root, titl
     assert measure_placeholders(root, freeze(root.path)).value == 0
 
 
-def test_example_texts_of_the_prompts_in_force_count(root: Root) -> None:
-    (root.path / "prompts").mkdir()
-    text = default_prompts()["community_report.txt"].replace(EXAMPLE_TITLE, "put the heading here")
-    (root.path / "prompts" / "community_report.txt").write_text(text, encoding="utf-8")
-    opened = freeze_changed(root.path, "community_reports", "title", {1: "Put the heading here"})
-    assert measure_placeholders(root, opened).examples == ("report Put the heading here",)
-
-
-def test_a_filled_prompt_or_a_table_of_its_data_counts_however_long_it_is(root: Root, tmp_path: Path) -> None:
-    filled = default_prompts()["summarize_descriptions.txt"].replace("{description_list}", "The fog came. " * 200)
-    described = freeze_changed(tmp_path / "a", "entities", "description", {1: filled})
-    assert len(measure_placeholders(root, described).examples) == 1
-    linked = freeze_changed(tmp_path / "b", "relationships", "description", {0: filled})
-    assert len(measure_placeholders(root, linked).examples) == 1
-    tables = freeze_changed(
-        tmp_path / "c", "community_reports", "title", {1: "-----Entities----- id,title,description 1"}
-    )
-    assert len(measure_placeholders(root, tables).examples) == 1
-
-
 def test_an_entity_of_the_example_counts_unless_its_text_names_it(root: Root, tmp_path: Path) -> None:
     assert EXAMPLE_NAME in PromptEchoes(default_prompts()["extract_graph.txt"]).example_names
     tables = contract_tables()
@@ -234,13 +207,3 @@ def test_texts_that_are_new_since_a_clean_snapshot_are_read(
     assert len(measure_placeholders(root, changed, clean).examples) == 1
     assert measure_placeholders(root, changed, clean) == measure_placeholders(root, changed)
     assert measure_placeholders(root, clean, clean) == measure_placeholders(root, clean)
-
-
-def test_texts_of_a_clean_snapshot_are_not_read_again(root: Root, tmp_path: Path, monkeypatch) -> None:
-    clean = freeze(tmp_path / "clean")
-    changed = freeze_changed(tmp_path / "changed", "entities", "description", {1: "The fog came to the harbour."})
-    read: list[str] = []
-    is_copied = PromptEchoes.is_copied
-    monkeypatch.setattr(PromptEchoes, "is_copied", lambda self, text: read.append(text) or is_copied(self, text))
-    measure_placeholders(root, changed, clean)
-    assert read == ["The fog came to the harbour."]

@@ -1,4 +1,4 @@
-"""`evaluate --index` and Dagster's checks on indexes of both engines."""
+"""Measured quality of an index, and the agreement of a model with the embedded engine."""
 
 from __future__ import annotations
 
@@ -8,18 +8,34 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graphrag_pipeline.defs.assets.checks import of_quality
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
+from graphrag_pipeline.evaluation.index_quality import measurement
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
-from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
+from graphrag_pipeline.evaluation.index_quality.measurement import (
+    agreement_figures,
+    compare_engines,
+    count_agreement,
+    measure_quality,
+)
+from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT
+from graphrag_pipeline.ports import load_port
+from graphrag_pipeline.publishing.candidates import freeze_candidate
+from graphrag_pipeline.settings.section import QualitySettings
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
+from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
+from graphrag_pipeline_tests.support.command_line import Outcome
+from graphrag_pipeline_tests.support.corpora.small_index import contract_tables
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.support.roots import build_tables
+from graphrag_pipeline_tests.support.roots import build_tables, make_root
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
@@ -67,23 +83,6 @@ def test_figures_are_stored_and_the_same_when_measured_again(root: Root) -> None
     assert measure_quality(root, root.snapshots.open()) == first
     path.write_text("{")
     assert measure_quality(root, root.snapshots.open()) == first and path.read_bytes() == content
-
-
-def test_options_of_questions_are_refused(root: Root, call: Call) -> None:
-    refused = call("--root", root.path, "evaluate", "--index", "--methods", "bm25")
-    assert refused.status == 2 and "--methods" in refused.err
-    assert "needs --index" in call("--root", root.path, "evaluate", "--fail-on-warnings").err
-
-
-def test_an_unpublished_root_is_refused(tmp_path: Path, call: Call) -> None:
-    (tmp_path / "settings.yaml").write_text("")
-    assert_one_line_error(call("--root", tmp_path, "evaluate", "--index"), "no published index")
-
-
-def test_metadata_names_figures_in_words_and_rounds_them(root: Root) -> None:
-    shown = of_quality(root, str(root.snapshots.current()))
-    assert "quality: share of entities without a relationship" in shown
-    assert all(round(value, 4) == value for value in shown.values())
 
 
 def check_in_dagster(root: Root) -> dict[str, dg.AssetCheckEvaluation]:
@@ -140,3 +139,62 @@ def test_a_model_that_finds_one_entity_a_text_unit_is_shown_beside_the_rules(
         and ratio["note"].startswith("1.0 entities a text unit by test-chat")
     )
     assert len(ratio["examples"]) == 5
+
+
+HEAD = {"data_version": "d", "code_version": "c", "inputs": {}}
+ENTITIES = st.dictionaries(st.sampled_from("abcdef"), st.frozensets(st.sampled_from("uvwxyz"), min_size=1), max_size=5)
+
+
+@pytest.fixture(scope="module")
+def by_model(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    """The small index, extracted by the model `tiny`."""
+    tables, embedder = contract_tables(), load_static_embeddings()
+    vectors = {
+        name: embedder.embed(["x"] * tables[table].num_rows) for name, (table, _) in VECTOR_TABLES.items()
+    }  # not searched here
+    store = SnapshotStore(tmp_path_factory.mktemp("by_model"))
+    heads, code = {"entity_mentions/000": HEAD}, {"c": {"extraction model": "tiny"}}
+    return store.open(freeze_candidate(store, tables, vectors, embedder.fingerprint, heads=heads, code=code))
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Extractor:
+    return load_port("extractor")(make_root(tmp_path / "root"))
+
+
+def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(
+    by_model: Snapshot, embedded: Extractor
+) -> None:
+    found = compare_engines(by_model, embedded, 25)
+    assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
+    assert found.n_shared_model == found.n_shared_embedded == 5
+    assert found.added == ("FOG",), "a common word is no name"
+    ratio, overlap = agreement_figures(found, "tiny")
+    assert ratio.value == found.n_model / found.n_embedded and overlap.value == 5 / 6
+    assert ratio.note.startswith("2.0 entities a text unit by tiny, ") and not overlap.is_low(QualitySettings())
+
+
+def test_the_sample_and_the_characters_read_are_bounded(
+    by_model: Snapshot, embedded: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def n_compared(n: int) -> int:
+        found = compare_engines(by_model, embedded, n)
+        return found.n_text_units if found else 0
+
+    assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]
+    monkeypatch.setattr(measurement, "MAX_CHARACTERS", 1)
+    assert n_compared(25) == 1
+
+
+def test_entities_match_by_any_written_name_and_within_a_text_unit_only() -> None:
+    theirs, ours = {"A": {"bob cratchit", "bob"}}, {"B": {"bob"}}
+    assert count_agreement("m", [(theirs, ours)]).n_shared_model == 1
+    assert count_agreement("m", [(theirs, {}), ({}, ours)]).n_shared_model == 0
+
+
+@given(st.lists(st.tuples(ENTITIES, ENTITIES), min_size=1, max_size=5))
+def test_shared_entities_never_exceed_either_engine_and_swap_with_them(units) -> None:
+    found, swapped = count_agreement("m", units), count_agreement("m", [(b, a) for a, b in units])
+    assert 0 <= found.n_shared_model <= found.n_model and 0 <= found.n_shared_embedded <= found.n_embedded
+    assert (found.n_shared_model, found.n_shared_embedded) == (swapped.n_shared_embedded, swapped.n_shared_model)
+    assert bool(found.n_shared_model) == bool(found.n_shared_embedded)

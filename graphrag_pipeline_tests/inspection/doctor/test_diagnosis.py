@@ -50,17 +50,6 @@ def test_a_healthy_endpoint_needs_nothing_and_gets_a_forecast(tmp_path: Path) ->
     assert any(line.startswith("Next index run: about ") for line in lines)
 
 
-def test_a_root_without_documents_gets_no_forecast_of_zero_calls(tmp_path: Path) -> None:
-    with running_model_server(dimensions=48) as server:
-        root = make_root(tmp_path / "root", server.base_url)
-        for document in (root.path / "input").iterdir():
-            document.unlink()
-        diagnosis = diagnose(root)
-    assert diagnosis.forecast is None
-    reason = "no document is in input; put documents there, then run doctor again"
-    assert list(render_diagnosis(diagnosis))[-1] == f"Next index run: no forecast ({reason})"
-
-
 def test_no_server_is_one_failed_check(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", "http://127.0.0.1:9/v1")
     diagnosis = diagnose(root)
@@ -100,22 +89,6 @@ def test_the_only_model_of_a_server_is_meant_by_any_name(tmp_path: Path) -> None
     assert "context_window" not in reading.settings.get("chat_model", {})
     [model] = [one for one in reading.examinations if one.section == "chat_model"]
     assert "window" not in [finding.check for finding in model.findings]
-
-
-def test_the_only_model_of_a_server_that_refuses_other_names_is_named(tmp_path: Path) -> None:
-    with running_model_server(dialect="vllm", max_context_tokens=4096, models=("served",)) as server:
-        server.push((lambda request: request.model != "served", Fault("404", message="The model does not exist.")))
-        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "qwen"}))
-    status, text = found(diagnosis, "chat_model", "model")
-    assert status == "note" and text.endswith("it names served")
-    assert found(diagnosis, "chat_model", "reply")[1].endswith("Set `model` to one that the server lists")
-
-
-def test_a_window_that_cannot_be_read_is_said_of_the_model(tmp_path: Path) -> None:
-    with running_model_server(dialect="llama.cpp", max_context_tokens=4096, models=("a", "b")) as server:
-        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "qwen", "context_window": "read"}))
-    assert found(diagnosis, "chat_model", "window")[1].startswith("the server does not tell that of 'qwen'")
-    assert diagnosis.settings["chat_model"]["context_window"] is None
 
 
 def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> None:
@@ -186,14 +159,6 @@ def test_each_form_of_json_is_found_to_work_as_in_an_index(tmp_path: Path, n_ref
     assert text.count("is refused") == n_refused, "one refusal of the type json_schema is enough"
 
 
-def test_a_model_without_json_may_still_extract(tmp_path: Path) -> None:
-    with running_model_server([(lambda request: "rating" in str(request.body), Reply("Very well."))]) as server:
-        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url))
-    status, text = found(diagnosis, "chat_model", "JSON")
-    assert status == "note" and "leave `reports`, `rating` and `answers` to the embedded engine" in text
-    assert text.endswith("extraction, claims and descriptions need none")
-
-
 def test_latency_counts_once_for_each_request_and_not_for_each_token(tmp_path: Path) -> None:
     with running_model_server(n_slots=1, latency_s=0.4, tokens_per_s=400.0) as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"max_concurrency": 1}))
@@ -211,17 +176,6 @@ def test_a_server_with_one_slot_gets_one_request_at_a_time(tmp_path: Path) -> No
     assert diagnosis.settings["chat_model"] == {"max_concurrency": 1}
     [speed] = [one.speed for one in diagnosis.examinations if one.section == "chat_model"]
     assert speed and speed.n_parallel < 1.3
-
-
-def test_settings_that_do_not_suit_a_local_server_are_named(tmp_path: Path) -> None:
-    chat = {"parameters": {"top_p": 0.5}, "prompt_price": None, "completion_price": None, "timeout_s": 2}
-    with running_model_server(tokens_per_s=300.0) as server:
-        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, chat, {"prompt_price": None}))
-    wanted = diagnosis.settings["chat_model"]
-    assert wanted["parameters"] == {"top_p": 0.5, "temperature": 0}
-    assert (wanted["prompt_price"], wanted["completion_price"]) == (0, 0)
-    assert wanted["timeout_s"] >= 60
-    assert diagnosis.settings["embedding_model"]["prompt_price"] == 0
 
 
 def test_limits_of_an_embedding_server_are_found(tmp_path: Path) -> None:
@@ -243,31 +197,6 @@ def test_an_embedding_server_that_cuts_silently_is_found_out(tmp_path: Path) -> 
     status, text = found(diagnosis, "embedding_model", "longest text")
     assert status == "note" and "only the start of longer texts" in text
     assert 100 < diagnosis.settings["embedding_model"]["batch_max_tokens"] <= 210
-
-
-def test_a_wrong_path_names_the_usual_one(tmp_path: Path) -> None:
-    with running_model_server() as server:
-        server.push((lambda request: not request.path.startswith("/v1/"), Fault("404", message="Not Found")))
-        diagnosis = diagnose(make_root(tmp_path / "root", server.root_url + "/api"))
-        other = diagnose(make_root(tmp_path / "other", server.root_url + "/v1/api"))
-    assert diagnosis.has_failed and diagnosis.settings["chat_model"]["base_url"] == server.base_url
-    status, text = found(diagnosis, "chat_model", "reply")
-    assert status == "failed" and text.endswith("set base_url, which usually ends in /v1") and "key" not in text
-    assert other.settings["embedding_model"]["base_url"] == server.base_url
-
-
-def test_a_model_that_is_not_served_is_named_with_those_that_are(tmp_path: Path) -> None:
-    with running_model_server([(lambda request: request.kind != "embedding", Fault("404"))]) as server:
-        diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "gpt-9"}))
-    assert found(diagnosis, "chat_model", "model")[1].endswith("it names test-chat")
-    assert found(diagnosis, "chat_model", "reply")[1].endswith("Set `model` to one that the server lists")
-
-
-def test_text_units_that_do_not_fit_the_window_are_told_with_figures(tmp_path: Path) -> None:
-    with running_model_server(dialect="llama.cpp", max_context_tokens=2048) as server:
-        lines = list(render_diagnosis(diagnose(make_root(tmp_path / "root", server.base_url))))
-    [line] = [line for line in lines if line.startswith("Text units do not fit: ")]
-    assert "(2,048 tokens)" in line and "set text_units.size to " in line
 
 
 def test_a_reranker_is_checked_if_one_is_set(tmp_path: Path) -> None:
@@ -311,12 +240,6 @@ def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_pa
         server.push(("chat", Fault("401")), (lambda request: request.kind != "embedding", Fault("401")))
         refused = call("--root", root.path, "doctor")
     assert refused.status == 1 and "failed  reply: " in refused.out
-
-
-def test_a_root_without_models_has_nothing_to_check(tmp_path: Path, call: Call) -> None:
-    assert call("init", tmp_path / "root").status == 0
-    shown = call("--root", tmp_path / "root", "doctor")
-    assert shown.status == 0 and "nothing to check" in shown.out
 
 
 def test_another_embedding_model_behind_the_name_is_an_error_of_questions_and_of_doctor(

@@ -16,8 +16,8 @@ from graphrag_pipeline.models.endpoints.endpoint import RejectedError
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reranker import Reranker
-from graphrag_pipeline.models.known_models import KnownBatches
 from graphrag_pipeline.models.ports import CallFailedError
+from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import BudgetSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, running_model_server

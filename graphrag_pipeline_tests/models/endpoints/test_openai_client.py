@@ -13,15 +13,14 @@ import pytest
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, CallStats
-from graphrag_pipeline.models.caller import Caller
+from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller, CallStats
 from graphrag_pipeline.models.endpoints import endpoint
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION, OpenAIChatModel
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
+from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.models.spending import BudgetExceededError, Spending
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline.text.cut_texts import CUT_NOTE
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server

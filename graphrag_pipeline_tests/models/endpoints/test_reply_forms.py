@@ -17,7 +17,7 @@ from graphrag_pipeline.models.endpoints.clients import ModelClients
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.reply_forms import FORMS, ReplyForms
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
-from graphrag_pipeline.models.structured import json_schema_format, parse_reply
+from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server

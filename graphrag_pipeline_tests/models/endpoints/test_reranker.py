@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.caller import Caller
 from graphrag_pipeline.models.endpoints.reranker import Reranker, read_scores
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.spending import Spending

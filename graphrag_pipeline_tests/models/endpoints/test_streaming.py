@@ -12,7 +12,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
-from graphrag_pipeline.models.structured import json_schema_format
+from graphrag_pipeline.models.reply_json import json_schema_format
 from graphrag_pipeline.text.cut_texts import LOOP_NOTE, keep_whole_sentences
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete

@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.batch.answer_file import AnswerFile
 from graphrag_pipeline.query.batch.question_files import BatchQuestion
-from graphrag_pipeline.query.batch.run import BatchAccount, BatchAnswer, answer_all, answer_into_file, answer_key
+from graphrag_pipeline.query.batch.run import (
+    AnswerFile,
+    BatchAccount,
+    BatchAnswer,
+    answer_all,
+    answer_into_file,
+    answer_keys,
+)
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.model_server import Fault, running_model_server
@@ -145,24 +151,19 @@ def test_a_file_that_another_batch_writes_is_refused(small: GraphIndex, tmp_path
 def test_an_answer_depends_on_question_settings_prompts_and_snapshot(small: GraphIndex, tmp_path: Path) -> None:
     with running_model_server() as server:
         with_model = open_with_model(small, tmp_path, server)
-        key = answer_key(with_model, WHO)
+        [key] = answer_keys(with_model, [WHO])
         (tmp_path / "prompts").mkdir()
         prompt = with_model.prompt("local_search_answer").text
         (tmp_path / "prompts" / "local_search_answer.txt").write_text(f"{prompt}\nBe kind.")
-        edited = answer_key(with_model, WHO)
+        [edited] = answer_keys(with_model, [WHO])
     changed = GraphIndex(
         small.snapshot, Settings.model_validate({"local_search": {"top_k_entities": 3}}), small.embedder
     )
-    others = [
-        answer_key(small, LOVED),
-        answer_key(small, BatchQuestion(WHO.question, "local", filters=("title=a.txt",))),
-        answer_key(small, BatchQuestion(WHO.question, "local", options={"top_k_entities": 3})),
-        answer_key(changed, WHO),
-        key,
-        edited,
-    ]
-    assert len({answer_key(small, WHO), *others}) == 7
-    assert answer_key(small, WHO) == answer_key(small, BatchQuestion(WHO.question, "local"))
+    filtered = BatchQuestion(WHO.question, "local", filters=("title=a.txt",))
+    with_option = BatchQuestion(WHO.question, "local", options={"top_k_entities": 3})
+    plain, same, *others = answer_keys(small, [WHO, BatchQuestion(WHO.question, "local"), LOVED, filtered, with_option])
+    assert plain == same
+    assert len({plain, *others, *answer_keys(changed, [WHO]), key, edited}) == 7
 
 
 def test_the_account_has_calls_and_tokens_by_model(small: GraphIndex, tmp_path: Path) -> None:

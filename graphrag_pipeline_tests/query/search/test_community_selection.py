@@ -3,7 +3,7 @@ import pytest
 
 from graphrag_pipeline.query.search.community_selection import rate_reports
 from graphrag_pipeline.query.search.global_ import map_points
-from graphrag_pipeline.query.search.report_rating import MAX_UNSEPARATED_ROOTS, RatedReport, RelevanceRater, worth
+from graphrag_pipeline.query.search.raters import MAX_UNSEPARATED_ROOTS, RatedReport, RelevanceRater, worth
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 
 QUESTION = "How did Bob Cratchit and his family celebrate Christmas?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from graphrag_pipeline.engines.embedded.answers import GraphFollower
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.community_selection import Selection
@@ -15,7 +16,6 @@ from graphrag_pipeline.query.search.drift import (
     merge_contexts,
     open_questions,
 )
-from graphrag_pipeline.query.search.drift_follow_ups import GraphFollower
 from graphrag_pipeline.settings.settings import DriftSearchSettings
 
 QUESTION = "How did Bob Cratchit and his family celebrate Christmas?"

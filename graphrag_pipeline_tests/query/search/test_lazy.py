@@ -11,7 +11,7 @@ from graphrag_pipeline.engines.embedded.static_embeddings import load_static_emb
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.search.lazy import find_relevant
 from graphrag_pipeline.query.search.lazy_candidates import group_by_community, rank_candidates
-from graphrag_pipeline.query.search.unit_rating import MAX_BACKGROUND_UNITS, RelevanceUnitRater
+from graphrag_pipeline.query.search.raters import MAX_BACKGROUND_UNITS, RelevanceUnitRater
 from graphrag_pipeline.settings.settings import LazySearchSettings, Settings
 from graphrag_pipeline_tests.support.corpora import small_index
 

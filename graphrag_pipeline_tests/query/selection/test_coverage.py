@@ -12,7 +12,6 @@ import pytest
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.search.local import LocalSelection, select_with_candidates
-from graphrag_pipeline.query.selection.candidates import Candidates, Pick
 from graphrag_pipeline.query.selection.coverage import (
     MIN_EXCERPT_TOKENS,
     cost_of,
@@ -22,6 +21,7 @@ from graphrag_pipeline.query.selection.coverage import (
 from graphrag_pipeline.query.selection.excerpts import ExcerptFinder
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool, gather_offers, join_offers
 from graphrag_pipeline.query.selection.mentions import WordedText, find_half, find_mentions, words_of_name
+from graphrag_pipeline.query.selection.reranking import Candidates, Pick
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
 from graphrag_pipeline.query.understanding.entity_matching import begin_matching, name_entities
 from graphrag_pipeline.settings.settings import LocalSearchSettings

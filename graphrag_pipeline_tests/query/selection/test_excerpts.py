@@ -5,10 +5,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.query.selection.candidates import Candidates
 from graphrag_pipeline.query.selection.excerpts import ExcerptFinder, cut_excerpt
 from graphrag_pipeline.query.selection.local_text_units import TextUnitPool
 from graphrag_pipeline.query.selection.mentions import find_mentions
+from graphrag_pipeline.query.selection.reranking import Candidates
 from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens

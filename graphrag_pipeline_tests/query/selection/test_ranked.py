@@ -1,7 +1,7 @@
 import numpy as np
 
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits
-from graphrag_pipeline.query.selection.ranked import balanced, graph
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits
+from graphrag_pipeline.query.selection.strategies import balanced, graph
 
 
 def make_candidates(relevance=None, vectors=None, n_relationships=(0, 0, 0, 0), entities=((0, 1, 2, 3),), costs=None):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.query.selection.candidates import Candidates, Limits
+from graphrag_pipeline.query.selection.reranking import Candidates, Limits
 from graphrag_pipeline.query.selection.strategies import (
     RANKED,
     STRATEGIES,

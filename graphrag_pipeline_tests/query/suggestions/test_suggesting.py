@@ -12,7 +12,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.question import fold_question
-from graphrag_pipeline.query.suggestions.by_model import read_listed
+from graphrag_pipeline.query.suggestions.suggesting import read_listed
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 

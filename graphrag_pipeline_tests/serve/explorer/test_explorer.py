@@ -114,20 +114,6 @@ def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, s
     wait_for_text(browser, "Earlier in this conversation", "local search")
 
 
-@pytest.mark.parametrize("page", ["nosuch", "toString", "nosuch/5?a=b"])
-def test_an_unknown_page_says_so(browser: Any, server: str, page: str) -> None:
-    visit(browser, server, page)
-    wait_for_text(browser, "No such page", "The explorer has no page")
-    assert not browser.find_elements("css selector", "form.question, [aria-current=page]")
-
-
-def test_a_relationship_shows_its_ends_and_passages(browser: Any, server: str) -> None:
-    visit(browser, server, "relationships/0")
-    wait_for_text(browser, "Relationship 0 between", "Passages", "weight")
-    assert len(browser.find_elements("css selector", "main a[href^='#/entities/']")) == 2
-    assert browser.find_elements("css selector", ".sentences cite a")
-
-
 def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> None:
     visit(browser, server, "ask?q=Who%20loved%20Scrooge%3F")
     wait_for_text(browser, "local search")
@@ -210,14 +196,6 @@ def test_entities_are_searched_and_one_shows_names_and_sentences(browser: Any, s
     find(browser, ".sentences cite a").click()
     find(browser, "mark")
     assert marked(browser) in sentence
-
-
-def test_a_document_shows_its_mentions(browser: Any, server: str) -> None:
-    visit(browser, server, "documents")
-    wait_until(lambda: browser.find_elements("link text", "one"), PATIENCE_S)[0].click()
-    wait_for_text(browser, "indexed, 1 text unit", "Characters 0 to")
-    assert {"Scrooge", "Marley"} <= {one.text for one in browser.find_elements("css selector", "a.mention")}
-    keep(browser, "explorer_document")
 
 
 def test_the_keyboard_alone_reaches_every_page_an_answer_and_its_source(browser: Any, server: str) -> None:

@@ -1,7 +1,7 @@
 """Blocks of the documentation's pages, read from Markdown: languages, marks and stories.
 
 A page is README.md or a file of `docs/`. Its blocks run in order, in one empty folder: this is a story. A mark is an
-HTML comment directly before a block; `docs/contributing.md` lists all marks. Keep out: running blocks
+HTML comment directly before a block, one of `MARKS`. Keep out: running blocks
 (`doc_runner.py`) and what a story starts with (`doc_setups.py`).
 """
 
@@ -21,7 +21,19 @@ PARSED = ("yaml", "json", "jsonl", "csv", "toml")
 """Languages of blocks that must be well formed."""
 SHOWN = ("text", "dockerfile", "crontab", "ini", "markdown")
 """Languages of blocks that are only read by people."""
-MARKS = ("story", "skip", "write", "sequence", "replace", "live", "background", "apply", "output", "prepare")
+MARKS = {
+    "story": "NAME, ...: a new story starts here, with these setups of `doc_setups.py`",
+    "skip": "REASON: the block never runs, and the test lists it",
+    "live": "REASON: the block runs only in `make test-ui`",
+    "background": "URL: the command is a server; the story waits for it, and stops it at its end",
+    "write": "PATH: the block is written into that file",
+    "apply": "or ROOT: the settings are merged into those of the root",
+    "output": "a `text` block is what the block before printed",
+    "replace": "WORD = VALUE: WORD stands for VALUE, such as a free port",
+    "sequence": "NAME: a test of its own runs the block and looks closer",
+    "prepare": "the lines of the comment itself run, unseen by readers",
+}
+"""Mark -> what follows it, and what it means."""
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^\s`]*)[^\n]*\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--\s*([a-z]+)\b[ \t]*:?(.*?)-->", re.DOTALL)
 
@@ -183,7 +195,7 @@ def _marks(text: str, start: int, end: int, page: Path) -> Iterator[tuple[int, M
             continue
         else:
             place = f"{name_of(page)}:{_line_of(text, comment.start())}"
-            raise ValueError(f"{place}: unknown mark {name!r}; known are {MARKS}")
+            raise ValueError(f"{place}: unknown mark {name!r}; known are {list(MARKS)}")
 
 
 def _split_replacement(value: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ import yaml
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import STAGES
-from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
-from graphrag_pipeline.text.entity_types import PERSON, UNKNOWN
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.name_words import HONORIFICS, key_of
+from graphrag_pipeline.text.name_words import HONORIFICS, PERSON, UNKNOWN, key_of
 
 MIN_SINGLE = 3
 """Occurrences inside sentences of a single word, if a pipeline does not take it for a name."""

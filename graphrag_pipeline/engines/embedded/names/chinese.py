@@ -16,9 +16,9 @@ from collections import Counter, defaultdict
 from functools import cache
 from typing import Any
 
-from graphrag_pipeline.text.entity_types import GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.languages import HAN, simplify
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.scripts import HAN, simplify
+from graphrag_pipeline.text.name_words import GEO, ORGANIZATION, PERSON
 
 _log = logging.getLogger(__name__)
 

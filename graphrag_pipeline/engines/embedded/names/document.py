@@ -24,8 +24,8 @@ from graphrag_pipeline.engines.embedded.names.spacy_pipeline import find_entitie
 from graphrag_pipeline.engines.embedded.names.terms import find_terms
 from graphrag_pipeline.engines.embedded.names.titles import DocumentTitle, spellings_in
 from graphrag_pipeline.text.dates import find_dates
-from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, IDENTIFIER, PERSON
 from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, IDENTIFIER, PERSON
 
 _MIN_ACRONYM_COUNT = 2
 """Occurrences of an acronym without a definition that spaCy does not take for a name."""

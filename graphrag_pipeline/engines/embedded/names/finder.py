@@ -17,11 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import regex
 
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
-from graphrag_pipeline.text.entity_types import CONCEPT, PERSON, UNKNOWN
-from graphrag_pipeline.text.given_names import GIVEN_NAMES
+from graphrag_pipeline.text.languages import is_unspaced
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.name_words import HONORIFICS, key_of
-from graphrag_pipeline.text.scripts import is_unspaced
+from graphrag_pipeline.text.name_words import CONCEPT, GIVEN_NAMES, HONORIFICS, PERSON, UNKNOWN, key_of
 from graphrag_pipeline.text.word_ranks import is_common_word
 
 MAX_WORDS = 10

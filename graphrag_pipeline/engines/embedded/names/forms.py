@@ -10,12 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.text.entity_types import CONCEPT, GEO, PERSON, UNKNOWN
-from graphrag_pipeline.text.given_names import FEMALE_GIVEN_NAMES
 from graphrag_pipeline.text.name_words import (
+    CONCEPT,
+    FEMALE_GIVEN_NAMES,
     FEMALE_HONORIFICS,
+    GEO,
     LEGAL_SUFFIXES,
     MALE_HONORIFICS,
+    PERSON,
+    UNKNOWN,
     is_acronym_of,
     key_of,
     split_honorifics,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphrag_pipeline.text.entity_types import GEO, ORGANIZATION, PERSON
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.name_words import words
+from graphrag_pipeline.text.name_words import GEO, ORGANIZATION, PERSON, words
 
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "\u30a1-\u30faー"

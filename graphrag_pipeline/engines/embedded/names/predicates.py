@@ -3,7 +3,7 @@
 Word lists and endings decide, without a parser. The text between the names must be a few words in lower case, and one
 of them must look like a verb. Otherwise the relationship has no predicate.
 
-Keep out: relationships and their descriptions (`extraction.py`).
+Keep out: relationships and their descriptions (`embedded/extraction.py`).
 """
 
 from __future__ import annotations

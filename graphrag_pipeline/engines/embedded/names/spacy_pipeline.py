@@ -16,11 +16,13 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.engines.embedded.names.spacy_layers import can_follow, follow_moves, tag_tokens
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.text.entity_types import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
+from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, ORGANIZATION, PERSON
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
 
 os.environ.setdefault("BLIS_NUM_THREADS", "1")
 """The matrix product of spaCy uses one thread: the buckets of an index run side by side."""
@@ -89,22 +91,53 @@ def find_entities(text: str, name: str = "") -> list[tuple[int, int, str]]:
     found = []
     with _lock, pipeline.select_pipes(disable=_not_for_names(name)):
         for start, part in _batches(text):
-            for entity in pipeline(part.replace("|", ";")).ents:  # cells of a table
-                if "\n" not in entity.text:
-                    place = (start + entity.start_char, start + entity.end_char)
-                    found.append((*place, TYPES.get(entity.label_, "")))
+            for first, last, label in _read_part(pipeline, part.replace("|", ";")):  # cells of a table
+                if "\n" not in part[first:last]:
+                    found.append((start + first, start + last, TYPES.get(label, "")))
     if len(pipeline.vocab) > _MOST_KNOWN:
         load_pipeline.cache_clear()
     return found
 
 
+def _read_part(pipeline: Language, part: str) -> list[tuple[int, int, str]]:
+    """Return (start, end, label) of the entities of a text."""
+    ner: Any = pipeline.get_pipe("ner")
+    if not can_follow(ner):
+        return [(entity.start_char, entity.end_char, entity.label_) for entity in pipeline(part).ents]
+    with pipeline.select_pipes(disable="ner"):
+        doc = pipeline(_make_doc(pipeline, part))
+    spans = ((doc[first:last], label) for first, last, label in follow_moves(ner, doc))
+    return [(span.start_char, span.end_char, label) for span, label in spans]
+
+
+def _make_doc(pipeline: Language, text: str) -> Doc:
+    """Return the tokens of a text.
+
+    spaCy's tokenizer remembers no word after the first exception in a text, such as "Mr.", so it meets new words alone.
+    """
+    words = _words_of(pipeline)
+    for word in set(text.split()) - words:
+        pipeline.make_doc(word)
+        words.add(word)
+    return pipeline.make_doc(text)
+
+
+@cache
+def _words_of(pipeline: Language) -> set[str]:
+    """Return the set for the words that the tokenizer of a pipeline remembers."""
+    tokenizer: Any = pipeline.tokenizer
+    tokenizer.max_cache_size = _MOST_KNOWN
+    return set()
+
+
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
     """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
     pipeline = load_pipeline()
-    with _lock, pipeline.select_pipes(disable="ner"):
-        tagged = list(pipeline.pipe(sentences))
-    for sentence in tagged:
-        yield [(token.idx, token.idx + len(token), token.tag_) for token in sentence]
+    with _lock:
+        docs = [_make_doc(pipeline, sentence) for sentence in sentences]
+        tags = tag_tokens(pipeline, docs) if docs else []
+    for doc, tagged in zip(docs, tags, strict=True):
+        yield [(token.idx, token.idx + len(token), tag) for token, tag in zip(doc, tagged, strict=True)]
 
 
 @cache

@@ -18,7 +18,7 @@ from functools import lru_cache
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
 from graphrag_pipeline.engines.embedded.names.spacy_pipeline import tag_words
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.spellings import singular_of
+from graphrag_pipeline.text.name_words import singular_of
 from graphrag_pipeline.text.word_ranks import UNKNOWN_RANK, load_prose_ranks
 
 MAX_WORDS = 4
@@ -96,19 +96,25 @@ def _runs(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[tuple[in
 
 
 def _keep_nouns(folded: FoldedText, places: dict[Phrase, list[tuple[int, int]]]) -> list[Phrase]:
-    """Return the phrases that are noun phrases where their first occurrences are tagged."""
-    wanted: defaultdict[int, list[tuple[Phrase, int, int]]] = defaultdict(list)
-    for phrase, found in places.items():
-        for start, end in found[:_N_TAGGED]:
-            number = folded.sentence_of(start)
-            offset = folded.spans[number][0]
-            wanted[number].append((phrase, start - offset, end - offset))
+    """Return the phrases that are noun phrases in most of their first occurrences.
+
+    A sentence is tagged only if the occurrence in it can change the majority.
+    """
     votes: Counter[Phrase] = Counter()
-    numbers = sorted(wanted)
-    texts = [folded.text[slice(*folded.spans[number])] for number in numbers]
-    for number, tagged in zip(numbers, tag_words(texts), strict=True):
-        for phrase, start, end in wanted[number]:
-            tags = [tag for first, last, tag in tagged if start <= first and last <= end]
+    tagged: dict[int, list[tuple[int, int, str]]] = {}
+    for turn in range(_N_TAGGED):
+        asked = {
+            phrase: found[turn]
+            for phrase, found in places.items()
+            if -(left := min(len(found), _N_TAGGED) - turn) < votes[phrase] <= left > 0
+        }
+        numbers = {phrase: folded.sentence_of(start) for phrase, (start, _) in asked.items()}
+        new = sorted({*numbers.values()} - tagged.keys())
+        tagged.update(zip(new, tag_words([folded.text[slice(*folded.spans[number])] for number in new]), strict=True))
+        for phrase, (start, end) in asked.items():
+            offset = folded.spans[numbers[phrase]][0]
+            words = tagged[numbers[phrase]]
+            tags = [tag for first, last, tag in words if start - offset <= first and last <= end - offset]
             is_noun = bool(tags) and tags[-1] in _NOUN and all(tag in _BEFORE_NOUN for tag in tags)
             votes[phrase] += 1 if is_noun else -1
     return [phrase for phrase in places if votes[phrase] > 0]

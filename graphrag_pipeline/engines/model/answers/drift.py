@@ -4,7 +4,7 @@ Each step is one call whose reply holds an answer with citations, a score of 0 t
 of a round run side by side. A follow-up question is written from documents, so it is sent as data too. Citations of
 records that a step was not shown are removed, and follow-up questions that repeat the prompt. An answer that repeats
 the prompt or the question is no answer. A step whose call fails keeps its context and the reason. Tokens for the final
-answer stay in the budget. Keep out: which questions are followed next (`search/drift.py`).
+answer stay in the budget. Keep out: which questions are followed next (`query/search/drift.py`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from pydantic import BaseModel
 from graphrag_pipeline.engines.model.answers.points import cite_shown, read_score
 from graphrag_pipeline.engines.model.answers.shorter_contexts import shorten_context
 from graphrag_pipeline.engines.model.answers.shown_citations import Shown, shown_numbers
+from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.shortening import MAX_SHORTENED
-from graphrag_pipeline.models.structured import json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query.context import pack_batches, row_costs
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import (
@@ -33,10 +32,10 @@ from graphrag_pipeline.query.model_requests import (
     as_data,
     mark_question,
     open_question,
+    read_own_text,
     read_questions,
     request_all,
 )
-from graphrag_pipeline.query.own_text import read_own_text
 from graphrag_pipeline.query.question import fold_question
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context

@@ -1,15 +1,25 @@
 """Points of community reports by a chat model: the map step of global search (Edge et al. 2024, arXiv 2404.16130).
 
-Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens` (`map_batches.py`). All batches
+Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`. All batches
 are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. So are, counted by
 reason, points that repeat the prompt, and with `answers.cited_points_only` points that cite no record that was shown.
 A point whose score or text cannot be read is left out alone. A batch of which only such points came was not read: its
-call fails. A batch whose call fails is counted with its reason. Keep out: which reports are read, and what is done with
+call fails. A batch whose call fails is counted with its reason.
+
+Batches of community reports for the map step of global search, shuffled and packed as Microsoft GraphRAG does.
+
+The order before the shuffle is that of the reports table: finest level first, then by community. Python's random
+generator shuffles them with the seed, so relevant reports are spread over the batches. Batches are cut by the tokens of
+Microsoft GraphRAG's table row: community number, title, occurrence weight, content, rank. Inside a batch the reports
+with the highest weight, then rank, come first.
+
+Keep out: which reports are read, and what is done with
 the points.
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,18 +27,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.citations import Cited, parse_citations, render_citation, replace_written
-from graphrag_pipeline.engines.model.answers.map_batches import batch_reports
 from graphrag_pipeline.engines.model.answers.shorter_contexts import split_context
 from graphrag_pipeline.engines.model.answers.shown_citations import Shown, keep_shown, shown_numbers
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
 from graphrag_pipeline.query.answers.answering import MappedPoints, estimate_static
-from graphrag_pipeline.query.context import PART_OVERHEAD
+from graphrag_pipeline.query.context import PART_OVERHEAD, pack_batches
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
 from graphrag_pipeline.query.rendering import render_context
@@ -39,6 +48,51 @@ from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens_each
+
+HEADER = "-----Reports-----\nid|title|occurrence weight|content|rank\n"
+
+
+@dataclass(frozen=True)
+class ReportBatch:
+    """The reports of one call, in order, with weight and rank in their titles; `n_tokens` with the header."""
+
+    reports: tuple[ReportRecord, ...]
+    n_tokens: int
+
+
+def batch_reports(index: IndexReader, reports: Sequence[ReportRecord], max_tokens: int, seed: int) -> list[ReportBatch]:
+    """Shuffle reports and cut them into batches of at most `max_tokens` (see the module); a longer report is alone."""
+    order = sorted(reports, key=lambda report: (-report.level, report.community))
+    random.Random(seed).shuffle(order)
+    weights = find_weights(index, order)
+    rows = [
+        f"{report.community}|{report.title}|{weight}|{report.content}|{report.rank}\n"
+        for report, weight in zip(order, weights, strict=True)
+    ]
+    [header, *costs] = count_tokens_each([HEADER, *rows])
+    batches = []
+    for batch in pack_batches(costs, max_tokens, header):
+        best_first = sorted(batch, key=lambda i: (-weights[i], -order[i].rank))
+        shown = tuple(_show_weight(order[i], weights[i]) for i in best_first)
+        batches.append(ReportBatch(shown, header + sum(costs[i] for i in batch)))
+    return batches
+
+
+def find_weights(index: IndexReader, reports: Sequence[ReportRecord]) -> list[float]:
+    """Return the share of text units that mention an entity of a report's community, 0-1; the largest report has 1."""
+    rows = index.rows_of_numbers("communities", "community", (report.community for report in reports))
+    counts = []
+    for community in index.snapshot.take("communities", rows, ["entity_ids"]):
+        entities = index.snapshot.rows_of("entities", list(community["entity_ids"]))
+        units = index.snapshot.adjacency.of_all("entity_text_units", entities[entities >= 0])[1]
+        counts.append(len(np.unique(units)))
+    largest = max(counts, default=0) or 1
+    return [count / largest for count in counts]
+
+
+def _show_weight(report: ReportRecord, weight: float) -> ReportRecord:
+    return replace(report, title=f"{report.title} (occurrence weight {weight:.2f}, rank {report.rank:g})")
+
 
 _NUMBER = late_re(r"\s*+(\d{1,3}(?:[.,]\d{1,6})?)\s*+(?:%|(?:/|out of)\s*+([1-9]\d{0,2}))?\s*+")
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 
-from graphrag_pipeline.query.context_style import ContextStyle
-from graphrag_pipeline.query.rendering import PLAIN, render_context
+from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.text.tokens import count_tokens
 

@@ -1,40 +1,212 @@
 """Answers written by a chat model from a context or from points, each statement cited; streamed if a receiver is given.
 
 The prompts ask for NOT IN THE INDEX where the data does not answer; the answer then lists what was looked at. Under the
-answer there are notes (`notes.py`) on what could not be read and on sentences that cite nothing (`uncited.py`). If the
-model gives no reply, or one that repeats the prompt (`own_text.py`), the embedded engine's answer replaces it and says
-so. Keep out: choosing the context, making the points (`model_points.py`).
+answer there are notes (`query/answers/notes.py`) on what could not be read and on sentences that cite nothing. If the
+model gives no reply, or one that repeats the prompt (`query/model_requests.py`), the embedded engine's answer replaces
+it and says so.
+
+Sentences of a model's answer that cite nothing, matched to what the model was shown.
+
+Support is by words: a statement is supported by `WINDOW` neighbouring sentences if they have at least `LEAST_SHARE` of
+its content words, all its numbers, and all its names. The title of the record counts, too. The rule is about words, not
+about meaning: it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation
+behind it in its line may rest on that one: it is only reported if it has a name or number that nothing shown has.
+Headings, questions, and sentences about the data itself ("The sources do not say ...") are left out.
+
+Keep out: choosing the context, making the points (`points.py`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.citations import parse_citations, strip_citations
 from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context
 from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, Shown, cited_numbers, shown_numbers
-from graphrag_pipeline.engines.model.answers.uncited import ShownText, check_sentences, show_context, show_points
+from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
-from graphrag_pipeline.models.shortening import MAX_SHORTENED
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
-from graphrag_pipeline.query.context_style import ContextStyle
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
-from graphrag_pipeline.query.own_text import AROUND, DECLINED, OwnText, read_own_text
-from graphrag_pipeline.query.rendering import PLAIN, render_context
+from graphrag_pipeline.query.model_requests import (
+    AROUND,
+    DECLINED,
+    OwnText,
+    as_data,
+    open_question,
+    read_own_text,
+    request_all,
+)
+from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
+from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repeated_sentences
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.sentence_forms import find_words, fold
+from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.search.global_ import Point
+
+LEAST_SHARE = 0.65
+WINDOW = 2
+"""Neighbouring sentences that support one together."""
+MIN_WORDS = 2
+"""Content words of a statement below which words show nothing."""
+SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
+"""Words for what was read."""
+_LEAD_IN = late_re(rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StatedWords:
+    """The words of a statement.
+
+    Attributes:
+        words: stems of its content words.
+        musts: those of its names (words with a capital, but for the first) and numbers, which support must have.
+    """
+
+    words: frozenset[str]
+    musts: frozenset[str]
+
+    @classmethod
+    def read(cls, statement: str, has_names: bool) -> StatedWords:
+        """Return the words of a statement.
+
+        Args:
+            has_names: whether capitals mark names in its language (`writes_names_with_capitals`).
+        """
+        bare = _LEAD_IN.sub("", statement, count=1)
+        written = find_words(bare)
+        words = content_words(bare)
+        named = (word for word in written[1:] if has_names and word[0].isupper() and word != "I")
+        numbers = (word for word in written if any(map(str.isdigit, word)))
+        return cls(words, frozenset(stem(fold(word)) for word in (*named, *numbers)) & words)
+
+    def is_supported_by(self, windows: Iterable[frozenset[str]]) -> bool:
+        """Return whether one of the runs of sentences of a text (`read_windows`) supports the statement."""
+        if len(self.words) < MIN_WORDS:
+            return False
+        least = LEAST_SHARE * len(self.words)
+        return any(self.musts <= window and len(self.words & window) >= least for window in windows)
+
+
+def writes_names_with_capitals(text: str) -> bool:
+    """Return whether capitals mark names in the language of a text; in German every noun has one."""
+    return detect_language(text) != "de"
+
+
+def read_windows(text: str, title: str = "") -> list[frozenset[str]]:
+    """Return the stems of the content words of each run of `WINDOW` sentences, and of the title."""
+    sentences = [content_words(text[start:end]) for start, end in split_sentences(text)] if text else []
+    of_title = content_words(title)
+    return [frozenset().union(of_title, *sentences[i : i + WINDOW]) for i in range(max(len(sentences), 1))]
+
+
+_MARKER = late_re(r"\[\d+\]")
+_BEHIND_STOP = late_re(r"([.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)]*)[ \t]*((?:\[\d+\])+)")
+_DECORATION = late_re(r"^[\s>*+\-\u2022]*(?:\d{1,3}[.)]\s+)?|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+_NO_STATEMENT = late_re(r"\s*+(?:#|\||-{3,})|(?:.*\w)?+[^\w:\uff1a?\uff1f]*+[:\uff1a?\uff1f]", re.DOTALL)
+_ABOUT_DATA = late_re(
+    rf"\b{SOURCES}\b.{{0,60}}\b(?:not|no|nothing|neither|open)\b|\bno (?:information|mention|record|evidence)\b|"
+    r"\b(?:not|n't) (?:say|state|mention|specif|provid|answer|known|clear|stated|mentioned|specified|given)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ShownText:
+    """A text that the model was shown, and the record that it may be cited by; `kind` as in a citation."""
+
+    kind: str
+    number: int
+    title: str
+    text: str
+
+    @cached_property
+    def windows(self) -> list[frozenset[str]]:
+        """The words of each run of sentences that may support a statement, and of the title."""
+        return read_windows(strip_citations(self.text), self.title)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset().union(*self.windows)
+
+
+@dataclass(frozen=True)
+class CheckedSentence:
+    """A sentence without a citation, and the text that supports it; None if nothing shown does."""
+
+    text: str
+    support: ShownText | None
+
+
+def show_context(context: Context) -> list[ShownText]:
+    """Return the texts of a context, those of documents first."""
+    return [
+        *(ShownText("Sources", unit.human_readable_id, unit.document_title, unit.text) for unit in context.text_units),
+        *(ShownText("Claims", c.human_readable_id, f"{c.subject} {c.object}", c.description) for c in context.claims),
+        *(
+            ShownText("Relationships", pair.human_readable_id, f"{pair.source} {pair.target}", pair.description)
+            for pair in context.relationships
+        ),
+        *(
+            ShownText("Entities", entity.human_readable_id, entity.title, entity.description)
+            for entity in context.entities
+        ),
+        *(ShownText("Reports", report.human_readable_id, report.title, report.content) for report in context.reports),
+    ]
+
+
+def show_points(points: Sequence[Point]) -> list[ShownText]:
+    """Return the texts of points, each with the first record that it cites; a point without one is left out."""
+    cited = [(point.explanation, parse_citations(point.explanation)) for point in points]
+    first = [(text, found[0][0], found[0][1][0]) for text, found in cited if found]
+    return [ShownText(kind, int(number), "", text) for text, kind, number in first if number.isdecimal()]
+
+
+def check_sentences(answer: str, shown: Sequence[ShownText]) -> list[CheckedSentence]:
+    """Return the sentences of an answer that cite nothing and need a source, with what supports them (see the module).
+
+    Args:
+        answer: with markers such as [1].
+    """
+    has_names = writes_names_with_capitals(answer)
+    checked = []
+    for sentence, is_covered in _uncited(answer):
+        statement = StatedWords.read(sentence, has_names)
+        if len(statement.words) < MIN_WORDS:
+            continue
+        support = next((text for text in shown if statement.is_supported_by(text.windows)), None)
+        if support is None and is_covered and statement.musts <= frozenset().union(*(text.words for text in shown)):
+            continue
+        checked.append(CheckedSentence(sentence, support))
+    return checked
+
+
+def _uncited(answer: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences that state something without a marker, and whether a marker follows in their line."""
+    for line in answer.splitlines():
+        if _NO_STATEMENT.match(line):
+            continue
+        line = _BEHIND_STOP.sub(r"\2\1", line)
+        sentences = [line[start:end] for start, end in split_sentences(line)] if line.strip() else []
+        for place, sentence in enumerate(sentences):
+            bare = _DECORATION.sub("", sentence).strip()
+            if bare and not _MARKER.search(sentence) and not _NO_STATEMENT.match(bare) and not _ABOUT_DATA.search(bare):
+                yield bare, any(_MARKER.search(later) for later in sentences[place + 1 :])
 
 
 @dataclass(frozen=True)

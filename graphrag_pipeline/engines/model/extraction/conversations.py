@@ -12,7 +12,9 @@ one more request, and the text unit fails if that does not help. A gleaning repl
 
 Records about names that the text unit does not hold are left out and counted (`kept_records.py`). If no record of the
 first reply is left, as when a model copies the example of the prompt, the reply is rejected, too. A text unit that is
-longer than the model's window is read in parts (`long_passages.py`).
+longer than the model's window is read in parts.
+
+Passages that are too long for the window of a model: they are read in halves, cut between sentences.
 
 Keep out: the choice of text units, caching and retries (`models`), merging (`indexing/graph`).
 """
@@ -20,13 +22,12 @@ Keep out: the choice of text units, caching and retries (`models`), merging (`in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from graphrag_pipeline.engines.model.extraction.kept_records import RecordFilter, refuse_foreign
-from graphrag_pipeline.engines.model.extraction.long_passages import read_in_parts
 from graphrag_pipeline.engines.model.extraction.reply_fields import (
     ExtractedClaim,
     ExtractedEntity,
@@ -40,6 +41,7 @@ from graphrag_pipeline.engines.model.extraction.reply_records import (
     parse_graph_reply,
 )
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.models.pool import complete_within_window
 from graphrag_pipeline.models.ports import (
     EXCERPT,
     CallFailedError,
@@ -50,10 +52,42 @@ from graphrag_pipeline.models.ports import (
     ReplyFormatError,
 )
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.shortening import complete_within_window
 from graphrag_pipeline.text.cut_texts import is_loop
-from graphrag_pipeline.text.sentences import grapheme_start
+from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
+
+T = TypeVar("T")
+
+MAX_HALVED = 3
+"""How often a passage is halved: into eight parts at most."""
+
+
+async def read_in_parts(
+    text: str, read: Callable[[str], Awaitable[list[T]]], n_left: int = MAX_HALVED
+) -> tuple[list[T], int]:
+    """Return what `read` returns of a text, or of its parts in order if the window does not hold it, and their number.
+
+    Raises:
+        CallFailedError: of `read`, for another reason, or of a part that is still too long.
+    """
+    try:
+        return await read(text), 1
+    except CallFailedError as error:
+        halves = halve(text)
+        if not error.n_excess or not n_left or not all(map(str.strip, halves)):
+            raise
+    first, n_first = await read_in_parts(halves[0], read, n_left - 1)
+    second, n_second = await read_in_parts(halves[1], read, n_left - 1)
+    return first + second, n_first + n_second
+
+
+def halve(text: str) -> tuple[str, str]:
+    """Cut a text at the end of a sentence that is nearest to its middle; a text of one sentence at its middle."""
+    middle = len(text) // 2
+    starts = [start for start, _ in split_sentences(text)][1:] or [grapheme_start(text, middle)]
+    place = min(starts, key=lambda start: abs(start - middle))
+    return text[:place], text[place:]
+
 
 MAX_SPECIFIED = 100  # entities of a text unit that the claims prompt names
 _SLACK_TOKENS = 20  # of a history that is cut: places of tokens are guessed from places of characters

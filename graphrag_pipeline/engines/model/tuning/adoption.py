@@ -18,16 +18,15 @@ from typing import Any
 from graphrag_pipeline.engines.model.tuning.composition import TUNED_PROMPTS
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.inspection.costs import StageEstimate
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
-from graphrag_pipeline.inspection.stage_estimates import StageEstimate
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
 from graphrag_pipeline.pipeline.tuned_sets import TUNED_FOLDER, TunedSet
-from graphrag_pipeline.settings.edit import MISSING, read_options, set_options
-from graphrag_pipeline.settings.file import ENVIRONMENT_PREFIX, load_settings
+from graphrag_pipeline.settings.file import ENVIRONMENT_PREFIX, MISSING, load_settings, read_options, set_options
 from graphrag_pipeline.settings.settings import SETTINGS_FILE, Settings
 
 _RECORD = "adopted.json"

@@ -19,7 +19,7 @@ from graphrag_pipeline.engines.model.extraction.reply_fields import (
     read_entity,
     read_relationship,
 )
-from graphrag_pipeline.engines.model.tuning.passages import Passage
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.text.extractive import words_of
 

@@ -14,10 +14,9 @@ from graphrag_pipeline.engines.model.extraction.conversations import build_graph
 from graphrag_pipeline.engines.model.extraction.extractor import ModelExtractor
 from graphrag_pipeline.engines.model.tuning.composition import TUNED_PROMPTS, choose_base
 from graphrag_pipeline.engines.model.tuning.corpus import Corpus
-from graphrag_pipeline.engines.model.tuning.passages import Passage, choose_passages
 from graphrag_pipeline.engines.model.tuning.requests import MAX_TYPES
 from graphrag_pipeline.engines.model.tuning.sample_names import SampleNames, read_names
-from graphrag_pipeline.engines.model.tuning.sampling import SampledUnit, choose_units
+from graphrag_pipeline.engines.model.tuning.sampling import Passage, SampledUnit, choose_passages, choose_units
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inspection.extraction_room import (
@@ -29,7 +28,7 @@ from graphrag_pipeline.models.endpoints.windows import count_prompt, prompt_room
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set
-from graphrag_pipeline.settings.tuning import SET_NAME, TuningSample
+from graphrag_pipeline.settings.section import SET_NAME, TuningSample
 
 SECTION = "tuning"
 PROMPTS = ("tune_corpus", "tune_entity_types", "tune_rating", "tune_example")

@@ -17,12 +17,11 @@ from pydantic import BaseModel
 
 from graphrag_pipeline.engines.model.extraction.reply_fields import read_type
 from graphrag_pipeline.engines.model.tuning.examples import DraftedExample, read_draft
-from graphrag_pipeline.engines.model.tuning.passages import Passage
 from graphrag_pipeline.engines.model.tuning.sample_names import SampleNames
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.ports import ChatRequest, Message, ReplyFormatError
 from graphrag_pipeline.models.prompts import Prompt, instruct_language
-from graphrag_pipeline.models.reply_json import clean_text, read_json
-from graphrag_pipeline.models.structured import json_schema_format, list_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, list_limit, read_json
 from graphrag_pipeline.query.model_requests import as_data
 
 MIN_TYPES = 2
@@ -229,8 +228,8 @@ def read_types(reply: str, max_types: int, names: SampleNames | None = None) -> 
     for item in listed if isinstance(listed, list) else []:
         name = " ".join(_WORD.findall(read_type(item, refused))) if isinstance(item, str) else ""
         reason = _refuse_type(item, name, found, max_types)
-        if reason is None and names:
-            reason = names.refuse(name)
+        if reason is None and names and names.hold(name):
+            reason = "type that is a name in the texts"
         if reason:
             refused[reason] += 1
         else:

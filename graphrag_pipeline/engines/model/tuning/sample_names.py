@@ -1,4 +1,4 @@
-"""Names and words of the sample: a weak model gives them back as entity types.
+"""Names of the sample: a weak model gives them back as entity types.
 
 Names are those that the embedded engine finds. Keep out: the request for entity types (`requests.py`).
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline.engines.model.tuning.type_words import TypeWords, count_uses
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.text.entity_types import CONCEPT, PERSON
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.name_words import (
+    CONCEPT,
     EVENT_TAILS,
     ORGANIZATION_HEADS,
     ORGANIZATION_TAILS,
+    PERSON,
     PLACE_HEADS,
     PLACE_TAILS,
 )
@@ -41,21 +41,11 @@ class SampleNames:
         name_words: words of persons' names, and words that the texts write inside sentences with a capital only; in
             upper case. German texts, which write every noun so, do not count for the latter.
         common_words: words that the texts write in lower case, in upper case here: "museum" is not only a name.
-        kinds: common words that end names of other things than persons: "Kestrel Museum" is a museum.
-        uses: of the words of the texts.
     """
 
     names: frozenset[str] = frozenset()
     name_words: frozenset[str] = frozenset()
     common_words: frozenset[str] = frozenset()
-    kinds: frozenset[str] = _KINDS
-    uses: TypeWords = field(default_factory=TypeWords)
-
-    def refuse(self, entity_type: str) -> str | None:
-        """Return why an entity type names no kind of entity; None if it may."""
-        if self.hold(entity_type):
-            return "type that is a name in the texts"
-        return "type that names no kind of thing" if self.uses.name_no_kind(entity_type, self.kinds) else None
 
     def hold(self, entity_type: str) -> bool:
         """Return whether an entity type is a name of the sample, or has a word that is only a name there."""
@@ -74,13 +64,10 @@ def read_names(texts: Iterable[str], mentions: Mapping[str, Sequence[Mapping[str
     rows = [row for listed in mentions.values() for row in listed if row["type"] != CONCEPT]
     persons = (normalize_title(row["name"]) for row in rows if row["type"] == PERSON)
     written = {word for text in given for word in _WORD.findall(text)}
-    others = (find_words(normalize_title(row["name"])) for row in rows if row["type"] != PERSON)
     inside = {word.upper() for text in given if detect_language(text) != "de" for word in _INSIDE.findall(text)}
     common = frozenset(word.upper() for word in written if word == word.lower() != word.upper())
     return SampleNames(
         frozenset(normalize_title(row["name"]) for row in rows),
         frozenset(word for title in persons for word in find_words(title)) | inside,
         common,
-        _KINDS | {words[-1] for words in others if len(words) > 1 and words[-1] in common},
-        count_uses(given),
     )

@@ -1,20 +1,190 @@
 """Choice of text units for tuning: random, by bucket, nearest to the mean vector, or nearest to the means of clusters.
 
 Each choice depends on the seed and the texts only. A text unit has a place in an order drawn from the seed and its id,
-so a new document changes few places. Keep out: what is done with the sample.
+so a new document changes few places.
+
+Passages for examples: in each text unit of the sample, the run of whole sentences that names most.
+
+Languages take turns, so that a corpus in several languages gets examples in each.
+
+The text of a sample in a prompt: numbered passages, each cut at a sentence end, in as many tokens as there is room.
+
+Keep out: what is done with the sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of, stable_hash
-from graphrag_pipeline.models.ports import Embedder
+from graphrag_pipeline.models.endpoints.windows import count_prompt
+from graphrag_pipeline.models.ports import ChatRequest, Embedder
 from graphrag_pipeline.settings.search_names import SampleMethod
+from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.name_words import CONCEPT
+from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.tokens import count_tokens, count_tokens_each, token_boundaries
+
+LEAST_SAMPLE = 80
+"""Tokens of a sample below which nothing can be said of a corpus."""
+LEAST_PASSAGE = 40
+"""Tokens of a passage; rather than shorter passages, fewer are shown."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SampleRequest(Generic[T]):
+    """A request about a sample, which can be made with less of it.
+
+    Attributes:
+        ask: text of the sample -> request.
+        max_tokens: of the sample.
+    """
+
+    ask: Callable[[str], ChatRequest[T]]
+    units: Sequence[SampledUnit]
+    max_tokens: int
+    encoding: str
+
+    @property
+    def request(self) -> ChatRequest[T]:
+        """The request with the whole sample."""
+        return self.ask(show_sample(self.units, self.max_tokens, self.encoding))
+
+    def shorten(self, n_tokens: int) -> ChatRequest[T] | None:
+        """Return the request with at least so many tokens less; None if too little of the sample would be left."""
+        wanted = count_prompt(self.request.messages) - n_tokens
+        return self._within(wanted)
+
+    def _within(self, n_prompt: int) -> ChatRequest[T] | None:
+        """Return the request with a prompt of at most so many tokens; None if too little of the sample is left."""
+        left = min(self.max_tokens, n_prompt - count_prompt(self.ask("").messages))
+        while left >= LEAST_SAMPLE:
+            request = self.ask(show_sample(self.units, left, self.encoding))
+            excess = count_prompt(request.messages) - n_prompt
+            if excess <= 0:
+                return request
+            left -= excess
+        return None
+
+    def fit(self, room: int | None) -> ChatRequest[T]:
+        """Return the request with as much of the sample as the room for a prompt allows.
+
+        Args:
+            room: most tokens of a prompt; None if it is not known.
+
+        Raises:
+            PipelineError: there is no room for a sample.
+        """
+        if room is None or count_prompt(self.request.messages) <= room:
+            return self.request
+        request = self._within(room)
+        if request is None:
+            frame = count_prompt(self.ask("").messages)
+            raise PipelineError(
+                f"the window of the model of `tune` has room for a prompt of {room:,} tokens: {frame:,} for the "
+                f"instructions leave less than {LEAST_SAMPLE} for the sample of the corpus. Set another model in "
+                "`tuning.model`, with its context_window"
+            )
+        return request
+
+
+def show_sample(units: Sequence[SampledUnit], max_tokens: int, encoding: str) -> str:
+    """Return the text units as numbered passages, each cut at a sentence end to an equal share of the tokens.
+
+    If the shares would be smaller than `LEAST_PASSAGE`, the first text units are shown only.
+    """
+    shown = units[: max(1, max_tokens // LEAST_PASSAGE)]
+    share = max(1, max_tokens // max(1, len(shown)))
+    cut = [_cut(" ".join(unit.text.split()), share, encoding) for unit in shown]
+    return "\n\n".join(f"Passage {number}: {text}" for number, text in enumerate(cut, 1))
+
+
+def _cut(text: str, max_tokens: int, encoding: str) -> str:
+    """Return the first whole sentences of a text, or the start of a first sentence that is too long."""
+    if count_tokens(text, encoding) <= max_tokens:
+        return text
+    kept, n_tokens = 0, 0
+    for start, end in split_sentences(text):
+        n_tokens += count_tokens(text[start:end], encoding)
+        if n_tokens > max_tokens:
+            break
+        kept = end
+    if not kept:
+        n_before, offsets = token_boundaries(text, encoding)
+        kept = offsets[bisect_right(n_before, max_tokens) - 1]
+    return text[:kept].strip()
+
+
+_MARKS = re.compile(r"<\||\|>|##|</?\s*(?:text|data|passage|input_text|document)\b", re.IGNORECASE)
+"""Text that a prompt or a reply of extraction could take for its own marks."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage of a text unit.
+
+    Attributes:
+        text: on one line.
+        names: names in it that the embedded engine finds, without key phrases.
+        language: as rules detect it; "" if they cannot.
+    """
+
+    text_unit_id: str
+    document_id: str
+    text: str
+    names: frozenset[str]
+    language: str
+
+
+def choose_passages(
+    units: Sequence[SampledUnit], mentions: Mapping[str, Sequence[Mapping]], max_tokens: int, encoding: str, n: int
+) -> list[Passage]:
+    """Return at most `n` passages, one per text unit, those with most names first, languages in turn.
+
+    Args:
+        mentions: text unit id -> rows with `name`, `type` and `written` of the embedded engine.
+    """
+    found = (_choose_passage(unit, mentions.get(unit.id, ()), max_tokens, encoding) for unit in units)
+    ranked = sorted((p for p in found if p), key=lambda p: (-len(p.names), p.text_unit_id))
+    turn: Counter[str] = Counter()
+    turns = []
+    for passage in ranked:
+        turns.append(turn[passage.language])
+        turn[passage.language] += 1
+    return [ranked[place] for place in sorted(range(len(ranked)), key=lambda place: turns[place])[:n]]
+
+
+def _choose_passage(unit: SampledUnit, mentions: Sequence[Mapping], max_tokens: int, encoding: str) -> Passage | None:
+    """Return the window of sentences with most names; of equal ones the first; None if none can be used."""
+    spans = split_sentences(unit.text)
+    sentences = [unit.text[start:end] for start, end in spans]
+    tokens = count_tokens_each(sentences, encoding)
+    forms = {row["written"] or row["name"]: row["name"] for row in mentions if row["type"] != CONCEPT}
+    best: tuple[int, str, frozenset[str]] | None = None
+    for first in range(len(sentences)):
+        last, n_tokens = first, 0
+        while last < len(sentences) and n_tokens + tokens[last] <= max_tokens:
+            n_tokens += tokens[last]
+            last += 1
+        text = " ".join(unit.text[spans[first][0] : spans[last - 1][1]].split()) if last > first else ""
+        if not text or _MARKS.search(text):
+            continue
+        names = frozenset(name for form, name in forms.items() if form in text)
+        if best is None or len(names) > best[0]:
+            best = (len(names), text, names)
+    return Passage(unit.id, unit.document_id, best[1], best[2], detect_language(unit.text)) if best else None
+
 
 MAX_EMBEDDED = 2_000
 """Most text units whose vectors are compared; the first ones in the drawn order."""

@@ -10,10 +10,10 @@ import pytest
 
 from graphrag_pipeline.engines.model import reports
 from graphrag_pipeline.engines.model.tuning import requests as tuning
-from graphrag_pipeline.evaluation import answer_judging, generated_questions, judging
+from graphrag_pipeline.evaluation import answer_judging, comparison, generated_questions
 from graphrag_pipeline.indexing.graph.semantic_resolution import Pair, verdict_request
 from graphrag_pipeline.models.prompts import load_prompt
-from graphrag_pipeline.models.structured import MOST_CHARACTERS, bound_schema, text_limit
+from graphrag_pipeline.models.reply_json import MOST_CHARACTERS, bound_schema, text_limit
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.understanding import keywords
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -47,7 +47,7 @@ SENT = {
     "report": (reports.RESPONSE_FORMAT, reports.reply_limits(350)),
     "resolution": resolution_request(),
     "keywords": (keywords.KEYWORDS_FORMAT, keywords.LIMITS),
-    "judge": (judging.VERDICT_FORMAT, judging.LIMITS),
+    "judge": (comparison.VERDICT_FORMAT, comparison.LIMITS),
     "statements": (answer_judging.STATEMENTS_FORMAT, answer_judging.STATEMENTS_LIMITS),
     "tuned corpus": (tuning.CORPUS_FORMAT, tuning.LIMITS),
     "tuned rating": (tuning.RATING_FORMAT, tuning.LIMITS),

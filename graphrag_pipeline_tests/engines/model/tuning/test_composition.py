@@ -9,8 +9,8 @@ from graphrag_pipeline.engines.model.extraction.reply_fields import ExtractedEnt
 from graphrag_pipeline.engines.model.extraction.reply_records import parse_graph_reply
 from graphrag_pipeline.engines.model.tuning.composition import TUNED_PROMPTS, choose_base, compose_prompts
 from graphrag_pipeline.engines.model.tuning.examples import Example
-from graphrag_pipeline.engines.model.tuning.passages import Passage
 from graphrag_pipeline.engines.model.tuning.requests import Description, RatingScale
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
 
 BASES = {name: load_prompt(None, name) for name in TUNED_PROMPTS}

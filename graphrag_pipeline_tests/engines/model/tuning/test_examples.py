@@ -17,7 +17,7 @@ from graphrag_pipeline.engines.model.tuning.examples import (
     occurs,
     read_draft,
 )
-from graphrag_pipeline.engines.model.tuning.passages import Passage
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 
 TEXT = "Dr Ines Calvo opened the Brill Observatory above Tarn in 1962. Omar Seck was her pupil."
 PASSAGE = Passage("u", "d", TEXT, frozenset({"Ines Calvo", "Brill Observatory", "Tarn", "Omar Seck"}), "en")

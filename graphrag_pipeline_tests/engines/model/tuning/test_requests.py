@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from graphrag_pipeline.engines.model.tuning.passages import Passage
 from graphrag_pipeline.engines.model.tuning.requests import (
     Description,
     ask_corpus,
@@ -16,6 +15,7 @@ from graphrag_pipeline.engines.model.tuning.requests import (
     read_types,
 )
 from graphrag_pipeline.engines.model.tuning.sample_names import read_names
+from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
 

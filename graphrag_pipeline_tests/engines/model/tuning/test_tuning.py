@@ -16,7 +16,7 @@ from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER, load_prompt
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set, need_set, write_set
-from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error

@@ -12,7 +12,7 @@ from graphrag_pipeline.engines.model.tuning.adoption import root_with
 from graphrag_pipeline.inspection.extraction_room import count_extraction_prompt, find_extraction_room
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import need_set
-from graphrag_pipeline.settings.edit import set_options
+from graphrag_pipeline.settings.file import set_options
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, assert_one_line_error
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root

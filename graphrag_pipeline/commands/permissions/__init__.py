@@ -1,1 +1,0 @@
-"""Commands for permissions, beside `serve`. Keep out: rules and views (`access/`)."""
