@@ -1,4 +1,10 @@
-"""Sensors: the watch of the input folder, and data sensors."""
+"""Sensors on the input folder and on changed data. Both are off unless the settings turn them on.
+
+A look lists the folder. Files are read only if the listing differs from that of the last reading, and only once two
+looks in a row agree, so that no file is half written. The versions read are compared with the heads, so failed runs and
+runs by hand are taken into account. Each request has a unique key, because Dagster never runs a key twice: a reverted
+edit, or input that failed before, would be lost. Keep out: notifications (`notifications.py`).
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ import pytest
 
 from graphrag_pipeline.defs.assets.pages import pictures
 from graphrag_pipeline.defs.assets.pages.pictures import DrawnCommunity, draw_communities
-from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents, describe_contents
+from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
+from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
 from graphrag_pipeline.defs.assets.published import of_snapshot
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.identity import WHOLE
