@@ -4,7 +4,7 @@ Set GRAPHRAG_ROOT, or start in a root or in the folder above `data`; see `pipeli
 """
 
 from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.runs.console import show_failures_in_words
+from graphrag_pipeline.defs.runs.errors import show_failures_in_words
 from graphrag_pipeline.pipeline.root import Root, find_root
 
 show_failures_in_words()

@@ -63,7 +63,6 @@ ROOMS = (
         "defs.index_runs",
         "defs.jobs",
         "defs.automation",
-        "defs.dev",
         "defs",
     ),
     # the server: values, served roots, one request, groups of routes, the application

@@ -436,4 +436,4 @@ def dev(
     shown = f"[{host}]" if ":" in host else host
     echo(f"Dagster's UI of {project.path}: http://{shown}:{port} (in about 10 s; stop it with Ctrl-C)")
     arguments = ["--host", host, "--port", str(port), *(["--reload"] if reload else [])]
-    os.execv(sys.executable, [sys.executable, "-m", "graphrag_pipeline.defs.dev.processes", *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "graphrag_pipeline.defs.dev", *arguments])

@@ -5,17 +5,16 @@ This module is the top of `defs`: it imports every room, and no room imports it.
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.checks import build_checks
+from graphrag_pipeline.defs.assets.checks import build_checks, build_quality_checks
 from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.assets.ledger import build_costs_asset
-from graphrag_pipeline.defs.assets.quality import build_quality_checks
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.assets.state_checks import build_state_checks
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
 from graphrag_pipeline.defs.automation.sensors import build_data_sensors, build_input_sensor
-from graphrag_pipeline.defs.jobs.answers_asset import build_answers_asset
 from graphrag_pipeline.defs.jobs.build import build_jobs
+from graphrag_pipeline.defs.jobs.queries import build_answers_asset
 from graphrag_pipeline.defs.runs.executor import build_executor
 from graphrag_pipeline.pipeline.root import Root
 

@@ -5,6 +5,7 @@ Keep out: reading the file (`file.py`).
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ def render_settings(settings: Settings | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
+@functools.cache
 def render_schema() -> str:
     """Return the JSON schema of settings.yaml, which editors complete and check by."""
     schema = Settings.model_json_schema()

@@ -50,7 +50,7 @@ def run(root: Root) -> list[Figure]:
     waiting_s = completed - begun - clicked_s - starting_s - working_s
     return [
         Figure("clicks in the asset graph that index the sample", n_clicks, "clicks", 3),
-        Figure("from opening the asset graph to the published snapshot, sample", published - begun, "s", 45),
+        Figure("from opening the asset graph to the published snapshot, sample", published - begun, "s", 90),
         Figure("ui: until the backfill is completed", completed - begun, "s"),
         Figure("ui: runs", len(runs), "runs", 2),
         Figure("ui: pages and clicks", clicked_s, "s"),

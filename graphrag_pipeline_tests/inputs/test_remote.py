@@ -13,7 +13,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from graphrag_pipeline.defs.automation.input_watch import Watch, look_at_input
+from graphrag_pipeline.defs.automation.sensors import Watch, look_at_input
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inputs.files import fingerprint_input, list_remote, list_unused_records, read_input

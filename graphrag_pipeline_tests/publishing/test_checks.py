@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
-from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
+from graphrag_pipeline.defs.runs.naming import ALLOW_REMOVAL_TAG
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.candidates import publish
@@ -252,7 +252,7 @@ def test_the_index_waits_for_allow_removal_and_pays_for_nothing_before(root: Roo
 def test_a_run_of_the_ui_fails_at_a_check_that_names_the_way_out(root: Root) -> None:
     from graphrag_pipeline.defs.build import build_definitions
     from graphrag_pipeline.defs.runs.instance import open_instance
-    from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
+    from graphrag_pipeline.defs.runs.naming import BUCKET_JOB, CORPUS_JOB
 
     published = root.snapshots.current()
     for number in range(5):

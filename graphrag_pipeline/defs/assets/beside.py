@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 from graphrag_pipeline.defs.assets.stage_run import StageRun
-from graphrag_pipeline.defs.runs.retries import calls_endpoint
+from graphrag_pipeline.defs.runs.errors import calls_endpoint
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import current_inputs

@@ -1,32 +1,41 @@
-"""Blocking asset checks on the candidate: one per check of `publishing/checks.py`, all in one step.
+"""Asset checks: blocking ones on the candidate, in one step, and figures of quality on the published snapshot.
 
-They run between `index_candidate` and `index_snapshot`; a failing check stops the publication. A step for each would
-take ten times as long as the checks of a small index. The share of failed records is checked at publication, where the
-run lists them.
+The former run between `index_candidate` and `index_snapshot`; a failing check stops the publication. A step for each
+would take ten times as long as the checks of a small index. The share of failed records is checked at publication,
+where the run lists them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.pages.metadata import of_lines
 from graphrag_pipeline.defs.assets.published import open_published
 from graphrag_pipeline.defs.runs.errors import in_words
-from graphrag_pipeline.defs.runs.names import ALLOW_REMOVAL_TAG
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.executor import IndexRoot
+from graphrag_pipeline.defs.runs.naming import ALLOW_REMOVAL_TAG, asset_key, full_name
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityFigure
+from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality, measure_quality
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
 from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS, check_removal
+from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 _MIXED_PROMPTS = "mixed_prompts"
+
+
 _REMOVED_DOCUMENTS = "removed_documents"
+
+
 _MAX_LISTED = 20
+
+
 _MAX_IN_LINE = 3  # in the line beside the check in the UI
 
 
@@ -122,3 +131,89 @@ def _result(name: str, found: _Judgement, snapshot_id: str) -> dg.AssetCheckResu
     shown = {"problems found": len(found.problems), "snapshot": snapshot_id, **each}
     line = neutralize_markdown(found.line) or None
     return dg.AssetCheckResult(check_name=name, passed=found.is_good, description=line, metadata=shown)
+
+
+_DIGITS = 4
+
+
+def of_quality(root: Root, snapshot_id: str, before: Snapshot | None = None) -> dict[str, Any]:
+    """Return the quality figures of a snapshot as metadata; the reason if they cannot be measured.
+
+    Args:
+        before: the snapshot that was published before; None if it is unknown.
+    """
+    if not root.settings.quality.measure_after_publishing:
+        return {}
+    try:
+        quality = measure_quality(root, root.snapshots.open(snapshot_id), before)
+    except PipelineError as error:
+        return {"quality not measured": str(error)}
+    measured = ((FIGURES[f.name].meaning, f.value) for f in quality.figures if f.value is not None)
+    figures = {f"quality: {meaning}": round(value, _DIGITS) for meaning, value in measured}
+    return {"quality warnings": len(quality.warnings(root.settings.quality)), **figures}
+
+
+def build_quality_checks(of: Root) -> dg.AssetChecksDefinition:
+    """Return the checks that warn, one per figure."""
+    index_root, key = IndexRoot.of(of), asset_key(of, SNAPSHOT.name)
+    specs = [dg.AssetCheckSpec(name, asset=key, description=_describe(name)) for name in FIGURES]
+
+    @dg.multi_asset_check(name=full_name(of, "index_quality"), specs=specs)
+    def index_quality() -> Iterator[dg.AssetCheckResult]:
+        root = index_root.open()
+        settings = root.settings.quality
+        if not settings.measure_after_publishing:
+            yield from _pass_all("not measured: `quality.measure_after_publishing` is false")
+            return
+        try:
+            quality = measure_quality(root, root.snapshots.open())
+        except PipelineError as error:
+            yield from _warn_all(f"not measured: {error}")
+            return
+        for figure in quality.figures:
+            yield _judge_figure(figure, quality, settings)
+
+    return index_quality
+
+
+def _describe(name: str) -> str:
+    kind = FIGURES[name]
+    return f"{kind.meaning[0].upper()}{kind.meaning[1:]}; threshold `quality.thresholds.{kind.option}`."
+
+
+def _judge_figure(figure: QualityFigure, quality: IndexQuality, settings: QualitySettings) -> dg.AssetCheckResult:
+    is_low = figure.is_low(settings)
+    shown: dict[str, Any] = {"value": figure.value} if figure.value is not None else {}
+    threshold = figure.render_threshold(settings)
+    return dg.AssetCheckResult(
+        check_name=figure.name,
+        passed=not is_low,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=neutralize_markdown(f"{figure.note}. {figure.kind.advice}" if is_low else figure.note),
+        metadata={
+            **shown,
+            "figures measured": int(figure.value is not None),
+            "threshold": threshold or "none",
+            **of_lines("examples", figure.examples),
+            "snapshot": quality.snapshot,
+            "extractor": quality.extractor,
+        },
+    )
+
+
+def _pass_all(reason: str) -> Iterator[dg.AssetCheckResult]:
+    for name in FIGURES:
+        yield dg.AssetCheckResult(
+            check_name=name, passed=True, description=neutralize_markdown(reason), metadata={"figures measured": 0}
+        )
+
+
+def _warn_all(reason: str) -> Iterator[dg.AssetCheckResult]:
+    for name in FIGURES:
+        yield dg.AssetCheckResult(
+            check_name=name,
+            passed=False,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=neutralize_markdown(reason),
+            metadata={"figures measured": 0},
+        )

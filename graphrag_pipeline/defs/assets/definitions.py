@@ -7,11 +7,12 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets import communities, documents, embeddings, graph, publishing
+from graphrag_pipeline.defs.assets import bodies
 from graphrag_pipeline.defs.assets.beside import running_beside, take_made_beside
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
@@ -19,20 +20,19 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
-from graphrag_pipeline.defs.runs.conditions import condition_of, freshness_policy_of
-from graphrag_pipeline.defs.runs.errors import in_words
+from graphrag_pipeline.defs.runs.errors import RETRY_POLICY, calls_endpoint, in_words, retrying
+from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_with_above
-from graphrag_pipeline.defs.runs.names import (
+from graphrag_pipeline.defs.runs.lookup import version_tags
+from graphrag_pipeline.defs.runs.naming import (
     ALLOW_REMOVAL_TAG,
     LOADED_TAG,
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     WHOLE_INPUT,
+    asset_key,
+    group_of,
 )
-from graphrag_pipeline.defs.runs.naming import asset_key, group_of
-from graphrag_pipeline.defs.runs.provenance import version_tags
-from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.inspection.costs import explain_mixture, refuse_mixed_buckets, refuse_over_budget
@@ -44,27 +44,12 @@ from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
+from graphrag_pipeline.settings.section import ScheduleSettings
 from graphrag_pipeline.storage.locks import one_writer
 
 StageBody = Callable[[StageRun], None]
 
-BODIES: Mapping[str, StageBody] = {
-    "corpus_manifest": documents.corpus_manifest,
-    "documents": documents.documents,
-    "text_units": documents.text_units,
-    "extracted_graph": graph.extracted_graph,
-    "graph": graph.graph,
-    "summarized_descriptions": graph.summarized_descriptions,
-    "communities": communities.communities,
-    "community_reports": communities.community_reports,
-    "sentence_embeddings": embeddings.sentence_embeddings,
-    "text_unit_embeddings": embeddings.text_unit_embeddings,
-    "entity_embeddings": embeddings.entity_embeddings,
-    "relationship_embeddings": embeddings.relationship_embeddings,
-    "report_embeddings": embeddings.report_embeddings,
-    "index_candidate": publishing.index_candidate,
-    "index_snapshot": publishing.index_snapshot,
-}
+BODIES: Mapping[str, StageBody] = {name: getattr(bodies, name) for name in ALL_STAGES}
 """The body of every asset, by stage."""
 
 
@@ -194,6 +179,7 @@ def _run_stage(
 ) -> dg.MaterializeResult | None:
     """Run a stage for a partition unless it is fresh; return None if nothing was made."""
     started = time.monotonic()
+    session.partition = partition
     root = index_root.open()
     with contextlib.ExitStack() as held:
         held.enter_context(paid_run("dagster", context.run.run_id, context.run.run_id))
@@ -246,3 +232,33 @@ def _is_fresh(run: StageRun) -> bool:
     if not run.stage.reads and run.stage is not SNAPSHOT:
         return False
     return not why_stale(run.root, run.stage, run.partition, run.code)
+
+
+def freshness_policy_of(stage: Stage, settings: ScheduleSettings) -> dg.FreshnessPolicy | None:
+    """Return when the published snapshot counts as late; an index run that finds nothing stale confirms it."""
+    if stage is not SNAPSHOT or settings.fresh_within_hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=settings.fresh_within_hours))
+
+
+def condition_of(settings: ScheduleSettings, unread: Sequence[dg.AssetKey]) -> dg.AutomationCondition | None:
+    """Return a condition that runs a partition once an input has another data version; equal content starts nothing.
+
+    A changed code version starts nothing, because a changed prompt would spend money unattended. A partition waits
+    while any input is outdated or running, so that it never reads half a change.
+
+    Args:
+        unread: upstream assets that a stage does not read itself; they only mark it in the UI.
+    """
+    if not settings.follow_data:
+        return None
+    others = dg.AssetSelection.assets(*unread)
+    is_different = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.data_version_changed()).ignore(others)
+    is_outdated = is_different.since(dg.AutomationCondition.newly_updated())
+    return (
+        is_different.since_last_handled()
+        & ~dg.AutomationCondition.any_deps_match(is_outdated).ignore(others)
+        & ~dg.AutomationCondition.any_deps_missing().ignore(others)
+        & ~dg.AutomationCondition.any_deps_in_progress().ignore(others)
+        & ~dg.AutomationCondition.in_progress()
+    ).with_label("an input has other data")

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.defs.assets.pages.metadata import as_table, of_lines
-from graphrag_pipeline.defs.runs.names import WHOLE_INPUT
-from graphrag_pipeline.defs.runs.naming import asset_key, group_of
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.executor import IndexRoot
+from graphrag_pipeline.defs.runs.naming import WHOLE_INPUT, asset_key, group_of
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, bucket_keys, stable_hash
 from graphrag_pipeline.inspection.index_state import read_versions

@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.pages.metadata import as_table
 from graphrag_pipeline.defs.assets.sources import observe_whole_input
+from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.instance import dagster_home
-from graphrag_pipeline.defs.runs.names import SHOWN_STATE
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import SHOWN_STATE, asset_key, full_name
 from graphrag_pipeline.defs.runs.private_api import AssetCheckEvaluationTargetMaterializationData
-from graphrag_pipeline.defs.runs.resources import IndexRoot
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inspection.index_state import AssetState, find_state, list_checks, read_versions

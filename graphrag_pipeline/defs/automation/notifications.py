@@ -17,10 +17,18 @@ import dagster as dg
 
 from graphrag_pipeline.defs.assets.published import COUNTED
 from graphrag_pipeline.defs.runs.errors import explain_error
+from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.live import WAY_ON
-from graphrag_pipeline.defs.runs.names import ASSET_JOB, OBSERVE_SOURCES, PUBLISHING_ASSET_JOBS, REINDEX_JOBS
-from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.naming import (
+    ASSET_JOB,
+    INDEXING_JOBS,
+    OBSERVE_SOURCES,
+    PUBLISHING_ASSET_JOBS,
+    REINDEX_JOBS,
+    asset_key,
+    full_name,
+    plain_job,
+)
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT

@@ -5,11 +5,9 @@ All are off unless the settings turn them on.
 
 import dagster as dg
 
-from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
-from graphrag_pipeline.defs.automation.sensors import say_why_not, why_busy
-from graphrag_pipeline.defs.runs.names import OBSERVE_SOURCES, REINDEX_STALE, VERIFY_FILES
-from graphrag_pipeline.defs.runs.naming import full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.automation.sensors import say_why_not, why_busy, why_not_unattended
+from graphrag_pipeline.defs.runs.executor import IndexRoot
+from graphrag_pipeline.defs.runs.naming import OBSERVE_SOURCES, REINDEX_STALE, VERIFY_FILES, full_name
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
 

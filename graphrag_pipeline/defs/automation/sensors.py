@@ -1,27 +1,54 @@
 """Sensors on the input folder and on changed data. Both are off unless the settings turn them on.
 
-Keep out: the decision of one look at the folder (`input_watch.py`), and notifications (`notifications.py`).
+A look lists the folder. Files are read only if the listing differs from that of the last reading, and only once two
+looks in a row agree, so that no file is half written. The versions read are compared with the heads, so failed runs and
+runs by hand are taken into account. Each request has a unique key, because Dagster never runs a key twice: a reverted
+edit, or input that failed before, would be lost. Keep out: notifications (`notifications.py`).
 """
 
+from __future__ import annotations
+
+import json
 import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.state_checks import report_versions
-from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Watch, look_at_input
-from graphrag_pipeline.defs.index_runs.confirmation import confirm_periodically
+from graphrag_pipeline.defs.index_runs.missing_events import confirm_periodically
+from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.live import end_dead_runs
-from graphrag_pipeline.defs.runs.names import ASSET_JOB, FINISHED, REINDEX_STALE, STARTED_BY_TAG
-from graphrag_pipeline.defs.runs.naming import INDEXING_JOBS, asset_key, full_name, plain_job
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.naming import (
+    ASSET_JOB,
+    FINISHED,
+    INDEXING_JOBS,
+    REINDEX_STALE,
+    STARTED_BY_TAG,
+    asset_key,
+    full_name,
+    plain_job,
+)
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.inputs.files import fingerprint_input
+from graphrag_pipeline.pipeline.code_changes import find_changed_code, find_version_changes
+from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
+from graphrag_pipeline.pipeline.prompt_texts import find_prompt_problem
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, STAGES, Stage
+from graphrag_pipeline.pipeline.staleness import find_stale_versions
+from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.storage.locks import is_index_running
+from graphrag_pipeline.storage.manifests import Manifest
+from graphrag_pipeline.storage.table_store import code_version_of
 
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status.value not in FINISHED]
+
+
 _LOST_AFTER = timedelta(hours=1)
 
 
@@ -96,3 +123,178 @@ def build_data_sensors(root: Root) -> list[dg.SensorDefinition]:
             minimum_interval_seconds=root.settings.schedule.watch_interval_s,
         )
     ]
+
+
+NOTHING_CHANGED = (
+    "nothing changed: the index is up to date with the input folder, the overrides, the prompts and the settings"
+)
+
+
+_FIRST_WAIT_S = 300
+
+
+"""Seconds before failed input is tried again; the wait doubles each time, up to `_MAX_WAIT_S`."""
+
+
+_MAX_WAIT_S = 6 * 3600
+
+
+_COMMUNITIES = "communities"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The state of the sensor between looks; stored as its cursor.
+
+    Attributes:
+        seen: fingerprint of the folder and the overrides at the last look.
+        read: fingerprint at which `versions` were read.
+        versions: version of each bucket of the folder.
+        asked: version of the input that was requested last; empty once it is indexed.
+        generation: number of versions requested so far.
+        n_attempts: number of requests for the version `asked`.
+        asked_at: time of the last request, in seconds since 1970.
+    """
+
+    seen: str = ""
+    read: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    asked: str = ""
+    generation: int = 0
+    n_attempts: int = 0
+    asked_at: float = 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Watch:
+        """Return the stored state; start over if the text is not a state of this release."""
+        try:
+            values = json.loads(text or "{}")
+            return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+        except (ValueError, TypeError):
+            return cls()
+
+
+@dataclass(frozen=True)
+class Look:
+    """The result of one look.
+
+    Attributes:
+        watch: the new state.
+        reason: why a run is requested, or why not.
+        run_key: key of the run to request; None if none is requested.
+    """
+
+    watch: Watch
+    reason: str
+    run_key: str | None = None
+
+
+def why_not_unattended(root: Root) -> str | None:
+    """Return why only the user should index this root now; None if the daemon may."""
+    if root.is_imported:
+        return "the published index was imported; the input folder has no part in it"
+    if problem := find_prompt_problem(root):
+        return problem
+    changed = [] if root.settings.schedule.run_code_changes else find_changed_code(root) or find_unfinished_work(root)
+    if changed:
+        return (
+            "prompts, models or settings changed, or reclustering was begun, which may cost much; run "
+            "reindex_stale or `graphrag-pipeline index` yourself, or set schedule.run_code_changes. Changed: "
+            + " | ".join(changed)
+        )
+    return None
+
+
+def find_unfinished_work(root: Root) -> list[str]:
+    """Return stages that changed since the last candidate was joined, by work that only the user begins.
+
+    Such work is a change of code, or `index --recluster`. While it is unfinished, the heads of that stage are new
+    already, and the stages below are stale only by their data.
+    """
+    head = root.tables.head(CANDIDATE.name)
+    manifest = root.snapshots.last_manifest(head.data_version if head else None)
+    if manifest is None:
+        return []
+    changed = {stage.name: _changes_since(root, manifest, stage) for stage in STAGES.values()}
+    if not changed[_COMMUNITIES] and _is_reclustered(root, manifest):
+        changed[_COMMUNITIES] = ["clustered from cold (--recluster)"]
+    return [f"{name} since the last candidate: {'; '.join(changes)}" for name, changes in changed.items() if changes]
+
+
+def _is_reclustered(root: Root, manifest: Manifest) -> bool:
+    """Return whether communities were clustered from cold, although a published snapshot could have been kept."""
+    head, was = root.tables.head(_COMMUNITIES), manifest.heads.get(f"{_COMMUNITIES}/{WHOLE}")
+    published = root.snapshots.current_manifest()
+    made = published.heads.get(f"{_COMMUNITIES}/{WHOLE}") if published else None
+    if head is None or was is None or made is None or head.based_on:
+        return False
+    return head.data_version != was["data_version"] and head.code_version == made["code_version"]
+
+
+def _changes_since(root: Root, manifest: Manifest, stage: Stage) -> list[str]:
+    code = root.code_of(stage)
+    heads = [root.tables.head(table, key) for table in stage.tables for key in stage.partitions(root.settings)]
+    pairs = ((head, manifest.heads.get(f"{head.table}/{head.partition}")) for head in heads if head)
+    different = {was["code_version"] for head, was in pairs if was and was["data_version"] != head.data_version}
+    changed = sorted(different - {code_version_of(code)})
+    if not changed:
+        return []
+    made_by = manifest.code.get(changed[0])  # older manifests do not have it
+    changes = find_version_changes(made_by, code) if made_by else []
+    return [change.to_line() for change in changes] or ["made by other code"]
+
+
+def look_at_input(root: Root, watch: Watch, now: float) -> Look:
+    """Decide what to do about the present input.
+
+    Args:
+        now: seconds since 1970.
+
+    Raises:
+        PipelineError: the input folder does not exist or cannot be listed.
+    """
+    seen = _fingerprint(root)
+    if seen != watch.seen:
+        reason = (
+            "the input folder changed since the last look" if watch.seen else "this is the first look at the folder"
+        )
+        return Look(replace(watch, seen=seen), f"{reason}; the next look reads it if it is the same then")
+    if seen != watch.read:
+        versions = input_versions(detect_input(root))
+        if _fingerprint(root) != seen:
+            return Look(watch, "the input folder changed while it was read; the next look reads it again")
+        watch = replace(watch, read=seen, versions=versions)
+    stale = find_stale_versions(root, watch.versions)
+    if not stale:
+        return Look(replace(watch, asked="", n_attempts=0), NOTHING_CHANGED)
+    if obstacle := why_not_unattended(root):
+        return Look(watch, obstacle)
+    return _request(
+        root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}"
+    )
+
+
+def _request(root: Root, watch: Watch, now: float, reason: str) -> Look:
+    wanted = stable_hash(*(watch.versions[bucket] for bucket in sorted(watch.versions)), _overrides_version(root))
+    if wanted != watch.asked:
+        watch = replace(watch, asked=wanted, generation=watch.generation + 1, n_attempts=0)
+    wait_s = min(_FIRST_WAIT_S * 2 ** (watch.n_attempts - 1), _MAX_WAIT_S)
+    left_s = watch.asked_at + wait_s - now
+    if watch.n_attempts and left_s > 0:
+        return Look(
+            watch,
+            f"a run was requested {watch.n_attempts} times without success; the next request is in {left_s:,.0f} s",
+        )
+    watch = replace(watch, n_attempts=watch.n_attempts + 1, asked_at=now)
+    return Look(watch, reason, f"{watch.generation}-{watch.n_attempts}-{wanted[:16]}")
+
+
+def _fingerprint(root: Root) -> str:
+    return stable_hash(fingerprint_input(root.input_folder, root.settings.input), _overrides_version(root))
+
+
+def _overrides_version(root: Root) -> str:
+    return files.content_hash(root.read_file(OVERRIDES_FILE))

@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.checks import build_checks
+from graphrag_pipeline.defs.assets.checks import build_checks, build_quality_checks
 from graphrag_pipeline.defs.assets.definitions import build_assets
-from graphrag_pipeline.defs.assets.quality import build_quality_checks
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.runs.executor import build_executor
 from graphrag_pipeline.defs.runs.session import IndexSession

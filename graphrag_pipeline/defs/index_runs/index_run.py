@@ -7,13 +7,17 @@ The same assets run as in the UI, so runs, events and metadata show there. Keep 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.index_runs.confirmation import confirm_published
-from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
+from graphrag_pipeline.defs.index_runs.missing_events import (
+    confirm_published,
+    report_changed_state,
+    report_missing_events,
+)
 from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_empty,
     refuse_import,
@@ -21,10 +25,9 @@ from graphrag_pipeline.defs.index_runs.refusals import (
     refuse_removal,
     refuse_unreadable_gold,
 )
-from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
 from graphrag_pipeline.defs.runs.instance import keeping_instances, open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import (
+from graphrag_pipeline.defs.runs.naming import (
     ALLOW_REMOVAL_TAG,
     CHANGED_TAG,
     INDEX,
@@ -32,11 +35,11 @@ from graphrag_pipeline.defs.runs.names import (
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     STARTED_BY_TAG,
+    asset_key,
 )
-from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
-from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.file_repairs import DamagedFile, check_passed
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
@@ -50,7 +53,7 @@ from graphrag_pipeline.storage.locks import one_index_run
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from dagster import DagsterInstance
+    from dagster import AssetKey, DagsterInstance
 
     from graphrag_pipeline.defs.runs.session import IndexSession
 
@@ -253,8 +256,7 @@ def _materialize(
         held.callback(report_costs, instance, root)
         prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
-        named_by = {partition: _tag_changed(paths) for partition, paths in changed.items()}
-        materialize = _materializer(root, session, instance, {**tags, KIND_TAG: INDEX, **host_tags()}, named_by)
+        materialize = _materializer(root, session, instance, {**tags, KIND_TAG: INDEX, **host_tags()}, changed)
         materialize(first)
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)
@@ -268,12 +270,12 @@ def _materializer(
     session: IndexSession,
     instance: DagsterInstance,
     tags: Mapping[str, str],
-    more_tags: Mapping[str, Mapping[str, str]],
+    changed: Mapping[str, list[str]],
 ) -> Callable[[list[StalePartition]], None]:
-    """Return a function that runs stale partitions, one Dagster run per bucket, and raises the first failure.
+    """Return a function that runs stale partitions, and raises the first failure.
 
     Args:
-        more_tags: tags by partition, in addition to those of all runs.
+        changed: paths of changed files by partition; the tags of a run name the first ones.
     """
     import dagster as dg
 
@@ -285,14 +287,14 @@ def _materializer(
         selections: dict[str, list[dg.AssetKey]] = {}
         for item in stale:
             selections.setdefault(item.partition, []).append(asset_key(root, item.stage))
-        for partition in sorted(selections):
+        for assets, partitions in _in_ranges(root, selections):
             run_id = str(uuid.uuid4())
+            files = [path for key in partitions for path in changed.get(key, ())]
             with working(root, run_id, is_over=True):
                 result = job.execute_in_process(
                     instance=instance,
-                    partition_key=None if partition == WHOLE else partition,
-                    asset_selection=selections[partition],
-                    tags={**tags, **more_tags.get(partition, {})},
+                    asset_selection=assets,
+                    tags={**tags, **_name_range(partitions), **_tag_changed(files)},
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                     raise_on_error=False,
                     run_id=run_id,
@@ -300,6 +302,23 @@ def _materializer(
             if not result.success:
                 from graphrag_pipeline.defs.runs.errors import failure_of
 
-                raise failure_of(result, partition)
+                raise failure_of(result, session.partition)
 
     return materialize
+
+
+def _in_ranges(root: Root, selections: Mapping[str, list[AssetKey]]) -> Iterator[tuple[list[AssetKey], list[str]]]:
+    """Yield assets and the partitions to run them for: neighbours with the same assets are one run of Dagster."""
+    keys = [*bucket_keys(root.settings.storage.n_buckets), WHOLE]
+    for assets, partitions in groupby(keys, lambda key: selections.get(key, [])):
+        if assets:
+            yield assets, list(partitions)
+
+
+def _name_range(partitions: Sequence[str]) -> dict[str, str]:
+    """Return Dagster's tags of a run of some partitions."""
+    if partitions[0] == WHOLE:
+        return {}
+    if len(partitions) == 1:
+        return {"dagster/partition": partitions[0]}
+    return {"dagster/asset_partition_range_start": partitions[0], "dagster/asset_partition_range_end": partitions[-1]}

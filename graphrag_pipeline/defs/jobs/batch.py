@@ -12,12 +12,9 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.pages.metadata import COST
-from graphrag_pipeline.defs.jobs.answers_asset import KeptAnswer, count_tokens, keep_answer
-from graphrag_pipeline.defs.jobs.question_config import MethodName
-from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import ASK, BATCH_JOB, KIND_TAG
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.jobs.queries import KeptAnswer, MethodName, count_tokens, keep_answer
+from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
+from graphrag_pipeline.defs.runs.naming import ASK, BATCH_JOB, KIND_TAG, asset_key, full_name
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file

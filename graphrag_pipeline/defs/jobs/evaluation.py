@@ -9,10 +9,8 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.pages.metadata import as_table
-from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import EVALUATE, EVALUATION_JOB, KIND_TAG
-from graphrag_pipeline.defs.runs.naming import asset_key, full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
+from graphrag_pipeline.defs.runs.naming import EVALUATE, EVALUATION_JOB, KIND_TAG, asset_key, full_name
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import FIGURES
 from graphrag_pipeline.evaluation.confidence import INTERVALS, Estimate

@@ -1,33 +1,422 @@
-"""Query jobs, one per search method: its steps as visible ops, run from the Launchpad; the answer shows as markdown.
+"""The jobs that answer a question: one for each search method, its ops and configuration; and the asset of answers."""
 
-The configuration of a job is flat (`question_config.py`) and goes to the first op, which records an observation of
-`index_snapshot`, so that lineage shows which index answered. The job of `auto` holds the ops of all methods and runs
-those of the one it picks. Keep out: how a method searches, and what an op does (`query_ops.py`).
-"""
-
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import dagster as dg
+from pydantic import BaseModel, Field, create_model
+from pydantic.fields import FieldInfo
 
-from graphrag_pipeline.defs.jobs.query_ops import (
-    build_answering_op,
-    build_choosing_op,
-    build_opening_op,
-    build_step_op,
-    method_output,
-    opening_op_name,
-    pin_question,
-)
-from graphrag_pipeline.defs.jobs.question_config import question_config
-from graphrag_pipeline.defs.runs.executor import job_options
-from graphrag_pipeline.defs.runs.names import ASK, KIND_TAG, SEARCH_JOB
-from graphrag_pipeline.defs.runs.naming import full_name
+from graphrag_pipeline.defs.assets.ledger import report_costs
+from graphrag_pipeline.defs.assets.pages.metadata import COST, as_markdown, round_figures
+from graphrag_pipeline.defs.assets.published import link_snapshot
+from graphrag_pipeline.defs.runs.errors import in_words
+from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
+from graphrag_pipeline.defs.runs.naming import ASK, KIND_TAG, SEARCH_JOB, asset_key, full_name, group_of
+from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
+from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query, run_step
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS
+from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
+from graphrag_pipeline.query.rendering import render_answer
+from graphrag_pipeline.query.token_budget import EMBEDDED, QueryUsage
+from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, SEARCH_METHODS, STRATEGIES
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.text.safe_output import neutralize_markdown
+
+ANSWERS = "answers"
+
+
+_MAX_SHOWN = 50_000
+
+
+"""Characters of an answer in an event: the UI shows no more at once, and every event is a row of the database."""
+
+
+_COUNTS = ("rated", "kept", "pruned")
+
+
+"""Counts of community reports, if the method rates them; separate numbers, which the UI plots."""
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """An answer as the history shows it.
+
+    Attributes:
+        markdown: the answer with its sources.
+        usage: of models, and of the embedded engine if it wrote the answer.
+        seconds: from question to answer.
+        selection: how the context was chosen, as `SearchResult.selection`.
+        options: the options of the method that answered, with its defaults; `strategy` is one of local search.
+    """
+
+    question: str
+    markdown: str
+    method: str
+    snapshot: str
+    usage: QueryUsage
+    seconds: float
+    n_citations: int
+    selection: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+def build_answers_asset(root: Root) -> dg.AssetSpec:
+    """Build the asset of lineage."""
+    return dg.AssetSpec(
+        asset_key(root, ANSWERS),
+        deps=[asset_key(root, SNAPSHOT.name)],
+        group_name=group_of(root, "answers"),
+        description="What query jobs and the batch job answered, one materialization each, with its account.",
+        kinds={"markdown"},
+    )
+
+
+def count_tokens(usage: QueryUsage) -> dict[str, int]:
+    """Return the tokens that models were sent and sent back; of the embedded engine, those of context and answer."""
+    sent, embedded = usage.of_models, usage.by_model.get(EMBEDDED)
+    shown = {"tokens sent to models and received": sent.input_tokens + sent.output_tokens}
+    if embedded:
+        shown["tokens of context and answer without a model"] = embedded.input_tokens + embedded.output_tokens
+    return shown
+
+
+def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
+    """Record an answer in the history."""
+    total = answer.usage.of_models
+    metadata: dict[str, Any] = {
+        "question": answer.question,
+        "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
+        "method": answer.method,
+        "strategy": answer.options.get("strategy") or f"{answer.method} search has none",
+        "snapshot": answer.snapshot,
+        **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
+        "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
+        **count_tokens(answer.usage),
+        "model calls": total.calls,
+        **({"model calls without a price": total.unpriced} if total.unpriced else {COST: round(total.cost, 6)}),
+        "seconds to answer": round(answer.seconds, 3),
+        "citations in the answer": answer.n_citations,
+        "options of the method": dg.MetadataValue.json(dict(answer.options)),
+        "selection": dg.MetadataValue.json(round_figures(answer.selection)),
+    }
+    metadata |= {name: answer.selection[name] for name in _COUNTS if name in answer.selection}
+    if line := answer.usage.to_line():
+        metadata["models"] = line
+    if filters:
+        metadata["filters"] = " and ".join(filters)
+    shown = neutralize_markdown(answer.question[:200])
+    context.log_event(dg.AssetMaterialization(asset_key(root, ANSWERS), description=shown, metadata=metadata))
+    report_costs(context.instance, root)
+
+
+OPTIONS = "with_options"
+
+
+"""Place of the options of a method. Dagster sorts names, so that it comes after question, filters and strategy."""
+
+
+WITHOUT_VALUE = "without_value"
+
+
+"""Option of a job that only lists the options that are null: Dagster leaves null values out of the Launchpad's text."""
+
+
+EXAMPLE_QUESTION = "What are the main topics of these documents?"
+
+
+"""The question that the Launchpad shows at first."""
+
+
+def _one_of(name: str, values: Iterable[str]) -> Any:
+    """Return an enumeration of words, each its own value."""
+    return Enum(name, {value: value for value in values})
+
+
+MethodName: Any = _one_of("MethodName", SEARCH_METHODS)
+
+
+"""Names of search methods; Dagster lists them, and refuses others."""
+
+
+StrategyName: Any = _one_of("StrategyName", STRATEGIES)
+
+
+"""Names of text unit selection strategies."""
+
+
+Role: Any = _one_of("Role", ("user", "assistant"))
+
+_UNION_TYPES = (Union, UnionType)
+
+
+_BOUNDS = {"ge": "at least", "le": "at most"}
+
+
+class Turn(dg.Config):
+    """One turn of a conversation before the question."""
+
+    role: Role = Field(description="The speaker of the turn.")
+    content: str = Field(description="What was said.")
+
+
+class AskedQuestion(dg.Config):
+    """A question as a query job gets it; its subclasses add the options of a method."""
+
+    question: str = Field(default=EXAMPLE_QUESTION, description="The question, in words.")
+    snapshot: str | None = Field(default=None, description="Snapshot id; null: the published snapshot.")
+    filters: list[str] = Field(default=[], description="Read only documents that match all of them: year>=2024.")
+
+
+def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuestion]:
+    """Return the configuration of a method's job; `OPTIONS` holds the options of the method.
+
+    `strategy` is an option of local search. It has its own place, because `auto` has it, too.
+    """
+    section: BaseModel = settings.search(method.name)
+    fields_of = type(section).model_fields
+    options = {name: fields_of[name] for name in method.options if name != "strategy"}
+    fields = {name: _option(name, info, getattr(section, name)) for name, info in options.items()}
+    unset = [name for name, (_, info) in fields.items() if info.default is None]
+    if unset:
+        fields[WITHOUT_VALUE] = (
+            list[_one_of(f"{method.name}_{WITHOUT_VALUE}", unset)],  # type: ignore[misc]
+            Field(
+                default=unset,
+                description="Options that are null. To set one, take it from this list and write it with its value.",
+            ),
+        )
+    described = f"Options of {method.section}, with the values of settings.yaml."
+    section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **fields)  # type: ignore[call-overload]
+    own: dict[str, Any] = {OPTIONS: (section_config, Field(default=section_config(), description=described))}
+    if "strategy" in method.options:
+        chosen = StrategyName(getattr(section, "strategy"))  # noqa: B009 - not all sections have it
+        own["strategy"] = (StrategyName, Field(default=chosen, description="Text unit selection strategy."))
+    elif method.name not in CHOOSABLE_METHODS:
+        described = "Text unit selection strategy if local search is picked; null: that of the settings."
+        own["strategy"] = (StrategyName | None, Field(default=None, description=described))
+    model: type[AskedQuestion] = create_model(f"{method.name.title()}Question", __base__=AskedQuestion, **own)
+    return model
+
+
+def refuse_contradiction(run_config: Mapping[str, Any]) -> None:
+    """Refuse options that have a value and are listed as options without one.
+
+    Args:
+        run_config: as it was given, without defaults.
+
+    Raises:
+        SettingsError: with the names of the options.
+    """
+    options = run_config.get(OPTIONS) or {}
+    both = [name for name in options.get(WITHOUT_VALUE) or () if options.get(name) is not None]
+    if both:
+        shown = ", ".join(f"{name}: {options[name]}" for name in both)
+        raise SettingsError(
+            f"{OPTIONS} has {shown} and lists {', '.join(both)} under {WITHOUT_VALUE}, too; remove one of the two"
+        )
+
+
+def _option(name: str, info: FieldInfo, value: Any) -> tuple[Any, Any]:
+    """Return the type and the field of an option, as `create_model` takes them."""
+    bounds = [
+        f"{words} {getattr(limit, bound):g}"
+        for limit in info.metadata
+        for bound, words in _BOUNDS.items()
+        if getattr(limit, bound, None) is not None
+    ]
+    text = f"{(info.description or '').rstrip('.')}" + (f" ({', '.join(bounds)})" if bounds else "") + "."
+    config_type = _config_type(name, info.annotation)
+    return config_type, Field(default=_default(config_type, value), description=text)
+
+
+def _config_type(name: str, annotation: Any) -> Any:
+    """Return the type that Dagster has for an option: an enum for a literal, a list for a tuple, text for a day."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _config_type(name, arguments[0])
+    if origin in _UNION_TYPES:
+        [inner] = [each for each in arguments if each is not type(None)]
+        return _config_type(name, inner) | None
+    if origin is Literal:
+        return _one_of(f"{name}_value", arguments)
+    if origin is tuple:
+        is_turn = get_origin(arguments[0]) is tuple
+        return list[Turn] if is_turn else list[_config_type(name, arguments[0])]  # type: ignore[misc]
+    return str if annotation is date else annotation
+
+
+def _default(config_type: Any, value: Any) -> Any:
+    """Return the value of the settings as Dagster takes a default: items of a list as in YAML, a choice as its enum."""
+    if isinstance(value, tuple):
+        return [_turn(*each) if isinstance(each, tuple) else each for each in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    types = [each for each in (config_type, *get_args(config_type)) if isinstance(each, type)]
+    enums = [each for each in types if issubclass(each, Enum)]
+    return enums[0](value) if enums and value is not None else value
+
+
+def _turn(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+class MethodOptions(dg.PermissiveConfig):
+    """Options of a method by name; null is a value, too."""
+
+
+class PinnedQuestion(dg.Config):
+    """A question as the job's configuration (`question_config.py`) hands it to the first op."""
+
+    question: str
+    filters: list[str]
+    snapshot: str | None = None
+    strategy: str | None = None
+    options: MethodOptions = MethodOptions()
+
+
+# ---------------------------------------------------------------------------------------------------------------- open
+
+
+def pin_question(asked: AskedQuestion) -> PinnedQuestion:
+    """Return a job's configuration as plain values for its first op."""
+    values = asked.model_dump(mode="json", warnings=False)
+    options = values.pop(OPTIONS)
+    options.pop(WITHOUT_VALUE, None)
+    return PinnedQuestion(**values, options=MethodOptions(**options))
+
+
+def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
+    """Build the op that pins a question of a method to a snapshot; its configuration is the question."""
+
+    @dg.op(name=opening_op_name(method), description="Pin the snapshot and read the question.")
+    def open_snapshot(
+        context: dg.OpExecutionContext,
+        config: PinnedQuestion,
+        index_root: IndexRoot,
+    ) -> SearchState:
+        with in_words():
+            refuse_contradiction(context.run.run_config)
+            return _pin(context, index_root, config, method.name)
+
+    return open_snapshot
+
+
+def opening_op_name(method: SearchMethod) -> str:
+    """Return the name of a method's first op."""
+    return f"open_snapshot_for_{method.name}_search"
+
+
+def _pin(context: dg.OpExecutionContext, root: IndexRoot, config: PinnedQuestion, method: str) -> SearchState:
+    index = GraphIndex.open(root.path, snapshot=config.snapshot)
+    request = SearchRequest(
+        config.question, method, config.strategy, tuple(config.filters), config.options.model_dump()
+    )
+    query = prepare_query(index, request)
+    shown = {"snapshot": query.snapshot, "question": query.user_question, "job": context.job_name}
+    if document_mask := index.where(query.filters).document_mask:
+        shown |= {"filters": " and ".join(query.filters), "documents passing": str(document_mask.n_documents)}
+    context.log_event(dg.AssetObservation(asset_key(root.open(), SNAPSHOT.name), metadata=shown))
+    return SearchState(query)
+
+
+# --------------------------------------------------------------------------------------------------------------- steps
+
+
+def build_step_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op of a step in the middle of a search."""
+
+    @dg.op(name=step.name, description=step.description)
+    def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> SearchState:
+        after = _run(context, index_root, step, state)
+        context.add_output_metadata(round_figures(step.show(after)) | _models(after))
+        return after
+
+    return run
+
+
+def build_answering_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op of a search's last step: the answer as markdown in the UI and in the history of answers."""
+
+    @dg.op(name=step.name, description=step.description)
+    def run(context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState) -> dict[str, Any]:
+        after = _run(context, index_root, step, state)
+        query, answer = after.query, after.noted_answer
+        markdown = render_answer(answer.text, answer.citations)
+        output = {"question": query.user_question, "snapshot": query.snapshot}
+        shown = output | {"answer": as_markdown(markdown), **_models(after)}
+        if answer.n_invented:
+            shown["invented citations removed"] = answer.n_invented
+        if answer.n_copied:
+            shown["sentences copied from the prompt"] = answer.n_copied
+        if answer.unread:
+            shown["not read"] = answer.unread.describe()
+        if answer.uncited:
+            shown["sentences without support"] = sum(sentence.citation is None for sentence in answer.uncited)
+        context.add_output_metadata(shown)
+        kept = KeptAnswer(
+            question=query.user_question,
+            markdown=markdown,
+            method=query.method,
+            snapshot=query.snapshot,
+            usage=after.whole_usage,
+            seconds=after.seconds,
+            n_citations=len(answer.citations),
+            selection={**after.selection, **step.show(after), **query.time.account},
+            options=query.options,
+        )
+        keep_answer(context, index_root.open(), kept, query.filters)
+        context.log.info(f"The answer, by {query.method} search of snapshot {query.snapshot}:\n\n{markdown}")
+        return output | {"answer": answer.text}
+
+    return run
+
+
+def build_choosing_op(step: SearchStep) -> dg.OpDefinition:
+    """Build the op that picks a method: an output for each, of which one is given."""
+
+    @dg.op(
+        name=step.name,
+        description=step.description,
+        out={method_output(method): dg.Out(SearchState, is_required=False) for method in CHOOSABLE_METHODS},
+    )
+    def run(
+        context: dg.OpExecutionContext, index_root: IndexRoot, state: SearchState
+    ) -> Iterator[dg.Output[SearchState]]:
+        after = _run(context, index_root, step, state)
+        yield dg.Output(after, output_name=method_output(after.query.method), metadata=round_figures(step.show(after)))
+
+    return run
+
+
+def method_output(method: str) -> str:
+    """Return the name of the choosing op's output for a method."""
+    return f"{method}_search"
+
+
+def _run(context: dg.OpExecutionContext, root: IndexRoot, step: SearchStep, state: SearchState) -> SearchState:
+    index = GraphIndex.open(root.path, snapshot=state.query.snapshot).where(state.query.filters)
+    with in_words(), paid_run("query", f"dagster {context.run_id}", context.run_id):
+        return run_step(index, step, state)
+
+
+def _models(after: SearchState) -> dict[str, Any]:
+    """Return the calls to models of this op; an empty dict if there were none."""
+    line = after.step_usage.to_line()
+    return {"models": line} if line else {}
+
 
 _ALIASES = {"local": "answer_locally", "basic": "answer_basically"}
+
+
 """Names in the job of `auto` of a step that several methods share, as run histories know them."""
 
 
@@ -42,7 +431,11 @@ def _build_ops() -> dict[str, dg.OpDefinition]:
 
 
 _OPENING = {method.name: build_opening_op(method) for method in METHODS.values()}
+
+
 _OPS = _build_ops()
+
+
 _CHOOSING = build_choosing_op(METHODS["auto"].steps[0])
 
 

@@ -15,10 +15,10 @@ from graphrag_pipeline.defs.assets.pages.metadata import as_table, of_calls
 from graphrag_pipeline.defs.assets.published import link_difference
 from graphrag_pipeline.defs.index_runs.index_run import IndexReport, run_index, run_stages
 from graphrag_pipeline.defs.jobs.stale_report import describe_definitions
-from graphrag_pipeline.defs.runs.errors import in_words
-from graphrag_pipeline.defs.runs.executor import job_options
+from graphrag_pipeline.defs.runs.errors import RETRY_POLICY, in_words, retrying
+from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
-from graphrag_pipeline.defs.runs.names import (
+from graphrag_pipeline.defs.runs.naming import (
     EMBEDDINGS_ONLY,
     INDEX,
     KIND_TAG,
@@ -27,10 +27,8 @@ from graphrag_pipeline.defs.runs.names import (
     REINDEX_ALL,
     REINDEX_STALE,
     STARTED_BY_TAG,
+    full_name,
 )
-from graphrag_pipeline.defs.runs.naming import full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.defs.runs.retries import RETRY_POLICY, retrying
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.root import Root

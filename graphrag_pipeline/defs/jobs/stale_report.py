@@ -1,7 +1,4 @@
-"""The job `stale_report`: the stale stages, the reasons, and the estimated cost, as tables in the UI. It runs no stage.
-
-Dagster's tags mark each partition that changed; this report lists all changes with their reasons.
-"""
+"""Jobs that index nothing: report what is stale, verify the files, observe the sources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,12 +8,20 @@ import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages.metadata import COST, as_table
+from graphrag_pipeline.defs.assets.sources import observe_sources_now
 from graphrag_pipeline.defs.assets.state_checks import report_state
-from graphrag_pipeline.defs.runs.executor import job_options
+from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
-from graphrag_pipeline.defs.runs.names import INSPECT, KIND_TAG, LOADED_TAG, STALE_REPORT
-from graphrag_pipeline.defs.runs.naming import full_name
-from graphrag_pipeline.defs.runs.resources import IndexRoot
+from graphrag_pipeline.defs.runs.naming import (
+    INSPECT,
+    KIND_TAG,
+    LOADED_TAG,
+    OBSERVE_SOURCES,
+    STALE_REPORT,
+    VERIFY_FILES,
+    full_name,
+)
+from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.inspection.costs import render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_problems
@@ -24,6 +29,7 @@ from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.prompt_texts import find_prompt_problem
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale, group_stale
+from graphrag_pipeline.pipeline.verification import Verification, verify_root
 
 _MAX_REASON = 400  # characters
 
@@ -90,3 +96,71 @@ def build_stale_report(root: Root) -> dg.JobDefinition:
         report_stale()
 
     return stale_report
+
+
+_MAX_CELL = 400  # characters
+
+
+@dg.op(description="Compare every file of the index with its hash, and repair what is damaged.")
+def verify_all_files(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+    found = verify_root(index_root.open(), is_repairing=True)
+    context.add_output_metadata(describe_verification(found))
+    if not found.is_whole:
+        lost = [finding for finding in found.findings if not finding.is_repaired]
+        raise dg.Failure(f"{lost[0].path} is damaged: {lost[0].outcome}", describe_verification(found))
+
+
+def describe_verification(found: Verification) -> dict[str, Any]:
+    """Return counts and the damaged files as metadata of an op's output."""
+    rows = [(finding.path, finding.kind, finding.outcome) for finding in found.findings]
+    listed = as_table(("file", "kind", "what was done"), rows, _MAX_CELL) if rows else "no file is damaged"
+    return {
+        "files and folders": found.n_parts,
+        "bytes": found.n_bytes,
+        "damaged": len(rows),
+        "damaged files": dg.MetadataValue.md(listed),
+    }
+
+
+def build_verify_files(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, VERIFY_FILES),
+        description="Compares every file of the index with its hash, and repairs damaged ones.",
+        tags={KIND_TAG: INSPECT},
+        **job_options(root),
+    )
+    def verify_files() -> None:
+        verify_all_files()
+
+    return verify_files
+
+
+@dg.op(description="Read the input folder and entity_overrides.csv, and record the version of each bucket.")
+def observe_all_sources(context: dg.OpExecutionContext, index_root: IndexRoot) -> None:
+    root, changed = index_root.open(), []
+    manifests = detect_input(root)
+    for observation, is_changed in observe_sources_now(context.instance, root, manifests):
+        context.log_event(observation)
+        if is_changed:
+            changed.append(f"{observation.asset_key.to_user_string()} {observation.partition or ''}".strip())
+    report_state(context.instance, root, manifests)
+    report_costs(context.instance, root)
+    prune_runs(root)  # an index run does this, but under `schedule.follow_data` there may be no index run
+    context.add_output_metadata({"changed": len(changed), "what changed": ", ".join(changed) or "nothing"})
+
+
+def build_observe_sources(root: Root) -> dg.JobDefinition:
+    """Build the job of a root."""
+
+    @dg.job(
+        name=full_name(root, OBSERVE_SOURCES),
+        description="Observes the input folder and entity_overrides.csv, so that Unsynced is right. Runs nothing.",
+        tags={KIND_TAG: INSPECT},
+        **job_options(root),
+    )
+    def observe_sources() -> None:
+        observe_all_sources()
+
+    return observe_sources

@@ -1,24 +1,39 @@
-"""Errors of Dagster runs: the cause in our words, in a line or first on a run's page, instead of Dagster's wrappers."""
+"""Errors of Dagster runs: the cause in our words, on a run's page and on the terminal, and retries of failed steps.
+
+The client of a model already repeats single requests. A retry here outlasts an endpoint that is down for minutes. Paid
+replies are stored, so a retry requests only the missing ones. Dagster's own retry policies do not fit: they also retry
+runs that the user terminates.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.defs.runs.loaded_code import OldDefinitionsError
+from graphrag_pipeline.errors import PipelineError, PromptError, SettingsError
 from graphrag_pipeline.filesystem.files import WRITE_REMEDY
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.inspection.costs import MixedPromptsError
+from graphrag_pipeline.models.spending import BudgetExceededError
+from graphrag_pipeline.pipeline.stage_code import embeds, uses_chat_model
+from graphrag_pipeline.pipeline.stages import Stage
+from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline.text.safe_output import as_code_block
 
-if TYPE_CHECKING:
-    from graphrag_pipeline.defs.runs.private_api import SerializableErrorInfo
-
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
+
+
 _INTERRUPTED = "DagsterExecutionInterruptedError"
+
+
 """Dagster raises this for both Ctrl-C and SIGTERM while a stage runs."""
 
 
@@ -49,8 +64,8 @@ def _without_frames(error: PipelineError) -> PipelineError:
     return error.with_traceback(None)
 
 
-def is_explained(error: SerializableErrorInfo) -> bool:
-    """Return whether the words of an error are ours."""
+def is_explained(error: Any) -> bool:
+    """Return whether the words of an error, as an event holds it, are ours."""
     return error.cls_name in (ExplainedError.__name__, dg.RetryRequested.__name__)
 
 
@@ -81,7 +96,7 @@ def _words_of_check(result: dg.ExecuteInProcessResult, event: dg.DagsterEvent) -
     return f"check {check.check_name} of {check.asset_key.to_user_string()} failed{reason}"
 
 
-def explain_error(where: str, error: SerializableErrorInfo | None) -> BaseException:
+def explain_error(where: str, error: Any) -> BaseException:
     """Return the first `PipelineError` among the causes of an error, else its last cause as one."""
     ours = _our_errors()
     while error and error.cause and error.cls_name not in ours:
@@ -111,3 +126,60 @@ def _our_errors() -> dict[str, type[PipelineError]]:
         found[error.__name__] = error if error.__init__ is PipelineError.__init__ else PipelineError
         pending += (other for other in error.__subclasses__() if other is not ExplainedError)
     return found
+
+
+_STACK = "\n\n"
+
+
+class WordsLogger(logging.Logger):
+    """A logger that drops the stack from lines of Dagster's events whose error is explained."""
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Shorten a record of Dagster, and handle it."""
+        event = (getattr(record, "dagster_meta", None) or {}).get("dagster_event")
+        error = getattr(event.event_specific_data, "error", None) if event else None
+        if error and is_explained(error):
+            words = " ".join(error.message.partition(": ")[2].split())
+            record.msg = f"{str(record.msg).partition(_STACK)[0]} {words}"
+        super().handle(record)
+
+
+def show_failures_in_words() -> None:
+    """Let loggers that this process makes from now on show explained failures in words."""
+    logging.setLoggerClass(WordsLogger)
+
+
+RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+
+_STAYING = (SettingsError, PromptError, BudgetExceededError, OldDefinitionsError, MixedPromptsError)
+
+
+"""Errors that a retry cannot cure."""
+
+
+def calls_endpoint(stage: Stage, settings: Settings) -> bool:
+    """Return whether a stage calls a model behind an endpoint; local computation would only fail again."""
+    has_model = uses_chat_model(stage, settings) or (embeds(stage, settings) and settings.embeddings.engine == "model")
+    return has_model and stage.name in MODEL_STAGES
+
+
+@contextmanager
+def retrying(context: dg.OpExecutionContext | dg.AssetExecutionContext, policy: dg.RetryPolicy) -> Iterator[None]:
+    """Retry a step if its error may pass; an interrupted step ends its run as canceled.
+
+    Raises:
+        RetryRequested: Dagster starts another attempt; its words are those of the error.
+        ExplainedError: a retry cannot cure the error, or this was the last attempt.
+    """
+    with in_words():
+        try:
+            yield
+        except _STAYING:
+            raise
+        except (PipelineError, OSError) as error:
+            if context.retry_number >= policy.max_retries:
+                raise
+            wait_s = math.ceil(policy.calculate_delay(context.retry_number + 1))
+            request = dg.RetryRequested(policy.max_retries, wait_s)
+            request.args = (str(error),)
+            raise request from error

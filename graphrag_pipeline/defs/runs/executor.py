@@ -1,37 +1,31 @@
-"""The executor of all jobs: it runs every step in the process of the run and holds the run's lock while it works."""
+"""The resource and the executor of all jobs: the root to work on, and one process that holds the run's lock."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from graphrag_pipeline.defs.runs.live import host_tags, working
-from graphrag_pipeline.defs.runs.private_api import (
-    IN_PROC_CONFIG,
-    ExecutionPlan,
-    InProcessExecutor,
-    PlanOrchestrationContext,
-    RetryMode,
-)
-from graphrag_pipeline.defs.runs.resources import IndexRoot
-from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.root import Root, find_root
 
 
-class LockedExecutor(InProcessExecutor):
+class LockedExecutor(dg.Executor):
     """Dagster's in-process executor, which holds the lock of its run."""
 
-    def __init__(self, root: Root, retries: RetryMode) -> None:
-        super().__init__(retries)
-        self._root = root
+    def __init__(self, root: Root, inner: dg.Executor) -> None:
+        self._root, self._inner = root, inner
 
-    def execute(
-        self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
-    ) -> Iterator[dg.DagsterEvent]:
+    @property
+    def retries(self) -> Any:
+        """How steps are retried."""
+        return self._inner.retries
+
+    def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
         """Yield the events of the steps; tag the run with its host once its lock is held."""
-        run_id = plan_context.run_id
-        with working(self._root, run_id):
-            plan_context.instance.add_run_tags(run_id, host_tags())
-            yield from super().execute(plan_context, execution_plan)
+        with working(self._root, plan_context.run_id):
+            plan_context.instance.add_run_tags(plan_context.run_id, host_tags())
+            yield from self._inner.execute(plan_context, execution_plan)
 
 
 def job_options(root: Root) -> dict[str, Any]:
@@ -45,9 +39,31 @@ def job_options(root: Root) -> dict[str, Any]:
 
 def build_executor(root: Root) -> dg.ExecutorDefinition:
     """Return an executor that uses one process, so that a step starts in milliseconds; model calls are concurrent."""
+    inner: Any = dg.in_process_executor
 
-    @dg.executor(name="in_process", config_schema=IN_PROC_CONFIG)
+    @dg.executor(name="in_process", config_schema=inner.config_schema)
     def in_process(context: dg.InitExecutorContext) -> LockedExecutor:
-        return LockedExecutor(root, RetryMode.from_config(context.executor_config["retries"]))  # type: ignore[arg-type]
+        return LockedExecutor(root, inner.executor_creation_fn(context))
 
     return in_process
+
+
+class IndexRoot(dg.ConfigurableResource):
+    """One project root.
+
+    The root is opened at each use, so that settings and prompts are always those on disk.
+
+    Attributes:
+        path: the folder that holds settings.yaml.
+        key_prefix: beginning of the keys of its assets.
+    """
+
+    path: str
+    key_prefix: list[str] = Field(default=[])
+
+    @classmethod
+    def of(cls, root: Root) -> "IndexRoot":
+        return cls(path=str(root.path), key_prefix=list(root.key_prefix))
+
+    def open(self) -> Root:
+        return Root(find_root(self.path), self.key_prefix)

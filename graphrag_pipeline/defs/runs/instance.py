@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.pipeline.root import Root, write_schema
-from graphrag_pipeline.storage.dagster_home import prepare_home
+from graphrag_pipeline.storage.dagster_home import databases_in, prepare_home
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -69,10 +69,15 @@ def keeping_instances() -> Iterator[None]:
 def _open(home: Path) -> DagsterInstance:
     from dagster import DagsterInstance
 
-    from graphrag_pipeline.defs.runs.private_api import InstanceRef
-    from graphrag_pipeline.defs.runs.sqlite_storage import overrides_for
+    from graphrag_pipeline.defs.runs.private_api import NO_COMPUTE_LOGS, InstanceRef
+    from graphrag_pipeline.defs.runs.sqlite_storage import OpenEventLog
 
-    return DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides_for(home)))
+    # To capture the output of steps would redirect that of the command.
+    changes: dict[str, Any] = {"compute_logs": NO_COMPUTE_LOGS}
+    if path := databases_in(home).get("event_log_storage"):
+        place = {"module": OpenEventLog.__module__, "class": OpenEventLog.__name__}
+        changes["event_log_storage"] = {**place, "config": {"base_dir": str(path.parent)}}
+    return DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=changes))
 
 
 @contextmanager

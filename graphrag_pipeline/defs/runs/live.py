@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag_pipeline.defs.runs.names import HOST_TAG
+from graphrag_pipeline.defs.runs.naming import HOST_TAG
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import hold_for_reading, is_held
 

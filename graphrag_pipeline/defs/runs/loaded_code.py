@@ -6,7 +6,7 @@ that was loaded at launch is in the tags of the run's job, which Dagster stores 
 
 import dagster as dg
 
-from graphrag_pipeline.defs.runs.names import LOADED_TAG
+from graphrag_pipeline.defs.runs.naming import LOADED_TAG
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.root import Root

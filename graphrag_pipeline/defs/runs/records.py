@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs
-from graphrag_pipeline.defs.runs.names import FINISHED
-from graphrag_pipeline.defs.runs.naming import asset_key, plain_job
+from graphrag_pipeline.defs.runs.naming import FINISHED, asset_key, plain_job
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.storage.dagster_home import databases_in
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -50,12 +50,10 @@ def prune_runs(root: Root, now: float | None = None) -> int:
 
 
 def _drop_run(instance: DagsterInstance, run_id: str) -> None:
-    from graphrag_pipeline.defs.runs.private_api import SqliteEventLogStorage
-
     instance.delete_run(run_id)
-    storage = instance.event_log_storage
-    if isinstance(storage, SqliteEventLogStorage):  # Dagster empties the run's database but leaves the file
-        Path(storage.path_for_shard(run_id)).unlink(missing_ok=True)
+    home = Path(instance.root_directory)
+    if index := databases_in(home).get("event_log_storage"):  # Dagster empties the run's database but leaves the file
+        index.with_name(f"{run_id}.db").unlink(missing_ok=True)
     shutil.rmtree(Path(instance.storage_directory()) / run_id, ignore_errors=True)  # values of ops, logs
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
@@ -69,6 +70,7 @@ class IndexSession:
         caller_accounts: accounts of the code that started the index run, which count all its calls.
         waiting: stages of the whole corpus that this index run has still to run, or is running.
         made_beside: stage -> the run that made it beside another stage (`assets/beside.py`).
+        partition: the one that a stage is working on, or worked on last.
     """
 
     observer: RunObserver = field(default_factory=SilentObserver)
@@ -77,6 +79,7 @@ class IndexSession:
     caller_accounts: tuple[CallStats, ...] = ()
     waiting: set[str] = field(default_factory=set)
     made_beside: dict[str, Any] = field(default_factory=dict)
+    partition: str = WHOLE
 
     @property
     def accounts(self) -> tuple[CallStats, ...]:

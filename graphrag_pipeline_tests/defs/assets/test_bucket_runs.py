@@ -11,7 +11,7 @@ import pytest
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
-from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
+from graphrag_pipeline.defs.runs.naming import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES

@@ -10,7 +10,7 @@ from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.names import BUCKET_JOB, CORPUS_JOB
+from graphrag_pipeline.defs.runs.naming import BUCKET_JOB, CORPUS_JOB
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.publishing.checks import CHECKS
 

@@ -72,7 +72,7 @@ def test_a_reused_partition_still_shows_its_rows_preview_and_reports(indexed_roo
 
     from graphrag_pipeline.defs.build import build_definitions
     from graphrag_pipeline.defs.runs.instance import open_instance
-    from graphrag_pipeline.defs.runs.names import ONLY_STALE_TAG
+    from graphrag_pipeline.defs.runs.naming import ONLY_STALE_TAG
 
     job = build_definitions(indexed_root).resolve_job_def("reports_only")
     with open_instance(indexed_root) as instance:

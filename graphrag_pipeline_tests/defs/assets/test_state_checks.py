@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.assets.state_checks import report_state
-from graphrag_pipeline.defs.automation.input_watch import why_not_unattended
+from graphrag_pipeline.defs.automation.sensors import why_not_unattended
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.defs.automation import input_watch
-from graphrag_pipeline.defs.automation.input_watch import NOTHING_CHANGED, Look, Watch, look_at_input
+from graphrag_pipeline.defs.automation import sensors
+from graphrag_pipeline.defs.automation.sensors import NOTHING_CHANGED, Look, Watch, look_at_input
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
@@ -47,7 +47,7 @@ def index(root: Root) -> None:
 def test_unchanged_input_requests_no_run_and_is_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(root)
     assert clock.look(2).reason == NOTHING_CHANGED
-    monkeypatch.setattr(input_watch, "detect_input", lambda root: pytest.fail("read again"))
+    monkeypatch.setattr(sensors, "detect_input", lambda root: pytest.fail("read again"))
     assert clock.look(3).reason == NOTHING_CHANGED
 
 
@@ -119,14 +119,14 @@ def test_a_file_that_changes_while_it_is_read_defers_the_run(root: Root, monkeyp
     clock = Clock(root)
     put(root.path, "four.txt", "The fog.")
     clock.look()
-    read = input_watch.detect_input
+    read = sensors.detect_input
 
     def read_slowly(root: Root) -> dict:
         manifests = read(root)
         put(root.path, "four.txt", "The fog came pouring in.")
         return manifests
 
-    monkeypatch.setattr(input_watch, "detect_input", read_slowly)
+    monkeypatch.setattr(sensors, "detect_input", read_slowly)
     assert clock.look().reason == "the input folder changed while it was read; the next look reads it again"
     monkeypatch.undo()
     assert clock.look(2).run_key

@@ -7,12 +7,11 @@ import warnings
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.automation.input_watch import Watch
 from graphrag_pipeline.defs.automation.schedules import build_schedule
-from graphrag_pipeline.defs.automation.sensors import build_input_sensor
+from graphrag_pipeline.defs.automation.sensors import Watch, build_input_sensor
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.names import REINDEX_STALE
+from graphrag_pipeline.defs.runs.naming import REINDEX_STALE
 from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.locks import one_index_run
@@ -144,7 +143,7 @@ def test_a_lost_run_does_not_stop_the_sensor_forever(indexed_root: Root, monkeyp
 
 def test_the_sensor_waits_for_assets_materialized_in_the_ui(indexed_root: Root) -> None:
     from graphrag_pipeline.defs.automation.sensors import why_busy
-    from graphrag_pipeline.defs.runs.names import STARTED_BY_TAG
+    from graphrag_pipeline.defs.runs.naming import STARTED_BY_TAG
 
     job = build_definitions(indexed_root).resolve_implicit_global_asset_job_def()
     with open_instance(indexed_root) as instance:
@@ -162,7 +161,7 @@ def test_the_sensor_waits_for_assets_materialized_in_the_ui(indexed_root: Root) 
 def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> None:
     (indexed_root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\nschedule: {fresh_within_hours: 2}\n")
     root = Root(indexed_root.path)
-    from graphrag_pipeline.defs.index_runs.confirmation import confirm_periodically
+    from graphrag_pipeline.defs.index_runs.missing_events import confirm_periodically
 
     with open_instance(root) as instance:
 
@@ -179,7 +178,7 @@ def test_sensor_ticks_alone_keep_an_unchanged_root_fresh(indexed_root: Root) -> 
         cursor = tick(root, instance, None).cursor
         assert "nothing changed" in str(tick(root, instance, cursor).skip_reason) and newest() == first
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("graphrag_pipeline.defs.index_runs.confirmation._HOUR_S", 0)
+            patch.setattr("graphrag_pipeline.defs.index_runs.missing_events._HOUR_S", 0)
             tick(root, instance, cursor)
         assert newest() > first
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\n")

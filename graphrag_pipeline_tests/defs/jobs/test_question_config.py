@@ -14,8 +14,7 @@ from dagster_shared.yaml_utils import load_run_config_yaml
 
 from graphrag_pipeline.defs.jobs.batch import build_batch_job
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
-from graphrag_pipeline.defs.jobs.queries import build_query_jobs
-from graphrag_pipeline.defs.jobs.question_config import EXAMPLE_QUESTION, OPTIONS, question_config
+from graphrag_pipeline.defs.jobs.queries import EXAMPLE_QUESTION, OPTIONS, build_query_jobs, question_config
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.methods.registry import METHODS

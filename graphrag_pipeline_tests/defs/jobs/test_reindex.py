@@ -13,10 +13,10 @@ import pytest
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.runs.errors import calls_endpoint, retrying
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD
-from graphrag_pipeline.defs.runs.names import CHANGED_TAG, KIND_TAG, ONLY_STALE_TAG, PARENT_TAGS, STARTED_BY_TAG
-from graphrag_pipeline.defs.runs.retries import calls_endpoint, retrying
+from graphrag_pipeline.defs.runs.naming import CHANGED_TAG, KIND_TAG, ONLY_STALE_TAG, PARENT_TAGS, STARTED_BY_TAG
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.spending import BudgetExceededError
 from graphrag_pipeline.pipeline.detected_input import detect_input

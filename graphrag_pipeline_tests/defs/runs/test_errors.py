@@ -8,9 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from graphrag_pipeline.defs.assets.checks import _judge_each, _Judgement
-from graphrag_pipeline.defs.runs.console import WordsLogger, show_failures_in_words
-from graphrag_pipeline.defs.runs.errors import failure_of, in_words
-from graphrag_pipeline.defs.runs.retries import retrying
+from graphrag_pipeline.defs.runs.errors import WordsLogger, failure_of, in_words, retrying, show_failures_in_words
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.spending import BudgetExceededError

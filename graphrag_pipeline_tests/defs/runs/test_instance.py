@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from graphrag_pipeline.defs.runs.instance import dagster_home, keeping_instances, open_instance
@@ -27,22 +26,6 @@ def test_an_instance_is_opened_once_while_instances_are_kept(tmp_path: Path) -> 
             assert second.get_runs_count() == 0, "it is still open"
     with open_instance(root) as third:
         assert third is not first
-
-
-def test_dagster_reads_what_the_open_storages_write(tmp_path: Path) -> None:
-    root = make_root(tmp_path)
-
-    @dg.job
-    def empty() -> None: ...
-
-    with keeping_instances(), open_instance(root) as instance:
-        result = empty.execute_in_process(instance=instance, tags={"made": "here"})
-        instance.report_runless_asset_event(dg.AssetMaterialization("thing"))
-        assert instance.get_run_by_id(result.run_id).is_success
-    with dg.DagsterInstance.from_config(str(dagster_home(root))) as plain:
-        assert plain.get_run_by_id(result.run_id).tags["made"] == "here"
-        assert plain.get_records_for_run(result.run_id).records
-        assert plain.get_latest_materialization_event(dg.AssetKey("thing"))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs import live as live_runs
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
-from graphrag_pipeline.defs.runs.names import HOST_TAG, REINDEX_STALE, STARTED_BY_TAG
+from graphrag_pipeline.defs.runs.naming import HOST_TAG, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root
 from graphrag_pipeline_tests.support.roots import put

@@ -11,9 +11,8 @@ from typing import Any
 import dagster as dg
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.pages.community_map import map_communities, map_graph
 from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, as_table, of_rows, of_tokens
-from graphrag_pipeline.defs.assets.pages.pictures import plot_bars
+from graphrag_pipeline.defs.assets.pages.pictures import map_communities, map_graph, plot_bars
 from graphrag_pipeline.defs.assets.pages.previews import Preview, preview_of, render_highest_reports, units_by_document
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.runs.naming import asset_key

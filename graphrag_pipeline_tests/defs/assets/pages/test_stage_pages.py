@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.defs.assets.pages import community_map
+from graphrag_pipeline.defs.assets.pages import pictures
 from graphrag_pipeline.defs.assets.pages.pictures import DrawnCommunity, draw_communities
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
@@ -126,7 +126,7 @@ def test_entities_lie_inside_the_picture_and_names_do_not_cover_each_other() -> 
 
 
 def test_only_the_heaviest_relationships_are_drawn(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(community_map, "_MAX_EDGES", 2)
+    monkeypatch.setattr(pictures, "_MAX_EDGES", 2)
     markdown = page(root, "communities")["picture of the largest communities"]
     found = re.search(r"base64,([^)]*)\)", markdown)
     assert found

@@ -1,24 +1,31 @@
-"""A watch of settings and prompts: when they change, the UI loads its definitions again and shows what became stale.
+"""`dagster dev` on a root, and a watch of settings and prompts beside it: `python -m graphrag_pipeline.defs.dev`.
 
-Dagster reads code versions only when it loads definitions. So without this, an edited prompt would show as fresh until
-a click on *Reload definitions*. The watch runs nothing and reads no documents. Until the first change it imports
-nothing heavy, so that `dev` starts as fast as without it. Keep out: documents, which the sensor watches
-(`automation/`).
+Dagster reads code versions only when it loads definitions. So without the watch, an edited prompt would show as fresh
+until a click on *Reload definitions*. When a file changes, the UI loads its definitions again and shows what became
+stale; nothing runs. Until the first change the watch imports nothing heavy. Keep out: documents, which the sensor
+watches (`automation/`), and the command that people type (`commands/serving.py`).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
+import os
+import runpy
+import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 
+LOCATION = "graphrag_pipeline.definitions"
+"""The module with the definitions, and the name that the UI gives it."""
 _SETTINGS, _PROMPTS = "settings.yaml", "prompts"
 _LOOK_S = 1.0
 _RELOAD_S = 120
@@ -144,21 +151,33 @@ def report_known_state(path: Path) -> int:
         return report_found(instance, root, find_state(root, known_versions(instance, root)))
 
 
-def watch_in_background(path: Path, host: str, port: str, location: str) -> None:
+def _watch(path: Path, host: str, port: str) -> None:
     """Watch a root until the process ends."""
-    say = logging.getLogger("dagster.graphrag_pipeline").warning
 
     def reload() -> None:
-        reload_definitions(host, port, location)
+        reload_definitions(host, port, LOCATION)
         report_known_state(path)
 
-    def run() -> None:
-        watch = DefinitionsWatch(path, reload, say)
-        while True:
-            time.sleep(_LOOK_S)
-            try:
-                watch.look()
-            except OSError:  # the UI is starting or ending
-                continue
+    watch = DefinitionsWatch(path, reload, logging.getLogger("dagster.graphrag_pipeline").warning)
+    while True:
+        time.sleep(_LOOK_S)
+        with suppress(OSError):  # the UI is starting or ending
+            watch.look()
 
-    threading.Thread(target=run, name="watch of settings and prompts", daemon=True).start()
+
+def main() -> None:
+    """Run `dagster dev` on the root that GRAPHRAG_ROOT names, until Ctrl-C."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", required=True)
+    parser.add_argument("--reload", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.reload:
+        arguments = (Path(os.environ["GRAPHRAG_ROOT"]), chosen.host, chosen.port)
+        threading.Thread(target=_watch, args=arguments, daemon=True).start()
+    sys.argv = ["dagster", "dev", "-m", LOCATION, "-h", chosen.host, "-p", chosen.port]
+    runpy.run_module("dagster", run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

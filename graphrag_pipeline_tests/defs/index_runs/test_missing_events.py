@@ -3,8 +3,8 @@
 import pytest
 
 from graphrag_pipeline.defs.assets.state_checks import report_state
-from graphrag_pipeline.defs.index_runs import state_reports
-from graphrag_pipeline.defs.index_runs.state_reports import report_changed_state
+from graphrag_pipeline.defs.index_runs import missing_events as state_reports
+from graphrag_pipeline.defs.index_runs.missing_events import report_changed_state
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root

@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.dev.reloading import DefinitionsWatch, reload_definitions, report_known_state
+from graphrag_pipeline.defs.dev import DefinitionsWatch, reload_definitions, report_known_state
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.pipeline.root import Root
@@ -96,7 +96,7 @@ def test_settings_that_cannot_be_used_keep_the_definitions_until_they_are_correc
 
 
 def test_until_the_first_change_nothing_heavy_is_imported() -> None:
-    code = "import sys, graphrag_pipeline.defs.dev.reloading; print(*sys.modules)"
+    code = "import sys, graphrag_pipeline.defs.dev; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"dagster", "pyarrow", "pandas"} & set(modules)
 
