@@ -1,6 +1,6 @@
 """Metadata and events of `index_snapshot` in the UI: the published snapshot, its rows and its changes.
 
-Keep out: publishing, and the event that confirms the snapshot as up to date (`index_runs/confirmation.py`).
+Keep out: publishing, and the event that confirms the snapshot as up to date (`defs/index_runs/missing_events.py`).
 """
 
 from __future__ import annotations

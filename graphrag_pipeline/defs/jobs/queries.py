@@ -274,7 +274,7 @@ class MethodOptions(dg.PermissiveConfig):
 
 
 class PinnedQuestion(dg.Config):
-    """A question as the job's configuration (`question_config.py`) hands it to the first op."""
+    """A question as the job's configuration hands it to the first op."""
 
     question: str
     filters: list[str]
