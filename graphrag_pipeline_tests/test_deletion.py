@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
+from graphrag_pipeline.storage.vectors.folders import read_table
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put, table_bytes
 from graphrag_pipeline_tests.support.thoroughness import repetitions
@@ -39,7 +40,8 @@ def snapshot_text(root: Root) -> str:
     parts = [str(snapshot.table(name).to_pylist()) for name in snapshot.manifest.tables]
     for name in snapshot.manifest.vectors:
         collection = snapshot.vectors(name)
-        parts += [f"{record.text} {record.attributes}" for record in collection.get(collection.ids())]
+        rows = read_table(collection.path, collection.folder.name)
+        parts += [*rows.texts.to_pylist(), *rows.attributes.to_pylist()]
     return " ".join(parts).lower()
 
 
