@@ -450,7 +450,7 @@ def test_dev_serves_with_its_home_under_the_root_and_ends_with_ctrl_c(indexed: P
     try:
         info = _wait_for_server(f"http://127.0.0.1:{port}/server_info", process, tmp_path / "log")
         assert "dagster_webserver_version" in info
-        wait_until(lambda: "PromptBackfillDaemon" in (tmp_path / "log").read_text(), TIMEOUT_S)
+        wait_until(lambda: "BackfillDaemon" in (tmp_path / "log").read_text(), TIMEOUT_S)
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_S) == 0
     finally:
