@@ -82,7 +82,11 @@ class StaticEmbeddings:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         row = 0
         for batch in _split_into_batches(texts):
-            totals = np.array([self._sum_rows(token_ids) for token_ids in self._read_pieces(batch)])
+            totals = np.zeros((len(batch), self.dimensions))
+            for total, token_ids in zip(totals, self._read_pieces(batch), strict=True):
+                for start in range(0, len(token_ids), MAX_ROWS_AT_ONCE):
+                    rows = self._table.take(token_ids[start : start + MAX_ROWS_AT_ONCE], axis=0)
+                    total += rows.sum(axis=0, dtype=np.int32)  # of whole numbers, so exact in any order; a block fits
             lengths = np.sqrt(np.square(totals).sum(axis=1, keepdims=True))
             vectors[row : row + len(batch)] = totals / np.where(lengths > 0, lengths, 1.0)
             row += len(batch)
@@ -116,16 +120,6 @@ class StaticEmbeddings:
             return [self._tokenizer.encode(word, add_special_tokens=False) for word in words]
         encodings: list[Encoding] = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
         return encodings
-
-    def _sum_rows(self, token_ids: list[int]) -> np.ndarray:
-        """Return the sum of the tokens' rows: float64 (dimensions,) of whole numbers, exact in any order."""
-        import numpy as np
-
-        total = np.zeros(self.dimensions, dtype=np.int64)
-        for start in range(0, len(token_ids), MAX_ROWS_AT_ONCE):
-            rows = self._table.take(token_ids[start : start + MAX_ROWS_AT_ONCE], axis=0)
-            total += rows.sum(axis=0, dtype=np.int32)  # cells are at most 127, so the sum of a block fits
-        return total.astype(np.float64)
 
 
 @lru_cache(maxsize=1)
