@@ -37,3 +37,9 @@ def test_importing_the_package_loads_no_other_package() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded - set(sys.stdlib_module_names) == {"graphrag_pipeline"}
     assert "graphrag_pipeline.errors" not in done.stdout.split()
+
+
+def test_the_command_line_starts_without_numpy_so_that_index_can_limit_its_threads_first() -> None:
+    program = "import sys, graphrag_pipeline.cli; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -21,7 +21,7 @@ from graphrag_pipeline.commands.terminal import (
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.interchange.index_export import EXPORT_FORMATS
+from graphrag_pipeline.interchange import EXPORT_NAMES
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
@@ -304,8 +304,8 @@ def import_index(
 
 
 def _check_format(format: str) -> str:
-    if format not in EXPORT_FORMATS:
-        raise typer.BadParameter(f"{format!r} is not one of {', '.join(EXPORT_FORMATS)}")
+    if format not in EXPORT_NAMES:
+        raise typer.BadParameter(f"{format!r} is not one of {', '.join(EXPORT_NAMES)}")
     return format
 
 
@@ -313,7 +313,7 @@ def export_index(
     directory: Annotated[Path, typer.Argument(help="Folder for the export; an earlier export in it is replaced.")],
     format: Annotated[
         str,
-        typer.Option(callback=_check_format, metavar="|".join(EXPORT_FORMATS), help="Format of the export."),
+        typer.Option(callback=_check_format, metavar="|".join(EXPORT_NAMES), help="Format of the export."),
     ] = "graphrag",
     root: RootOption = None,
 ) -> None:

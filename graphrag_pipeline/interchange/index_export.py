@@ -2,7 +2,7 @@
 
 The folder is written beside its place and then moved there, so a reader finds the old export, none, or the new one. A
 folder with a file that no export wrote is never touched; `MARKER` lists all files and folders of an export. Add a
-format to `EXPORT_FORMATS`.
+format to `EXPORT_FORMATS`, and its name to `EXPORT_NAMES`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.interchange import EXPORT_NAMES
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.storage.vectors.folders import connect
 from graphrag_pipeline.tables import VECTOR_TABLES
@@ -415,5 +416,7 @@ def _vector_batches(snapshot: Snapshot, name: str, schema: pa.Schema) -> Iterato
         yield pa.record_batch([part.filter(pa.array(has_vector)), vectors], schema=schema)
 
 
-EXPORT_FORMATS: dict[str, Writer] = {"graphrag": write_graphrag, "graphml": write_graphml, "csv": write_graph_csv}
+EXPORT_FORMATS: dict[str, Writer] = dict(
+    zip(EXPORT_NAMES, (write_graphrag, write_graphml, write_graph_csv), strict=True)
+)
 """Writer by the name of its format."""
