@@ -96,6 +96,7 @@ def find_entities(text: str, name: str = "") -> list[tuple[int, int, str]]:
                     found.append((start + first, start + last, TYPES.get(label, "")))
     if len(pipeline.vocab) > _MOST_KNOWN:
         load_pipeline.cache_clear()
+        _words_of.cache_clear()  # it would keep the pipeline
     return found
 
 
