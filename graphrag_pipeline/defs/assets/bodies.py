@@ -61,8 +61,7 @@ def extracted_graph(run: StageRun) -> None:
 
 def _take_pooled(run: StageRun, units: pa.Table) -> "Extracted | None":
     """Return the mentions of text units whose calls were sent ahead with those of other buckets."""
-    ids = units["id"].to_pylist()
-    results = run.session.pooled.take_mentions(run.partition, ids) if run.uses_chat_model else None
+    results = run.session.pooled.take_mentions(run.partition, units["id"].to_pylist())
     return None if results is None else cast("CallingExtractor", run.root.extractor()).collect(results)
 
 
@@ -158,11 +157,10 @@ def community_reports(run: StageRun) -> None:
 
 def sentence_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.indexing.sentence_embeddings import embed_sentences
-    from graphrag_pipeline.models.ports import load_static_embedder
 
     units = run.read("text_units")
     run.details |= metadata.of_tokens("text units", units["n_tokens"])
-    run.write(sentence_embeddings=embed_sentences(units, load_static_embedder()))
+    run.write(sentence_embeddings=embed_sentences(units, run.root.static_embedder))
 
 
 def text_unit_embeddings(run: StageRun) -> None:
