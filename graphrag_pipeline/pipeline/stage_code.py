@@ -53,7 +53,7 @@ def code_of(
     owned = CONTRACT_TABLES if stage is CANDIDATE else {name: STAGE_TABLES[name] for name in stage.tables}
     code |= {f"schema of {name}": table.schema_hash for name, table in owned.items()}
     for package in stage.packages:
-        code[f"package {package}"] = _installed_version(package)
+        code[f"package {package}"] = installed_version(package)
     code |= embedding or {}
     if stage.embeds_statically:
         code["static embeddings"] = static_fingerprint
@@ -83,7 +83,8 @@ def prompts_of(stage: Stage, settings: Settings) -> tuple[str, ...]:
 
 
 @cache
-def _installed_version(package: str) -> str:
+def installed_version(package: str) -> str:
+    """Return the version of an installed package; "not installed" without one."""
     try:
         return version(package)
     except PackageNotFoundError:

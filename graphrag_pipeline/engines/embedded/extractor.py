@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +18,7 @@ from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.ports import Extracted
 from graphrag_pipeline.models.pool import Progress
+from graphrag_pipeline.pipeline.stage_code import installed_version
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import STAGE_TABLES
 
@@ -37,7 +37,7 @@ class EmbeddedExtractor:
 
     def code(self) -> dict[str, Any]:
         """Return the versions of the rules, of spaCy and of the chosen pipeline."""
-        code: dict[str, Any] = {"rules": RULES, "package spacy": _installed_version("spacy")}
+        code: dict[str, Any] = {"rules": RULES, "package spacy": installed_version("spacy")}
         name = self._settings.spacy_model
         return {**code, "spaCy pipeline": _version_of_pipeline(name)} if name else code
 
@@ -75,17 +75,10 @@ def _version_of_pipeline(name: str) -> str:
     """Return what changes with a spaCy pipeline: its version or, of a folder, its metadata and sizes of files."""
     folder = Path(name)
     if not folder.is_dir():
-        return _installed_version(name)
+        return installed_version(name)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     described = [path.read_text(encoding="utf-8") for path in files if path.name in ("meta.json", "config.cfg")]
     return stable_hash(*described, *(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files))
-
-
-def _installed_version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 _Content: TypeAlias = "tuple[str, str, list[tuple[str, int, int]]]"
