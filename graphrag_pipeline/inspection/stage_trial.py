@@ -103,21 +103,26 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
         )
         for row, was in zip(chosen.select(["id", "document_id", "start", "end"]).to_pylist(), old, strict=True)
     ]
+    extractor = root.extractor()
+
+    def read(mentions: Any) -> Result:
+        tables = cast(CallingExtractor, extractor).collect([mentions]).tables
+        return _describe_mentions(*(tables[name].to_pylist() for name in _MENTIONS))
+
+    def make() -> list[Result]:  # from whole documents, because a name may be introduced in another text unit
+        document_ids = set(chosen["document_id"].to_pylist())
+        documents = _rows_with(_read_all(root, "documents"), "id", document_ids)
+        found = extractor.extract(documents, _rows_with(units, "document_id", document_ids))
+        return _results_by_unit(found.tables, ids)
+
     return Sample(
         "text unit",
         units.num_rows,
         records,
-        lambda model: _calling_extractor(root).works(chosen, model),
-        lambda mentions: _read_mentions(root, mentions),
-        lambda: _extract(root, units, chosen["document_id"].to_pylist(), ids),
+        lambda model: cast(CallingExtractor, extractor).works(chosen, model),
+        read,
+        make,
     )
-
-
-def _extract(root: Root, units: pa.Table, document_ids: Sequence[str], ids: Sequence[str]) -> list[Result]:
-    """Extract from whole documents, because a name may be introduced in another text unit."""
-    documents = _rows_with(_read_all(root, "documents"), "id", set(document_ids))
-    of_documents = _rows_with(units, "document_id", set(document_ids))
-    return _results_by_unit(root.extractor().extract(documents, of_documents).tables, ids)
 
 
 def _results_by_unit(mentions: Mapping[str, pa.Table], ids: Sequence[str]) -> list[Result]:
@@ -127,15 +132,6 @@ def _results_by_unit(mentions: Mapping[str, pa.Table], ids: Sequence[str]) -> li
             if row["text_unit_id"] in rows:
                 rows[row["text_unit_id"]][name].append(row)
     return [_describe_mentions(*rows[unit_id].values()) for unit_id in ids]
-
-
-def _calling_extractor(root: Root) -> CallingExtractor:
-    return cast(CallingExtractor, root.extractor())
-
-
-def _read_mentions(root: Root, mentions: Any) -> Result:
-    tables = _calling_extractor(root).collect([mentions]).tables
-    return _describe_mentions(*(tables[name].to_pylist() for name in _MENTIONS))
 
 
 def _describe_mentions(entities: Iterable[Row], relationships: Iterable[Row], claims: Iterable[Row]) -> Result:
