@@ -1,8 +1,7 @@
 """Immutable folders that hold the list of their own files with sizes and hashes.
 
 The list is written before the folder gets its final name, so a folder with a list was complete once. It holds a hash of
-itself. A folder without a list counts as damaged. Keep
-out: the meaning of the files.
+itself. A folder without a list counts as damaged. Keep out: the meaning of the files.
 """
 
 from __future__ import annotations

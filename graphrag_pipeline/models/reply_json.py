@@ -8,7 +8,7 @@ characters that cannot be stored or seen, finite numbers, at most `MAX_DEPTH` le
 Structured replies: JSON schemas for requests, and validation of replies by pydantic models.
 
 An endpoint with `response_format` gets a strict schema. Another endpoint gets the schema as text in the prompt (see
-`endpoints/openai_client.py`). In both cases `reply_json.py` reads the reply and accepts code fences, prose around the
+`endpoints/openai_client.py`). In both cases the reader accepts code fences, prose around the
 object, trailing commas and a missing end. An object that does not fit the pydantic model is an error.
 
 Keep out: the meaning of a field.

@@ -115,7 +115,7 @@ def write_schema(path: Path) -> None:
 
 
 class Root:
-    """A root with its settings, stores and models; an older one moves to this release (`storage/formats.py`).
+    """A root with its settings, stores and models.
 
     Args:
         path: a folder that holds settings.yaml.

@@ -212,9 +212,9 @@ def _source_line(citation: Citation) -> str:
 def render_context(context: Context, style: ContextStyle = PLAIN) -> str:
     """Return the context as a model reads it: one table or list of sources per part, `human_readable_id` first.
 
-     Cells keep to one line; reports and sources keep their own lines under a heading. A delimiter inside a text stays.
-     Text from documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG
-    , with cells as they are.
+    Cells keep to one line; reports and sources keep their own lines under a heading. A delimiter inside a text stays.
+    Text from documents is data, whatever it contains. A strict style has the tables of Microsoft GraphRAG, with cells
+    as they are.
     """
     if style.is_strict:
         return render_strict(context, style)

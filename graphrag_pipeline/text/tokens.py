@@ -10,9 +10,8 @@ limit, which can add one token per cut. The time is linear, and 1 MB of white sp
 For the same reason, the count of a text is the sum over its words, each with the space before it. The count of a word
 is cached in the process, which is two to three times as fast.
 
-Token counts of many texts at once: each distinct word is counted once, and Arrow sums the words of each text.
-
-The counts equal those of `tokens.py`, in a third of its time for the texts of a whole index.
+Of many texts at once, each distinct word is counted once, and Arrow sums the words of each text: the same counts in a
+third of the time for the texts of a whole index.
 
 Keep out: limits of text units and prompts.
 """

@@ -13,8 +13,7 @@ would. Relationships and claims come for a growing number of matched entities, a
 entities; at the first number that does not fit, those of the number before are kept. Rows cost the tokens of their
 text (`query/rendering.py`).
 
-Keep out:
-writing the answer.
+Keep out: writing the answer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The orders are those of Microsoft GraphRAG (`query/structured_search/local_search` there). Its ties follow the order of
 its tables, which is that of ours. Each function returns rows of a contract table, and arrays with one value for each
-row. Keep out: budgets (`local.py`, `local.py`).
+row. Keep out: budgets (`local.py`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Relevance does not separate reports for a question that names nothing specific: 
 Ratings of text units against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
 
 Without a model a text unit rates as its best passage does: the passage's relevance (`understanding/relevance.py`) in
-`report_rating.RATING_STEPS`. A chat model may rate instead (`engines/model/rating.py`).
+`RATING_STEPS`. A chat model may rate instead (`engines/model/rating.py`).
 
 Keep out: how an engine rates.
 """

@@ -6,8 +6,7 @@ with one, in their old order. If no score can be had, the order stays as it was,
 
 Input and output of the text unit selection strategies: candidates, limits, picks.
 
-Keep out:
-which text units are candidates.
+Keep out: which text units are candidates.
 """
 
 from __future__ import annotations

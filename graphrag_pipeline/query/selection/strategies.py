@@ -13,8 +13,7 @@ out: tables, texts, rendering.
 
 Text unit selection by relevance, over all candidates: the strategies `graph` and `balanced`.
 
-Both also choose text units that inform no matched entity, and put the most relevant text unit first. The rules that all
-strategies share are in `strategies.py`.
+Both also choose text units that inform no matched entity, and put the most relevant text unit first.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Suggested questions by the chat model of `answers`.
 As in the question generation of Microsoft GraphRAG, the model reads the context of a local search of the latest
 question with the conversation before it, and lists candidates for the next question.
 
-Keep out: how either engine finds questions (`suggesting.py`, `suggesting.py`).
+Keep out: how either engine finds questions.
 """
 
 from __future__ import annotations

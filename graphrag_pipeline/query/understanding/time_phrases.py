@@ -6,7 +6,6 @@
     in March, since March 2024            the latest March that has begun; since: up to now
     latest news, recently                 `RECENT_DAYS`; more if these have nothing (`is_soft`)
 
-The written forms of phrases are in `time_phrases.py`.
 
 Words of time units, numbers and months, and the written forms of time phrases, by language.
 

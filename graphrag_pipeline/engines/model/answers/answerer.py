@@ -5,7 +5,7 @@ Lazy search by a chat model: a question split into subqueries, and text units ma
 A failed reply affects only its part: without subqueries the question is searched for alone, and a batch of text units
 whose points fail is counted with its reason.
 
-Keep out: prompts and replies (`writing.py`, `points.py`, `drift.py`, `answerer.py`).
+Keep out: prompts and replies (`writing.py`, `points.py`, `drift.py`).
 """
 
 from __future__ import annotations

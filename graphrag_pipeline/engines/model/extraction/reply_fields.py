@@ -3,7 +3,7 @@
 Each function takes the text between two delimiters, or a JSON value as text, and returns the value of the row. Each
 change is counted in `problems`, under a reason for people.
 
-Keep out: the boundaries of fields (`reply_records.py`, `reply_records.py`).
+Keep out: the boundaries of fields (`reply_records.py`).
 """
 
 from __future__ import annotations
