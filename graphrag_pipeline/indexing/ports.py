@@ -3,7 +3,7 @@
 The `Calling...` protocols are for an engine whose results are calls of the root's chat model. Their calls can be
 estimated, tried on a sample, sent for many buckets together, and recalled to forget a document. An engine without
 calls, or with clients of its own, fills only the shorter protocol. Keep out: engines, and which one is used
-(`graphrag_pipeline/ports.py`).
+(`load_port`).
 """
 
 from __future__ import annotations
