@@ -18,6 +18,7 @@ from graphrag_pipeline.citations import strip_citations
 from graphrag_pipeline.identity import entity_text, text_hash
 from graphrag_pipeline.models.ports import Embedder, Failure
 from graphrag_pipeline.tables import VECTOR_TABLES, Table
+from graphrag_pipeline.text.structure import read_structure
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -33,7 +34,7 @@ _SLICE_ROWS = 16_384
 def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
     """Return the text to embed for each row of the contract table of a vector table (see `tables.VECTOR_TABLES`)."""
     if vector_table == "default-text_unit-text":
-        return rows["text"].to_pylist()
+        return embedded_unit_texts(rows)
     if vector_table == "default-entity-description":
         pairs = zip(rows["title"].to_pylist(), rows["description"].to_pylist(), strict=True)
         return [entity_text(title, description) for title, description in pairs]
@@ -41,6 +42,22 @@ def embedded_texts(vector_table: str, rows: pa.Table) -> list[str]:
         columns = (rows[name].to_pylist() for name in ("source", "target", "description"))
         return [description or f"{source} {target}" for source, target, description in zip(*columns, strict=True)]
     return [strip_citations(text) for text in rows["full_content"].to_pylist()]
+
+
+def embedded_unit_texts(units: pa.Table) -> list[str]:
+    """Return the text to embed for each text unit: without marks if it was cut along the structure of its document.
+
+    Args:
+        units: needs `text`; a text unit without `heading_path` is embedded as it is, as in Microsoft GraphRAG.
+    """
+    texts = units["text"].to_pylist()
+    if "heading_path" not in units.schema.names:
+        return texts
+    are_plain = units["heading_path"].is_null().to_pylist()
+    return [
+        text if is_plain else read_structure(text).readable.text or text
+        for text, is_plain in zip(texts, are_plain, strict=True)
+    ]
 
 
 def embed_texts(

@@ -23,6 +23,7 @@ from graphrag_pipeline.arrow_columns import positions
 from graphrag_pipeline.models.ports import Embedder
 from graphrag_pipeline.tables import SENTENCE_EMBEDDINGS
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.structure import read_structure
 
 _BATCH_SENTENCES = 50_000
 _DOT_ROWS = 4_096  # rows per product; as int32 they fit the processor's cache
@@ -43,7 +44,7 @@ def embed_sentences(text_units: pa.Table, embedder: Embedder) -> pa.Table:
 
 
 _SentenceRow = tuple[str, int, int, int, str]
-"""Text unit id, position, start, end, text."""
+"""Text unit id, position, start, end, readable text."""
 
 
 def _split_text_units(text_units: pa.Table) -> Iterator[list[_SentenceRow]]:
@@ -51,8 +52,9 @@ def _split_text_units(text_units: pa.Table) -> Iterator[list[_SentenceRow]]:
     batch: list[_SentenceRow] = []
     columns = (text_units[name].to_pylist() for name in ("id", "text"))
     for unit_id, text, first in zip(*columns, _text_starts(text_units).tolist(), strict=True):
+        readable = read_structure(text).readable
         for position, (start, end) in enumerate(split_sentences(text)):
-            batch.append((unit_id, position, first + start, first + end, text[start:end]))
+            batch.append((unit_id, position, first + start, first + end, readable.between(start, end)))
         if len(batch) >= _BATCH_SENTENCES:
             yield batch
             batch = []

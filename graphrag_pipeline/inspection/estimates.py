@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import WHOLE, bucket_of, text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_sample, count_calls_together, count_embedding_calls
-from graphrag_pipeline.indexing.embeddings import embedded_texts
+from graphrag_pipeline.indexing.embeddings import embedded_texts, embedded_unit_texts
 from graphrag_pipeline.indexing.failures import count_requested
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
@@ -115,7 +115,7 @@ def _sample(rows: pa.Table, settings: Settings) -> Iterator[str]:
     buckets = [bucket_of(document_id, settings.storage.n_buckets) for document_id in rows["document_id"].to_pylist()]
     for bucket in sorted(set(buckets)):
         units = rows.filter(pa.array([other == bucket for other in buckets]))
-        yield from choose_sample(units["text"].to_pylist(), settings)
+        yield from choose_sample(embedded_unit_texts(units), settings)
 
 
 def _not_stored(text_of: Mapping[str, str], embedder: OpenAIEmbedder) -> list[str]:

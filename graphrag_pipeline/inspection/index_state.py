@@ -21,6 +21,7 @@ from graphrag_pipeline.indexing.aggregation_report import (
     saved_percent,
     texts_to_compare,
 )
+from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 from graphrag_pipeline.pipeline.code_changes import show_value
 from graphrag_pipeline.pipeline.detected_input import INPUT, list_notes, list_problems
 from graphrag_pipeline.pipeline.prompt_texts import diff_prompts
@@ -92,7 +93,7 @@ def read_embedding_figures(root: Root) -> dict[str, Any]:
         parts.append((documents.select(["id", "text", "chunks"]), units.select(["document_id", "text"])))
         if root.settings.embeddings.engine == "model":
             n_compared = root.settings.embeddings.n_compared
-            comparisons += choose_comparisons(units["text"].to_pylist(), root.settings.embedding_model, n_compared)
+            comparisons += choose_comparisons(embedded_unit_texts(units), root.settings.embedding_model, n_compared)
     return {"aggregation": _sum_up(root, parts), "averaged_vectors": _summarize(root, comparisons, parts)}
 
 

@@ -62,7 +62,7 @@ def repair_documents(
         for unit in units_of[document["id"]]:
             found = locate_text(unit["text"] or "", document["text"] or "", previous + 1)
             unit["start"], unit["end"] = (found[0], found[0] + len(found[1])) if found else (None, None)
-            unit["header_start"] = unit["header_end"] = None
+            unit |= dict.fromkeys(("header_start", "header_end", "heading_path", "heading_levels"))
             if found is None:
                 n_lost += 1
                 continue

@@ -87,7 +87,7 @@ STAGES: dict[str, Stage] = {
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
-            algorithm=8,
+            algorithm=9,
             is_partitioned=True,
         ),
         Stage(
@@ -154,6 +154,7 @@ STAGES: dict[str, Stage] = {
             "Static vectors of the sentences of text units; search scores windows of them.",
             reads=("text_units",),
             tables=("sentence_embeddings",),
+            algorithm=2,
             is_partitioned=True,
             embeds_statically=True,
         ),

@@ -54,7 +54,7 @@ _ATTRIBUTES = {
 }
 _EMBEDDED_COLUMNS = {
     "documents": ("id", "title"),
-    "text_units": ("id", "text", "document_id"),
+    "text_units": ("id", "text", "document_id", "heading_path"),
     "entities": ("id", "title", "type", "description"),
     "relationships": ("id", "source", "target", "description"),
     "community_reports": ("id", "full_content", "community", "level", "title"),

@@ -23,6 +23,9 @@ from graphrag_pipeline.query.results import (
 )
 from graphrag_pipeline.text.tokens import count_tokens_each
 
+_LATER_COLUMNS = ("header_start", "header_end", "heading_path", "heading_levels")
+"""Not in a snapshot of an earlier version."""
+
 
 def read_entities(
     index: IndexReader, rows: np.ndarray, scores: np.ndarray, matches: Sequence[str]
@@ -69,8 +72,11 @@ def read_text_units(
 ) -> tuple[TextUnitRecord, ...]:
     columns = ["id", "human_readable_id", "document_id", "text", "start", "end", "n_tokens"]
     known = index.snapshot.table("text_units").schema.names
-    columns += [name for name in ("header_start", "header_end") if name in known]  # not in a snapshot of release 0.1
+    columns += [name for name in _LATER_COLUMNS if name in known]
     found = index.snapshot.take("text_units", rows, columns)
+    for record in found:
+        titles, levels = record.pop("heading_path", None) or (), record.pop("heading_levels", None) or ()
+        record["headings"] = tuple(zip(levels, titles, strict=True))
     documents = index.documents(record["document_id"] for record in found)
     return tuple(
         TextUnitRecord(

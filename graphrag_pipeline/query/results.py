@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from graphrag_pipeline.citations import KIND_OF_RECORD, render_citation
+from graphrag_pipeline.text.structure import Headings, read_structure
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class TextUnitRecord:
     Attributes:
         start: character offsets into the document; null where an import has none.
         header_start, header_end: offsets of the table header that `text` repeats before `start`; None if it has none.
+        headings: above its first block that is not a title.
         score: local search: the PageRank relevance, 0-1, if the strategy ranks by it; else the similarity of the entity
             that the text unit was taken for, 0 if only basic search found it. Basic search: the fused score.
         entities: titles of the matched entities that it mentions.
@@ -126,11 +128,27 @@ class TextUnitRecord:
 
     header_start: int | None = None
     header_end: int | None = None
+    headings: Headings = ()
 
     @property
     def n_header(self) -> int:
         """Number of characters of `text` that repeat a table header."""
         return 0 if self.header_start is None or self.header_end is None else self.header_end - self.header_start
+
+    def headings_at(self, place: int) -> Headings:
+        """Return the headings above the first block of `text` that ends behind a place and is not a title."""
+        structure = read_structure(self.text)
+        return self.above(structure.headings_at(place), structure.headings_at(0))
+
+    def above(self, own: Headings, first: Headings) -> Headings:
+        """Return the headings above a block: those in `text`, behind those above it that they do not replace.
+
+        Args:
+            own: headings in `text` above the block.
+            first: headings in `text` above its first block that is not a title; `headings` ends with them.
+        """
+        before = self.headings[: len(self.headings) - len(first)]
+        return (*(above for above in before if not own or above[0] < own[0][0]), *own)
 
     def place_of(self, start: int, end: int) -> tuple[int, int] | tuple[None, None]:
         """Return the offsets in the document of a span of `text`; None if the text unit has none.
@@ -157,6 +175,7 @@ class TextUnitRecord:
             is_excerpt=True,
             excerpt_start=start,
             excerpt_end=end,
+            headings=self.headings_at(start),
             header_start=self.header_start + start if has_header and self.header_start is not None else None,
             header_end=self.header_end if has_header else None,
         )

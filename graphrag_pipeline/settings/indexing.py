@@ -31,16 +31,20 @@ class TextUnitsSettings(Section):
     size: int = Field(
         1200,
         ge=16,
-        description="Maximum tokens in a text unit. Documents are cut at sentence ends, and the header of a table is "
-        "not repeated; see markdown_blocks.",
+        description="Maximum tokens in a text unit.",
     )
-    overlap: int = Field(100, ge=0, description="Maximum tokens repeated from the end of the previous text unit.")
+    overlap: int = Field(
+        100,
+        ge=0,
+        description="Maximum tokens repeated from the end of the previous text unit, without markdown_blocks.",
+    )
     encoding: str = Field("o200k_base", description="tiktoken encoding that counts tokens; o200k_base is bundled.")
     markdown_blocks: bool = Field(
-        False,
-        description="Whether documents are read as Markdown and cut like chunk files: tables between rows with their "
-        "header repeated, lists between items, code between blocks, titles with what follows them. Text units then "
-        "have the sizes of chunk files, and do not overlap.",
+        True,
+        description="Whether documents are cut along their structure, read as Markdown: tables between rows with their "
+        "header repeated, lists between items, code between blocks, titles with what follows them. Text units then do "
+        "not overlap, carry the headings above them, and are embedded without marks. Otherwise documents are cut at "
+        "sentence ends, as by Microsoft GraphRAG at tokens.",
     )
     aggregation_target: int = Field(
         1200, ge=16, description="Chunk files: tokens to which chunks are combined, in order, along chunk boundaries."
@@ -48,10 +52,10 @@ class TextUnitsSettings(Section):
     aggregation_max: int = Field(1500, ge=16, description="Chunk files: maximum tokens of combined chunks.")
     aggregation_max_pages: int = Field(3, ge=1, description="Chunk files: maximum pages that combined chunks span.")
 
-    def result_options(self) -> dict[str, Any]:
-        """Return the options that change a result; a root without `markdown_blocks` keeps the version before it."""
-        options = super().result_options()
-        return options if self.markdown_blocks else {k: v for k, v in options.items() if k != "markdown_blocks"}
+    def for_blocks(self) -> TextUnitsSettings:
+        """Return the settings of a document cut along its structure: its text units have at most `size` tokens."""
+        target = int((1 + MIN_FILL) / 2 * self.size)
+        return self.model_copy(update={"aggregation_target": target, "aggregation_max": self.size})
 
     @model_validator(mode="after")
     def _target_fits(self) -> TextUnitsSettings:

@@ -79,6 +79,8 @@ CONTRACT_TEXT_UNITS = Table(
         _nullable_offset("end"),
         "header_start",
         "header_end",
+        "heading_path",
+        "heading_levels",
     ),
     key=("id",),
     owner=INDEX_CANDIDATE,

@@ -145,6 +145,14 @@ TEXT_UNITS = Table(
             "Character after the header: `text` begins with `document.text[header_start:header_end]`.",
             True,
         ),
+        Column(
+            "heading_path",
+            STRINGS,
+            "Headings above its first paragraph, list or table, the outermost first; null without "
+            "`text_units.markdown_blocks`.",
+            True,
+        ),
+        Column("heading_levels", pa.list_(pa.int8()), "Level of each of these headings, 1 to 6.", True),
     ),
     key=("id",),
     owner="text_units",

@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from html import unescape
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.name_words import words
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -31,10 +32,14 @@ TITLE, PARAGRAPH, LIST, TABLE, CODE, QUOTE, FRONT_MATTER, HIDDEN = (
     "title", "paragraph", "list", "table", "code", "quote", "front_matter", "hidden"
 )  # fmt: skip
 """Kinds of blocks. A hidden one has nothing to read: a comment, a rule, targets of links."""
+PROMPT = ">>> "
+"""Of a Python session; Markdown would read three quotes in one another."""
 MAX_TITLE = 500
 """Characters of a heading; what is longer is a paragraph."""
 
 Span = tuple[int, int]
+Headings = tuple[tuple[int, str], ...]
+"""Level and readable text of headings, the outermost first."""
 
 _KINDS = {
     "heading_open": TITLE, "paragraph_open": PARAGRAPH, "bullet_list_open": LIST, "ordered_list_open": LIST,
@@ -45,10 +50,11 @@ _HTML_KINDS = {"table": TABLE, "ul": LIST, "ol": LIST, "dl": LIST, "pre": CODE}
 _HTML = late_re(r"\s*<([a-z][a-z0-9]*)(?=[\s>/])", re.I)
 _ELEMENT = late_re(rf"<(/?)({'|'.join(_HTML_KINDS)})(?=[\s>])[^>]*>", re.I)
 _TAG = late_re(r"<!--.*?(?:-->|\Z)|<(/?)([a-zA-Z][\w:-]*)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|<[!?][^>]*>", re.S)
-_BREAKING = frozenset(
-    "address article aside blockquote body br caption dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 head "
-    "header hr html li main nav ol p pre section summary table tbody td tfoot th thead title tr ul".split()
-)
+_BREAKING = words("""
+address article aside blockquote body br caption dd details div dl dt figure footer form h1 h2 h3 h4 h5 h6 head header
+hr html li main nav ol p pre section summary table tbody td tfoot th thead title tr ul
+""")
+"""Elements of HTML that begin and end a line or a cell."""
 _UNDERLINED = late_re(r"^([^\s>|#*+~^\"'-].*)\n([~^\"'*+#])\2{2,}[ \t]*$", re.M)
 """A heading of reStructuredText; "=" and "-" below it are Markdown."""
 _INVISIBLE = late_re("[\u00ad\u200b\u2060\ufeff]+")
@@ -92,7 +98,7 @@ class Block:
         start, end: offsets in the source, without white space at its ends.
         kind: one of the kinds above.
         level: of a title, 1 to 6; else 0.
-        headings: level and readable text of the titles above it, the outermost first.
+        headings: the titles above it.
         header: offsets of a table's header in the source, with the rule below it; None without one.
     """
 
@@ -101,7 +107,7 @@ class Block:
     kind: str
     pieces: tuple[Piece, ...]
     level: int = 0
-    headings: tuple[tuple[int, str], ...] = ()
+    headings: Headings = ()
     header: Span | None = None
 
     @property
@@ -112,19 +118,29 @@ class Block:
 
 @dataclass(frozen=True)
 class Structure:
-    """The blocks of a text in order; together they hold all of it but white space."""
+    """The blocks of a text in order; together they hold all of it but white space.
+
+    Attributes:
+        codes: texts between backticks, in order.
+    """
 
     blocks: tuple[Block, ...]
+    codes: tuple[str, ...] = ()
 
-    def headings_at(self, place: int) -> tuple[tuple[int, str], ...]:
-        """Return the headings above the first block that ends behind a place and is not a title."""
-        first = bisect_right([block.end for block in self.blocks], place)
-        return next((block.headings for block in self.blocks[first:] if block.kind != TITLE), ())
+    @cached_property
+    def readable(self) -> ReadableText:
+        """What a reader sees; pieces are divided by blank lines."""
+        return ReadableText.join(piece for block in self.blocks for piece in block.pieces)
 
-    def readable(self, kinds: frozenset[str] | None = None) -> ReadableText:
-        """Return what a reader sees, of all kinds of blocks or of some; pieces are divided by blank lines."""
-        pieces = (piece for block in self.blocks if kinds is None or block.kind in kinds for piece in block.pieces)
-        return ReadableText.join(pieces)
+    def headings_at(self, place: int) -> Headings:
+        """Return the headings above the first block that ends behind a place and is no title, itself in the text."""
+        first = bisect_right(self._ends, place)
+        block = next((block for block in islice(self.blocks, first, None) if block.kind != TITLE), None)
+        return block.headings if block else ()
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [block.end for block in self.blocks]
 
 
 @dataclass(frozen=True)
@@ -163,12 +179,23 @@ class ReadableText:
         behind = other.start + min(end - other.at, other.n) if other.n == other.end - other.start else other.end
         return begin, behind
 
+    def between(self, start: int, end: int) -> str:
+        """Return what a reader sees of a span of the source."""
+        first = bisect_right(self.runs, start, key=lambda run: run.end)
+        last = bisect_left(self.runs, end, key=lambda run: run.start) - 1
+        if first > last:
+            return ""
+        one, other = self.runs[first], self.runs[last]
+        begin = one.at + min(max(start - one.start, 0), one.n)
+        return self.text[begin : other.at + min(max(end - other.start, 0), other.n)]
+
 
 @lru_cache(maxsize=256)
 def read_structure(text: str) -> Structure:
     """Return the structure of a text in Markdown."""
     reader = _Reader(text)
-    return Structure(tuple(reader.read()))
+    blocks = tuple(reader.read())
+    return Structure(blocks, tuple(reader.codes))
 
 
 @lru_cache(maxsize=1)
@@ -197,11 +224,12 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = text.split("\n")
+        self.codes: list[str] = []
         self.places = [0, *accumulate(len(line) + 1 for line in self.lines)]
 
     def read(self) -> Iterator[Block]:
         """Yield the blocks in order; what the parser passes over, such as targets of links, is a hidden block."""
-        headings: tuple[tuple[int, str], ...] = ()
+        headings: Headings = ()
         done = 0
         groups = list(_top_level(_parser().parse(_UNDERLINED.sub(_as_markdown, self.text))))
         for number, tokens in enumerate(groups):
@@ -213,10 +241,14 @@ class _Reader:
             kind, header = _KINDS[first.type], None
             if kind == TITLE and not self._is_title(first):
                 kind = PARAGRAPH
-            if first.type == "html_block":
+            if kind == QUOTE and self.text.startswith(PROMPT, start):
+                kind, pieces = CODE, list(self._read_lines(first, 0))
+            elif first.type == "html_block":
                 kind, end = self._kind_of_html(start, end)
-                within = takewhile(lambda other: self._place_of(other[0])[0] < end, islice(groups, number, None))
-                end = max(self._place_of(other[0])[1] for other in within)
+                for later in islice(groups, number + 1, None):  # blocks that a blank line separates from its end tag
+                    if self._place_of(later[0])[0] >= end:
+                        break
+                    end = max(end, self._place_of(later[0])[1])
                 pieces = list(self._read_html(start, end))
             elif kind == TABLE:
                 header, pieces = self._read_table(tokens)
@@ -275,11 +307,15 @@ class _Reader:
                     term = []
                 opened = ""
             elif token.type in ("fence", "front_matter"):
-                first, end = token.map or (0, 0)
-                is_closed = end > first + 1 and self.lines[end - 1].strip(" >\t")[:3] in (token.markup[:3], "...")
-                for number in range(first + 1, min(end - is_closed, len(self.lines))):
-                    yield from _make_piece([self._part(self.places[number], self.places[number + 1] - 1)])
+                yield from self._read_lines(token, 1)
         yield from _make_piece(term)
+
+    def _read_lines(self, token: Token, n_before: int) -> Iterator[Piece]:
+        """Yield the lines of a block, without `n_before` lines that open it and one that closes it."""
+        first, end = token.map or (0, 0)
+        is_closed = n_before and end > first + 1 and self.lines[end - 1].strip(" >\t")[:3] in (token.markup[:3], "...")
+        for number in range(first + n_before, min(end - bool(is_closed), len(self.lines))):
+            yield from _make_piece([self._part(self.places[number], self.places[number + 1] - 1)])
 
     def _marker(self, token: Token) -> list[_Part]:
         """Return the sign or number of an item of a list."""
@@ -288,7 +324,7 @@ class _Reader:
         return [self._part(self.places[line] + found.start(1), self.places[line] + found.end(1))] if found else []
 
     def _read_table(self, tokens: Sequence[Token]) -> tuple[Span | None, list[Piece]]:
-        """Return the place of the header, and the rows with the names of the columns; without rows, the header is one."""
+        """Return the place of the header, and the rows with the names of the columns; a header alone is a row."""
         rows: list[list[list[_Part]]] = []
         place = 0
         for token in tokens:
@@ -332,7 +368,7 @@ class _Reader:
         parts: list[_Part] = []
         for tag in _TAG.finditer(self.text, start, end):
             parts += self._decode(start, tag.start())
-            if (tag[2] or "").lower() in _BREAKING:
+            if (tag[2] or "").upper() in _BREAKING:
                 yield from _make_piece(parts)
                 parts = []
             start = tag.end()
@@ -374,6 +410,7 @@ class _Reader:
                 begin = content.find(child.markup, at) + len(child.markup)
                 begin = on_one_line.find(child.content, begin)
                 shown.append((begin, begin + len(child.content), child.content))
+                self.codes.append(child.content)
                 at = content.find(child.markup, begin + len(child.content)) + len(child.markup)
             elif kind in ("softbreak", "hardbreak"):
                 at = content.find("\n", at) + 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.text_units import find_blocks, split_documents, split_text
+from graphrag_pipeline.indexing.text_units import split_documents, split_text
 from graphrag_pipeline.settings.indexing import MIN_FILL
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
@@ -19,7 +19,7 @@ from graphrag_pipeline.text.sentences import grapheme_start
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.thoroughness import repetitions
 
-BLOCKS = TextUnitsSettings(markdown_blocks=True, aggregation_target=90, aggregation_max=110)
+BLOCKS = TextUnitsSettings(size=110, overlap=0)
 PAGE = """\
 # The Pump
 
@@ -54,46 +54,8 @@ print("| a | b |")
 """
 
 
-def blocks_of(text: str) -> list[tuple[str, str]]:
-    return [(block["type"], text[block["start"] : block["end"]]) for block in find_blocks(text)]
-
-
 def units_of(text: str, settings: TextUnitsSettings = BLOCKS) -> pa.Table:
     return split_documents(pa.table({"id": ["d"], "text": [text]}), settings)
-
-
-def test_the_blocks_of_a_page() -> None:
-    assert blocks_of(PAGE) == [
-        ("title", "# The Pump"),
-        ("paragraph", "It runs in\nBrantwick. In\n1843. It was new."),
-        ("list", "- Check the valve.\n\n  Twice a day.\n- Call Piet Maas."),
-        ("paragraph", "The end | of it.\n***"),
-        ("table", "| Ship | Port |\n|------|------|\n| Alma | Brantwick |\n| Vega | Lund |"),
-        ("title", "Steps\n-----"),
-        ("list", "1) Open it.\n2) Close it."),
-        ("code", '```python\n# no title\n\nprint("| a | b |")\n```'),
-        ("table", "<table><tr><td>\n\n<table></table></td></tr></table>"),
-        ("paragraph", "- - -"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        ("~~~\n# code\n", ["code"]),
-        ("- a\nand on\n# T", ["list", "title"]),
-        ("- a\n\nb", ["list", "paragraph"]),
-        ("- a\n- - -\nb", ["list", "paragraph"]),
-        ("a | b\n--- | ---\nc | d\ne", ["table", "paragraph"]),
-        ("a\n---", ["title"]),
-        ("a\nb\n---", ["paragraph"]),
-        ("<ul>\n<li>a</li>\n\n<li>b</li>\n</ul>\nc", ["list", "paragraph"]),
-        ("", []),
-        (" \n\n", []),
-    ],
-)
-def test_where_a_block_ends(text: str, kinds: list[str]) -> None:
-    assert [kind for kind, _ in blocks_of(text)] == kinds
 
 
 lines = st.sampled_from(
@@ -103,18 +65,25 @@ lines = st.sampled_from(
 
 
 @given(st.lists(lines | st.text(max_size=8), max_size=30).map("\n".join))
-def test_blocks_hold_all_text_in_order(text: str) -> None:
-    found = find_blocks(text)
-    places = [place for block in found for place in (block["start"], block["end"])]
-    assert places == sorted(places) and all(block["start"] < block["end"] for block in found)
-    assert "".join("".join(part.split()) for _, part in blocks_of(text)) == "".join(text.split())
-    assert all(part == part.strip() for _, part in blocks_of(text))
-    within = TextUnitsSettings(markdown_blocks=True, aggregation_target=16, aggregation_max=24)
+def test_text_units_hold_all_blocks_in_order(text: str) -> None:
+    within = TextUnitsSettings(size=24, overlap=0)
     units = units_of(text, within).to_pylist()
     for unit in units:
         header = text[unit["header_start"] : unit["header_end"]] if unit["header_start"] is not None else ""
         assert unit["text"] == header + text[unit["start"] : unit["end"]]
     assert "".join("".join(text[u["start"] : u["end"]].split()) for u in units) == "".join(text.split())
+
+
+def test_a_text_unit_carries_the_headings_above_its_first_paragraph() -> None:
+    text = (
+        "# Pump\n\n" + "It runs. " * 12 + "\n\n## Valve\n\n" + "Check it daily. " * 20 + "\n\n# End\n\n" + "Done. " * 18
+    )
+    units = units_of(text, TextUnitsSettings(size=40, overlap=0)).to_pylist()
+    paths = [(unit["heading_path"], unit["heading_levels"]) for unit in units]
+    assert paths[0] == (["Pump"], [1]) and paths[1:-1] == [(["Pump", "Valve"], [1, 2])] * (len(units) - 2)
+    assert len(units) > 3 and paths[-1] == (["End"], [1])
+    plain = units_of(text, TextUnitsSettings(size=40, overlap=0, markdown_blocks=False))
+    assert plain["heading_path"].null_count == len(plain)
 
 
 def test_a_table_of_a_plain_document_is_cut_between_rows_and_repeats_its_header() -> None:
@@ -125,7 +94,7 @@ def test_a_table_of_a_plain_document_is_cut_between_rows_and_repeats_its_header(
     assert len(units) > 4 and units[0]["text"].startswith("# Ships\n\nAll ships.") and units[0]["header_start"] is None
     assert all(unit["text"].startswith(f"{header}| Alma") for unit in units[1:-1])
     assert all(text[unit["start"] :].startswith("| Alma") for unit in units[1:-1])
-    assert all(unit["n_tokens"] <= BLOCKS.aggregation_max for unit in units)
+    assert all(unit["n_tokens"] <= BLOCKS.size for unit in units)
 
 
 def test_a_list_of_a_plain_document_is_cut_between_items() -> None:
@@ -134,15 +103,8 @@ def test_a_list_of_a_plain_document_is_cut_between_items() -> None:
     assert len(units) > 2 and all(unit.startswith("- Duty") for unit in units) and "\n".join(units) == "\n".join(items)
 
 
-def test_without_the_setting_text_units_and_the_version_stay() -> None:
-    text = PAGE * 40
-    plain = TextUnitsSettings(size=100, overlap=10)
-    assert units_of(text, plain).equals(units_of(text, plain.model_copy(update={"aggregation_max": 1400})))
-    assert "markdown_blocks" not in plain.result_options() and BLOCKS.result_options()["markdown_blocks"]
-
-
-DEFAULT = TextUnitsSettings()
-SMALL = TextUnitsSettings(size=16, overlap=6)
+DEFAULT = TextUnitsSettings(markdown_blocks=False)
+SMALL = TextUnitsSettings(size=16, overlap=6, markdown_blocks=False)
 
 
 def _documents(*texts: str) -> pa.Table:
@@ -199,7 +161,7 @@ def test_a_document_without_text_has_no_text_unit(text):
         st.sampled_from([*"aZ é1.!?\n萧。👩", "👩\u200d👧", "e\u0301", "word ", "Mr. ", ". A", "\n\n", " " * 40]),
         max_size=200,
     ).map("".join),
-    st.sampled_from([SMALL, TextUnitsSettings(size=16, overlap=0), TextUnitsSettings(size=40, overlap=20)]),
+    st.sampled_from([SMALL, *(SMALL.model_copy(update={"size": n, "overlap": k}) for n, k in ((16, 0), (40, 20)))]),
 )
 def test_text_units_cover_the_text_within_their_size(text, settings):
     _check(text, settings)
@@ -235,7 +197,7 @@ def test_an_edit_on_top_changes_few_text_units():
 def test_ids_come_from_document_text_and_occurrence():
     sentence = "The same sentence stands here again and again, word by word."
     repeated = "\n\n".join([sentence] * 8)
-    settings = TextUnitsSettings(size=16, overlap=0)
+    settings = SMALL.model_copy(update={"overlap": 0})
     units = split_documents(_documents(repeated, repeated), settings)
     assert len(set(units["text"].to_pylist())) == 1
     assert len(set(units["id"].to_pylist())) == units.num_rows == 16

@@ -100,6 +100,11 @@ def test_a_table_knows_its_header() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
+        ("~~~\n# code\n", "code"),
+        ("- a\nand on\n\n  more\n- - -", "list"),
+        ("a | b\n--- | ---\nc | d\ne", "table"),
+        (">>> 1 + 1\n2", "code"),
+        ("> said\n> he", "quote"),
         ("1843. That was\n1844. the year", "list"),
         ("That was\n1843. It snowed.", "paragraph"),
         ("    indented text", "paragraph"),
@@ -125,7 +130,8 @@ def test_invisible_characters_divide_no_word() -> None:
 marks = st.sampled_from(
     ["# T", "a b.", "| a | b |", "|--|--|", "| x\\|y | `c|d` |", "- item", "  more", "1. one", "```", "---", "<table>",
      "</table>", "<ul>", "<li>a &lt; b", "", "   ", "\u2028x", "\tcode", "萧炎。", "\x0c", "[a](b) *c* **d**", "> q",
-     "![i](j)", "[x]: y", "a\\_b", "`x", "y` z", "~~~", "T\n: d", "<!-- c", "-->", "a &amp; b", "so\u00adft", "[t](<u v> 'w')"]
+     "![i](j)", "[x]: y", "a\\_b", "`x", "y` z", "~~~", "T\n: d", "<!-- c", "-->", "a &amp; b", "so\u00adft",
+     "[t](<u v> 'w')"]
 )  # fmt: skip
 
 
@@ -154,7 +160,9 @@ def check_places(text: str, block: Block) -> None:
         assert readable.source_of(run.at, at) == (run.start, run.end)
 
 
-@pytest.mark.parametrize("part", ["[a](b) ", "`a` ", "*a ", "<b>", "[", "![", "| a ", "<table>\n\n", "a\\_", "&amp;", "> ", "- "])
+@pytest.mark.parametrize(
+    "part", ["[a](b) ", "`a` ", "*a ", "<b>", "[", "![", "| a ", "<table>\n\n", "a\\_", "&amp;", "> ", "- "]
+)
 def test_a_text_that_repeats_anything_is_read_in_linear_time(part: str) -> None:
     text = part * 20_000
     start = time.process_time()

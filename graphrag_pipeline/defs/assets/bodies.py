@@ -165,9 +165,10 @@ def sentence_embeddings(run: StageRun) -> None:
 
 def text_unit_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.indexing.aggregation_report import choose_sample
+    from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 
     units = run.read("text_units")
-    texts, has_model = units["text"].to_pylist(), run.settings.embeddings.engine == "model"
+    texts, has_model = embedded_unit_texts(units), run.settings.embeddings.engine == "model"
     _embed(run, "default-text_unit-text", units, choose_sample(texts, run.settings) if has_model else ())
     if has_model:
         _show_calls(run, texts)

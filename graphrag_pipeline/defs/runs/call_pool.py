@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.aggregation_report import choose_sample
+from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 from graphrag_pipeline.indexing.ports import CallingExtractor
 from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.endpoints.spans import parent_span
@@ -85,7 +86,7 @@ def _embed_units(root: Root, buckets: list[str], session: IndexSession) -> None:
 
     The samples that compare averaged vectors with those of whole texts are sent with them: equal pieces are sent once.
     """
-    texts = {bucket: root.tables.read("text_units", bucket)["text"].to_pylist() for bucket in buckets}
+    texts = {bucket: embedded_unit_texts(root.tables.read("text_units", bucket)) for bucket in buckets}
     needing = [bucket for bucket in buckets if texts[bucket]]
     if not needing:
         return

@@ -32,7 +32,7 @@ from graphrag_pipeline.query.search.community_selection import Selection, rate_w
 from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, merge_contexts, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import Lead, LeadFinder, Point, map_points, reduce_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
-from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages
+from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages, show_span
 from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.settings.settings import (
@@ -234,7 +234,7 @@ def write_overview(index: IndexReader, question: str, context: Context, settings
         picked += [passages[i] for i in rank_sentences(texts, index.embed_passages(texts), 1, prior=prior)]
     read = counted(len(context.text_units), "text units")
     introduction = f"Extractive overview (no model): the question names nothing specific; what {read} say most."
-    return compose(question, introduction, [AnswerPassage(run[0].unit, run[0].start, run[-1].end) for run in picked])
+    return compose(question, introduction, [show_span(run[0].unit, run[0].start, run[-1].end) for run in picked])
 
 
 # ---------------------------------------------------------------------------------------------------------------global

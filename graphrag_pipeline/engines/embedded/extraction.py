@@ -9,8 +9,8 @@ There is one relationship mention per text unit, pair and sentence. `start` and 
 the first occurrence of the name in the sentence for an entity, of the sentence for a relationship.
 
 `name` is the canonical form of the entity in its document ("Ebenezer Scrooge" where the text says "Mr. Scrooge");
-`normalize_title(name)` is its key. `written` is `document.text[start:end]`. If the title of a document is a name, its
-first text unit has one more mention, with `is_about` and without a place.
+`normalize_title(name)` is its key. `written` is what a reader sees of `document.text[start:end]`. If the title of a
+document is a name, its first text unit has one more mention, with `is_about` and without a place.
 
 Keep out: steps that need the whole corpus (`indexing/graph`).
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -29,12 +29,13 @@ import pyarrow as pa
 from graphrag_pipeline.engines.embedded.names.document import name_things
 from graphrag_pipeline.engines.embedded.names.lines import split_lines
 from graphrag_pipeline.engines.embedded.names.predicates import find_predicate
-from graphrag_pipeline.engines.embedded.names.prose import mask_code
+from graphrag_pipeline.engines.embedded.names.prose import holds_prose, mask_code
 from graphrag_pipeline.engines.embedded.names.titles import read_title
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.structure import CODE, Block, Piece, ReadableText, read_structure
 
 STRENGTH = 1.0  # of one sentence that contains two entities
 MAX_HEADING = 120  # characters
@@ -45,12 +46,16 @@ title_of = lru_cache(maxsize=1 << 16)(normalize_title)
 
 @dataclass(frozen=True, slots=True)
 class _Occurrence:
+    """A name in a document: `start` and `end` in its text, `at` and `behind` in what a reader sees of it."""
+
     title: str
     name: str
     type: str
     start: int
     end: int
     written: str
+    at: int
+    behind: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class _TaggedSentence:
     end: int
     description: str  # "" for a heading or a fragment
     occurrences: tuple[_Occurrence, ...]
+    readable: str  # of the whole document
 
 
 @dataclass
@@ -112,7 +118,7 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
             if about is not None and start == first:
                 row = (about.name, about.type, about.description, None, None, None, None, True)
                 entities.add(unit_id, n_entities, *row)
-            _add_relationships(unit_id, start, end, touched, text, settings, relationships)
+            _add_relationships(unit_id, start, end, touched, settings, relationships)
     return {
         "entity_mentions": entities.to_table(),
         "relationship_mentions": relationships.to_table(),
@@ -122,23 +128,38 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
 
 def read_document(title: str, text: str, spacy_model: str = "") -> tuple[list[_TaggedSentence], _About | None]:
     """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
+    structure = read_structure(text)
+    source = ReadableText.join(piece for block in structure.blocks for piece in _prose_of(block))
+    text = source.text
     spans = split_lines(text, split_sentences(text))
     about = read_title(title, text)
-    names, links, types = name_things(text, mask_code(text), spans, about, spacy_model)
+    names, links, types = name_things(text, mask_code(text), structure.codes, spans, about, spacy_model)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in names:
-        form = links[name.form]
-        by_sentence[name.sentence].append(
-            _Occurrence(title_of(form), form, types[form], name.start, name.end, text[name.start : name.end])
-        )
+        if place := source.source_of(name.start, name.end):  # None for the name of a column before a cell
+            form, written = links[name.form], text[name.start : name.end]
+            by_sentence[name.sentence].append(
+                _Occurrence(title_of(form), form, types[form], *place, written, name.start, name.end)
+            )
     sentences = [
-        _TaggedSentence(*spans[n], "" if is_heading(text, *spans[n]) else _fold(text, spans[n]), tuple(by_sentence[n]))
+        _TaggedSentence(
+            *(source.source_of(*spans[n]) or (0, 0)),
+            "" if is_heading(text, *spans[n]) else _fold(text, spans[n]),
+            tuple(by_sentence[n]),
+            text,
+        )
         for n in sorted(by_sentence)
     ]
     if about is None:
         return sentences, None
     first = next((span for span in spans if not is_heading(text, *span)), (0, 0))
     return sentences, _About(about.form, types[about.form], _fold(text, first))
+
+
+def _prose_of(block: Block) -> Sequence[Piece]:
+    """Return the pieces of a block that may name something: all but code, unless its lines are prose."""
+    is_code = block.kind == CODE and not holds_prose([line.text for line in block.pieces])
+    return () if is_code else block.pieces
 
 
 def is_heading(text: str, start: int, end: int) -> bool:
@@ -184,7 +205,6 @@ def _add_relationships(
     start: int,
     end: int,
     sentences: list[_TaggedSentence],
-    text: str,
     settings: ExtractionSettings,
     relationships: _Columns,
 ) -> None:
@@ -196,7 +216,7 @@ def _add_relationships(
         met = list(first.values())
         is_list = len(met) > settings.max_entities_per_sentence
         for a, b in pairwise(met) if is_list else combinations(met, 2):
-            predicate = find_predicate(text, a.end, b.start)
+            predicate = find_predicate(sentence.readable, a.behind, b.at)
             row = (a.name, b.name, sentence.description, STRENGTH, sentence.start, sentence.end, None, predicate)
             relationships.add(unit_id, n_relationships, *row)
             n_relationships += 1

@@ -34,10 +34,20 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
-from graphrag_pipeline.query.selection.passages import Sentence
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.structure import (
+    CODE,
+    HIDDEN,
+    LIST,
+    TABLE,
+    TITLE,
+    Block,
+    Headings,
+    ReadableText,
+    read_structure,
+)
 
 MIN_WORDS, MAX_WORDS = 60, 100
 """Words of a window: enough to be read alone, and few enough to be read at a glance."""
@@ -55,20 +65,7 @@ MIN_CONFIDENCE = 0.4
 """The highest floor that declines no question of the development half of the bench `judged` that the texts answer."""
 N_BEST = 3
 """Best windows that are looked at for the coverage."""
-MAX_HEADING = 120
-"""Most characters of a line that a line of signs below it makes a heading."""
 
-_HEADING = re.compile(r"(#{1,6})[ \t]++(\S(?:.*[^ \t#])?+)")
-_UNDERLINE = re.compile(r"([=~^\"'*+#-])\1{2,}$")
-_LEVELS = {"=": 1, "-": 2}
-"""Sign under a heading of Markdown -> level; other signs are those of reStructuredText, which has no fixed order."""
-_FENCE = re.compile(r"`{3,}|~{3,}(?=\s*\w*$)")
-_FENCE_LINE = re.compile(r"(?m)^[ \t]*+(?:`{3,}+|~{3,}+)[^`\n]*+$")
-_RULE = re.compile(r"(?:[|:+=\s-]+|([=~^\"'*+#-])\1{2,})$")
-_IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()\s]*\))?")
-_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
-_MARKS = re.compile(r"(?<!\\)(?:\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`+)|(?m:^[ \t]*>+[ \t])")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
@@ -78,29 +75,21 @@ class AnswerPassage:
 
     Attributes:
         start, end: character offsets in the text of the text unit.
-        headings: above it in its text unit, the outermost first.
-        header: cells of the header row of its table; () outside tables.
+        text: as a reader sees it, on one line.
+        headings: above it, the outermost first.
     """
 
     unit: TextUnitRecord
     start: int
     end: int
+    text: str
     headings: tuple[str, ...] = ()
-    header: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """Title of the document and the headings, such as "Runbook > Rollback"."""
         parts = [self.unit.document_title, *self.headings]
         return " > ".join(part for place, part in enumerate(parts) if part and part not in parts[:place])
-
-    @cached_property
-    def text(self) -> str:
-        """The window as a reader sees it (`_show`)."""
-        lines = self.unit.text[self.start : self.end].splitlines()
-        if not self.header:
-            return _show("\n".join(lines))
-        return " ".join(_show(line, self.header) for line in lines if not _RULE.match(line))
 
     def overlaps(self, other: AnswerPassage) -> bool:
         """Return whether another passage shows a part of the same document, or of the same text unit."""
@@ -192,6 +181,13 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
     )
 
 
+def show_span(unit: TextUnitRecord, start: int, end: int) -> AnswerPassage:
+    """Return a span of a text unit as a passage."""
+    headings = tuple(title for _, title in unit.headings_at(start))
+    text = " ".join(read_structure(unit.text).readable.between(start, end).split())
+    return AnswerPassage(unit, start, end, text, headings)
+
+
 def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
     """Yield the windows of a text unit, in reading order."""
     for section in _sections(unit, ""):
@@ -200,32 +196,35 @@ def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
 
 
 @dataclass(frozen=True)
+class _Shown:
+    """A sentence, an item of a list or a row of a table: offsets in the text unit, and its readable text."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
 class _Section:
-    """Sentences of a text unit under one heading, or the rows of one table."""
+    """What a text unit says under one heading, or the rows of one table."""
 
     unit: TextUnitRecord
-    sentences: list[Sentence]
+    parts: list[_Shown]
     headings: tuple[str, ...] = ()
-    header: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        return ". ".join([self.unit.document_title, *self.headings, *self.header])
-
-    @cached_property
-    def shown(self) -> list[str]:
-        """The sentences as a reader sees them."""
-        return [_show(sentence.text, self.header) for sentence in self.sentences]
+        return ". ".join([self.unit.document_title, *self.headings])
 
     @cached_property
     def sizes(self) -> list[float]:
-        return [count_words(text) for text in self.shown]
+        return [count_words(part.text) for part in self.parts]
 
     @cached_property
     def windows(self) -> list[tuple[int, int]]:
         """The first and last sentence of each window; the last window ends the section."""
         found = []
-        for first in range(len(self.sentences)):
+        for first in range(len(self.parts)):
             last, n_words = first, self.sizes[first]
             while last + 1 < len(self.sizes) and n_words < MIN_WORDS and n_words + self.sizes[last + 1] <= MAX_WORDS:
                 last += 1
@@ -236,111 +235,51 @@ class _Section:
         return found
 
     def passage(self, first: int, last: int) -> AnswerPassage:
-        start, end = self.sentences[first].start, self.sentences[last].end
+        shown = self.parts[first : last + 1]
+        start, end, text = shown[0].start, shown[-1].end, " ".join(part.text for part in shown)
         if first == last and self.sizes[first] > MAX_WORDS:  # one endless sentence, or code
-            words = list(_WORD.finditer(self.unit.text, start, end))
-            end = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else start + MAX_CHARACTERS
-        return AnswerPassage(self.unit, start, min(end, self.sentences[last].end), self.headings, self.header)
-
-
-@dataclass
-class _Part:
-    """A run of lines of a text unit that belong together, while the lines are read."""
-
-    start: int
-    end: int
-    headings: tuple[str, ...]
-    header: tuple[str, ...] = ()
-    is_table: bool = False
+            words = list(_WORD.finditer(text))
+            n_kept = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else MAX_CHARACTERS
+            end = min(start + n_kept, end)
+            text = text[:n_kept]
+        return AnswerPassage(self.unit, start, end, text, self.headings)
 
 
 def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
     """Yield the parts of a text unit that no heading and no beginning or end of a table divides, by sentences."""
-    for part in _parts(unit.text):
-        run: list[Sentence] = []
-        for start, end in _pieces(unit.text, part):
-            sentence = Sentence(unit, start, end)
-            if not repeats_question(question, sentence.text):
-                run.append(sentence)
-            elif run:
-                yield _Section(unit, run, part.headings, part.header)
-                run = []
-        if run:
-            yield _Section(unit, run, part.headings, part.header)
-
-
-def _parts(text: str) -> Iterator[_Part]:
-    """Yield the parts of a text with their headings; rules under headings and tables belong to none."""
-    headings: list[tuple[int, str]] = []
-    part: _Part | None = None
-    fence = ""
-    place = 0
-    lines = text.splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        start, place = place, place + len(line)
-        bare = line.strip()
-        mark = _FENCE.match(bare)
-        if mark and (not fence or bare.startswith(fence)):
-            fence = "" if fence else mark[0]
+    structure = read_structure(unit.text)
+    first = structure.headings_at(0)
+    section: _Section | None = None
+    place: tuple[Headings, int | None] | None = None
+    for number, block in enumerate(structure.blocks):
+        here = (block.headings, number if block.kind == TABLE else None)
+        if section and (here != place or block.kind == TITLE):
+            yield section
+            section = None
+        if block.kind in (TITLE, HIDDEN):
             continue
-        heading = None if fence else _read_heading(bare, lines[number + 1].strip() if number + 1 < len(lines) else "")
-        is_row = bare.startswith("|") and not fence
-        if part and (heading or is_row != part.is_table):
-            yield part
-            part = None
-        if heading:
-            level, title = heading
-            headings = [*((above, other) for above, other in headings if above < level), (level, _show(title))]
-        elif bare and not (_RULE.match(bare) and not fence):
-            if part is None:
-                part = _Part(start, place, tuple(title for _, title in headings), is_table=is_row)
-                if is_row and number + 1 < len(lines) and _RULE.match(lines[number + 1].strip()):
-                    part.header, part.start = tuple(_cells(bare)), place
-            part.end = place
-    if part:
-        yield part
+        for shown in _read_block(block):
+            if section and repeats_question(question, shown.text):
+                yield section
+                section = None
+            elif not repeats_question(question, shown.text):
+                headings = tuple(title for _, title in unit.above(block.headings, first))
+                section = section or _Section(unit, [], headings)
+                section.parts.append(shown)
+        place = here
+    if section:
+        yield section
 
 
-def _read_heading(line: str, following: str) -> tuple[int, str] | None:
-    """Return level and text of the heading that a line is, by its own signs or by the line of signs below it."""
-    if found := _HEADING.match(line):
-        return len(found[1]), found[2]
-    is_underlined = bool(line) and _UNDERLINE.match(following) and not _UNDERLINE.match(line) and line[0] not in "|>-*"
-    if is_underlined and 0.5 * len(line) <= len(following) and len(line) <= MAX_HEADING:
-        return _LEVELS.get(following[0], 3), line
-    return None
-
-
-def _pieces(text: str, part: _Part) -> Iterator[tuple[int, int]]:
-    """Yield the places of the sentences of a part, or of the rows of a table, without outer blanks."""
-    within = text[part.start : part.end]
-    spans = _lines(within) if part.is_table else split_sentences(within)
-    for start, end in spans:
-        bare = within[start:end].strip()
-        if bare and not _RULE.match(bare):
-            first = part.start + start + within[start:end].index(bare)
-            yield first, first + len(bare)
-
-
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    place = 0
-    for line in text.splitlines(keepends=True):
-        yield place, place + len(line)
-        place += len(line)
-
-
-def _show(text: str, header: Sequence[str] = ()) -> str:
-    """Return a text on one line without marks of Markdown; the cells of a table row with the names of its columns."""
-    if header and text.startswith("|"):
-        pairs = zip(header, _cells(text), strict=False)
-        text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell) + "."
-    text = _FENCE_LINE.sub("", text)
-    bare = _MARKS.sub("", _LINK.sub(r"\1", _IMAGE.sub("", text)))
-    return " ".join(_ESCAPED.sub(r"\1", bare).split())
-
-
-def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+def _read_block(block: Block) -> Iterator[_Shown]:
+    """Yield the sentences of a block, and whole rows and items of at most `MAX_WORDS` words."""
+    for piece in block.pieces:
+        is_whole = block.kind in (TABLE, LIST, CODE) and count_words(piece.text) <= MAX_WORDS
+        readable = ReadableText.join([piece])
+        for start, end in [(0, len(piece.text))] if is_whole else split_sentences(piece.text):
+            text = " ".join(piece.text[start:end].split())
+            if text and (source := readable.source_of(start, end)):
+                yield _Shown(*source, text)
 
 
 @dataclass(frozen=True)
@@ -395,7 +334,7 @@ def _count(sections: Sequence[_Section], asked: _Asked) -> tuple[np.ndarray, np.
     """Return how often windows have each of all words, float (words, windows), and their numbers of words."""
     columns, lengths = [], []
     for section in sections:
-        rows = np.array([asked.count(text) for text in section.shown])
+        rows = np.array([asked.count(part.text) for part in section.parts])
         before = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])  # so that a window is a difference
         of_title = TITLE_WEIGHT * (asked.count(section.title) > 0)
         columns += [before[last + 1] - before[first] + of_title for first, last in section.windows]
@@ -407,12 +346,12 @@ def _measure_nearness(index: IndexReader, question: str, sections: Sequence[_Sec
     """Return the cosine of each window to the question; a window's vector is the sum of those of its sentences."""
     if not is_latin(question):
         return np.zeros(sum(len(section.windows) for section in sections))
-    texts = [text for section in sections for text in (section.title, *section.shown)]
+    texts = [text for section in sections for text in (section.title, *(part.text for part in section.parts))]
     asked, *vectors = index.embed_passages([question, *texts])
     sums, start = [], 0
     for section in sections:
-        above, own = vectors[start], np.array(vectors[start + 1 : start + 1 + len(section.shown)])
-        start += 1 + len(section.shown)
+        above, own = vectors[start], np.array(vectors[start + 1 : start + 1 + len(section.parts)])
+        start += 1 + len(section.parts)
         sums += [
             np.array(section.sizes[first : last + 1]) @ own[first : last + 1] + TITLE_WORDS * above
             for first, last in section.windows

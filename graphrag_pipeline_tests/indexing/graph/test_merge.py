@@ -333,7 +333,7 @@ def test_counts_do_not_depend_on_the_overlap(size: int, overlap: int, kinds: lis
     text = " ".join(sentences[kind] for kind in kinds)
     documents = DOCUMENTS.from_rows([{"id": "d", "title": "t", "text": text, "path": "t", "record": "",
                                       "content_hash": "", "metadata": "{}"}])  # fmt: skip
-    units = split_documents(documents, TextUnitsSettings(size=size, overlap=overlap))
+    units = split_documents(documents, TextUnitsSettings(size=size, overlap=overlap, markdown_blocks=False))
     mentions = extract_graph(documents, units, ExtractionSettings())
     merged = merge_graph(*mentions.values(), SETTINGS, text_units=units)
     found = {(row["source"], row["target"]): row["n_mentions"] for row in merged["relationships"].to_pylist()}

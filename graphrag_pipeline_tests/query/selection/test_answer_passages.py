@@ -120,4 +120,4 @@ def test_any_form_of_a_name_says_the_whole_name(tmp_path: Path) -> None:
 
 def test_a_title_repeats_no_heading() -> None:
     same = TextUnitRecord("u", 0, "d", "Billing", "text", 0, 4, 1, 0.0)
-    assert AnswerPassage(same, 0, 4, ("Billing", "Rollback")).title == "Billing > Rollback"
+    assert AnswerPassage(same, 0, 4, "text", ("Billing", "Rollback")).title == "Billing > Rollback"

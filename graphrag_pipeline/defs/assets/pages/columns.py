@@ -32,6 +32,8 @@ _STAGE: dict[str, Mapping[str, tuple[str, ...]]] = {
         "n_tokens": ("documents.text",),
         "header_start": ("documents.text", "documents.chunks"),
         "header_end": ("documents.text", "documents.chunks"),
+        "heading_path": ("documents.text",),
+        "heading_levels": ("documents.text",),
     },
     "entity_mentions": {
         "text_unit_id": ("text_units.id",), "name": _UNIT_TEXT, "type": _UNIT_TEXT, "description": _UNIT_TEXT,

@@ -34,6 +34,7 @@ _MIN_ACRONYM_COUNT = 2
 def name_things(
     text: str,
     prose: str,
+    codes: Sequence[str],
     spans: Sequence[tuple[int, int]],
     about: DocumentTitle | None,
     spacy_model: str = "",
@@ -41,8 +42,9 @@ def name_things(
     """Return every name in a document, the canonical form of each written form, and the type of each canonical form.
 
     Args:
-        text: the document.
-        prose: the text without code and markup, of the same length.
+        text: what a reader sees of the document.
+        prose: the same without listings and addresses, of the same length.
+        codes: texts between backticks.
         spans: start and end of each sentence.
         about: the entity that the title names.
         spacy_model: as `extraction.spacy_model`.
@@ -52,7 +54,7 @@ def name_things(
     forms = Forms(folded)
     for start, end, kind in _propose(folded, language, spacy_model):
         forms.add_entity(start, end, kind)
-    for form, kind in find_identifiers(text, folded.text).items():
+    for form, kind in find_identifiers(codes, folded.text).items():
         forms.add_sure(form, "" if kind == CAMEL else IDENTIFIER)
     acronyms = _add_acronyms(folded, forms)
     if about is not None:

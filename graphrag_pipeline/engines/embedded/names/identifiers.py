@@ -11,6 +11,7 @@ Keep out: names of people and places (`finder.py`).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
@@ -27,7 +28,7 @@ _IDENTIFIER = late_regex(
     rf"(?<![\p{{L}}\p{{N}}_./@:$-])(?:(?P<code>{_CODE})|(?P<snake>{_SNAKE})|(?P<dotted>{_DOTTED})|(?P<camel>{_CAMEL}))"
     r"(?![\p{L}\p{N}_@(]|[-./:]\w)"
 )
-_QUOTED = late_regex(r"(?<!`)`(?![-`])(\p{L}[\p{L}\p{N}_./:-]*[\p{L}\p{N}])`(?!`)")
+_QUOTED = late_regex(r"\p{L}[\p{L}\p{N}_./:-]*[\p{L}\p{N}]")
 _KEBAB = late_regex(r"(?<![\w./@:$-])[a-z][a-z0-9]+(?:-[a-z0-9]+)+(?![\w@(]|[-./:]\w)")
 _CELL_START = late_regex(r"(?:^|\n|[|]) ?$")
 _CELL_END = late_regex(r" ?(?:$|\n|[|])")
@@ -38,16 +39,16 @@ _NO_BARE_NOUN = words("a an the this that these those no any each every some suc
 _SMALL = SMALL_WORDS["en"] - {"of"}
 
 
-def find_identifiers(text: str, prose: str) -> dict[str, str]:
+def find_identifiers(codes: Iterable[str], prose: str) -> dict[str, str]:
     """Return identifier -> how it is written; CAMEL may be the name of something else.
 
     Args:
-        text: the document.
-        prose: the text without code, of the same length or folded.
+        codes: texts between backticks.
+        prose: the text without code.
     """
     found = {match.group(): match.lastgroup or "" for match in _IDENTIFIER.finditer(prose)}
     found = {form: kind for form, kind in found.items() if form.lower() not in _ABBREVIATIONS and _has_letters(form)}
-    quoted = Counter(match.group(1) for match in _QUOTED.finditer(text))
+    quoted = Counter(code for code in codes if _QUOTED.fullmatch(code))
     for form, count in quoted.items():
         if count > 1 or any(not letter.isalpha() for letter in form):
             found.setdefault(form, "quoted")

@@ -1,8 +1,9 @@
-"""The prose of a document: its text with code listings, addresses, paths and markup replaced by spaces.
+"""The prose of a document: what a reader sees of it, with code listings, addresses and paths replaced by spaces.
 
-Examples of code and output have capitals and words that name nothing: "SELECT", "Index Cond", "name text". Targets of
-links and tags of HTML repeat words of the page. `mask_code` keeps every offset and every line break, so that places in
-the prose are places in the text. Short code inside a sentence stays, because manuals name their subjects so.
+Examples of code and output have capitals and words that name nothing: "SELECT", "Index Cond", "name text". Markdown's
+own code is known (`text/structure.py`); here are the listings of other texts. `mask_code` keeps every offset and every
+line break, so that places in the prose are places in the text. Short code inside a sentence stays, because manuals name
+their subjects so.
 
 Feet and heads of pages repeat the title, the author and the date on each page.
 
@@ -15,7 +16,7 @@ Keep out: which words of the prose are names (`finder.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import regex
 
@@ -28,12 +29,9 @@ GAP = "¤"
 _MARKUP = tuple(
     (signs, late_regex(pattern, regex.MULTILINE | regex.DOTALL))
     for signs, pattern in (
-        ("](", r"(?<=\])\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"\n]*+\")?\)"),  # the target of a link
-        ("][", r"(?<=\])\[[^\]\s]*+\]"),
         ("://", r"\b(?:https?|ftp|file|git|ssh|mailto)://[^\s<>\[\]\"'”’]*[\w/]"),
-        ("<!--", r"<!--.*?-->"),
         ("<", r"(?<!\w)[BCEFILSXZ](?=<)"),  # a code of Perl's documentation: B<bold>
-        ("`", r"(?<![\w:]):(?:[a-z]+:){1,2}(?=`)"),  # a role of reStructuredText
+        (":", r"(?<![\w:]):(?:[a-z]+:){1,2}(?=\w)"),  # a role of reStructuredText
         ("File: ", r"^File: [^\n]*,  Node: [^\n]*$"),  # the head, the menu and the index of a page of Info
         ("* ", r"^(?:\* Menu:|\* [^\n:]*::)[^\n]*$|^\* [^\n]+:[ \n][^\n]+\.(?=\s+\(line +\d)[^\n]*$"),
         ("..", r"^[ \t]*\.\.[ \t]+[\w:-]+::.*?$"),
@@ -41,24 +39,18 @@ _MARKUP = tuple(
         ("/", r"(?<![\w/.~-])(?:~|\.{1,2})?(?:/[\w.+@%{}$*-]+){2,}/?"),  # /usr/share/doc
         ("/", r"(?<![\w/.-])[\w.+-]+(?:/[\w.+-]+)*/[\w+-]*\.[a-z][a-z0-9]{0,4}\b"),  # Objects/classobject.c
         ("-", r"(?<!\S)\S*(?:\b[A-Z]\w{0,3}'?-){4,}\S*"),  # a graph of commits
-        ("`", r"(?<=`)[A-Z][A-Z\d]+\.[A-Z\d]+(?=`)"),  # the name of a file
         ("::", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),  # an identifier
         ("->", r"(?<!\w)\w+(?:(?:::|->)\w+)+"),
         (".", r"[A-Z][A-Z\d-]+\.(?:[A-Z\d-]+\.)*(?:COM|EDU|ORG|GOV|NET|LOCAL|EXAMPLE)\b"),  # MIT.EDU
     )
 )
 """Signs that a text with the markup has, and the markup. Most texts have few of the signs."""
-_TAG = late_regex(r"</?[a-zA-Z][\w:-]*+(?:\s+[\w:-]+(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++))?)*+\s*+/?>")
 _MARK = late_regex(
-    r"\]\s*+[(\[]|://|[<_`]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|[A-Z]\.[A-Z]{3}|^[ \t]*:[a-z]|^File: |^\* |"
+    r"://|[<_]|::|->|/[^\s/]+/|/[\w.+-]*\.[a-z]|[A-Z]\.[A-Z]{3}|(?<!\w):[a-z]|^File: |^\* |"
     r"[A-Z]-[A-Z]\w{0,3}-",
     regex.MULTILINE,
 )
 _NOT_BREAK = late_regex(r"[^\n]")
-_FENCE = late_regex(
-    r"^[ \t>]*(```+|(?<=(?:\A|\n[ \t]*\n)[ \t>]*)~~~)(?!~)[^`\n]*\n.*?^[ \t>]*\1`*[ \t]*$",
-    regex.MULTILINE | regex.DOTALL,
-)
 _RULED = late_regex(  # a listing of AsciiDoc
     r"(?<=(?:\A|\n[ \t]*\n|\n\+\n))(-{4,}+)\n(?=[^\n]*\S)(?:(?!\1\n)[^\n]*\n){1,80}?\1(?=\n[ \t]*\n|\n?\Z)"
 )
@@ -103,14 +95,12 @@ _MIN_SIGN_LINES = 0.4  # of the lines of a listing
 
 def mask_code(text: str) -> str:
     """Return the text with code, addresses and markup replaced by `GAP` and spaces; same length, same line breaks."""
-    fenced = (match for fence in (_FENCE, _RULED) for match in fence.finditer(text))
-    spans = [match.span() for match in fenced if not _holds_prose(match.group())] + list(_find_listings(text))
+    spans = [match.span() for match in _RULED.finditer(text)] + list(_find_listings(text))
     spans += _find_page_lines(text)
     if _MARK.search(text):
         for signs, pattern in _MARKUP:
             if signs in text:
                 spans += [match.span() for match in pattern.finditer(text)]
-        text = _TAG.sub(lambda tag: _blank(tag.group()), text)
     text = _EMPHASIS_MARK.sub(lambda mark: " " * len(mark.group()), text)
     parts, place = [], 0
     for start, end in sorted(spans):
@@ -121,11 +111,10 @@ def mask_code(text: str) -> str:
     return "".join(parts) + text[place:] if parts else text
 
 
-def _holds_prose(listing: str) -> bool:
+def holds_prose(lines: Sequence[str]) -> bool:
     """Whether a long listing is a text whose lines are kept as they are, as in `<pre>` of a page: most are prose."""
-    if len(listing) < _MIN_KEPT:
+    if sum(map(len, lines)) < _MIN_KEPT:
         return False
-    lines = [line for line in listing.split("\n")[1:-1] if line.strip()]
     return sum(is_prose(_bare(line)) for line in lines) >= _MIN_PROSE_LINES * len(lines)
 
 

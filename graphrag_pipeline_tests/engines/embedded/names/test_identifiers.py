@@ -1,6 +1,7 @@
 import pytest
 
 from graphrag_pipeline.engines.embedded.names.identifiers import find_identifiers
+from graphrag_pipeline.text.structure import read_structure
 
 
 @pytest.mark.parametrize(
@@ -17,4 +18,5 @@ from graphrag_pipeline.engines.embedded.names.identifiers import find_identifier
     ],
 )  # fmt: skip
 def test_identifiers_are_what_engineers_name_and_no_english_words(text: str, expected: set[str]) -> None:
-    assert set(find_identifiers(text, text)) == expected
+    codes = read_structure(text).codes
+    assert set(find_identifiers(codes, text)) == expected
