@@ -4,8 +4,8 @@ The corpus is `graphrag_pipeline_tests/data/operations`: incident reports, runbo
 a dbt project of a fictional company. A root is made by `init`, indexed from nothing, and asked by `auto`.
 
 - identifiers, people, groups: wanted names that are entities, by title or written form, without case.
-- junk: of the 100 entities with most relationships, those in the list of junk or of a junk type. The list is not
-  complete: the 100 are printed for a reader. `?` marks entities that are in neither list.
+- junk: of the 100 entities with most relationships, those in the list of junk, or of its types or its pattern. The
+  list is not complete: the 100 are printed for a reader. `?` marks entities that are in neither list.
 - first passage: it holds the evidence of the question, or of one part of it. First three: they hold all parts.
 - false refusals, right refusals: as in `judged`.
 
@@ -127,15 +127,16 @@ def find_wanted(entities: Sequence[Mapping[str, Any]], wanted: Iterable[Mapping[
 
 
 def list_first(entities: Sequence[Mapping[str, Any]], half: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return verdict, type and title of the entities with most relationships: `junk`, `` or `?` for not judged."""
-    junk = {name.casefold() for name in half["junk"]}
+    """Return verdict (`junk`, empty, `?` if not judged), type and title of the entities with most relationships."""
+    junk, shapes = {name.casefold() for name in half["junk"]}, re.compile(half["junk_pattern"], re.IGNORECASE)
     wanted = {name.casefold() for one in half["entities"] for name in (one["name"], *one["aliases"])}
 
     def judge(entity: Mapping[str, Any]) -> str:
         names = {name.casefold() for name in (entity["title"], *entity["names"])}
         if names & wanted:
             return ""
-        return "junk" if names & junk or entity["type"] in half["junk_types"] else "?"
+        is_junk = names & junk or entity["type"] in half["junk_types"] or shapes.fullmatch(entity["title"])
+        return "junk" if is_junk else "?"
 
     first = sorted(entities, key=lambda entity: (-entity["degree"], entity["title"]))[:N_LISTED]
     return [(judge(entity), entity["type"], entity["title"]) for entity in first]

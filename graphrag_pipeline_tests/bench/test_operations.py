@@ -10,7 +10,7 @@ QUESTION = {"evidence": [[{"quote": "Owner: Ann"}, {"quote": "run by Ann"}], [{"
 ENTITIES = [
     {"title": "SLOT-PLANNER", "names": ["slot-planner"], "type": "SERVICE", "degree": 2},
     {"title": "SEV-1", "names": ["Sev-1"], "type": "OTHER", "degree": 9},
-    {"title": "MARCH 3", "names": [], "type": "DATE", "degree": 1},
+    {"title": "MARCH 3", "names": [], "type": "OTHER", "degree": 1},
     {"title": "VAN", "names": ["van"], "type": "OTHER", "degree": 1},
 ]
 WANTED = [
@@ -49,7 +49,7 @@ def test_the_first_passage_needs_one_group_and_the_first_three_all() -> None:
 
 def test_wanted_names_and_junk_are_found_without_case() -> None:
     assert find_wanted(ENTITIES, WANTED) == {"SERVICE": [True, False]}
-    half = {"junk": ["sev-1"], "junk_types": ["DATE"], "entities": WANTED}
+    half = {"junk": ["sev-1"], "junk_types": ["NUMBER"], "junk_pattern": r"march \d", "entities": WANTED}
     assert [(verdict, title) for verdict, _, title in list_first(ENTITIES, half)] == [
         ("junk", "SEV-1"),
         ("", "SLOT-PLANNER"),
