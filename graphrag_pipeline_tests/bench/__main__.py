@@ -35,7 +35,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="graphrag-bench-") as temporary:
         folder = Path(arguments.folder or temporary)
         peer_python = given_peer_python(arguments.peer_python)
-        workspace = Workspace(folder, peer_python, arguments.record, arguments.questions, arguments.held_back)
+        workspace = Workspace(
+            folder,
+            peer_python,
+            arguments.record,
+            arguments.questions,
+            arguments.held_back,
+            arguments.model,
+            arguments.settings,
+        )
         for name in chosen:
             found = known[name](workspace)
             print_table(found)
@@ -56,7 +64,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("-h", "--help", action="store_true", help="show this, or the help of one bench behind NAME")
     parser.add_argument("--slow", action="store_true", help=f"also {', '.join(SLOW)}: many minutes")
     _add_common_options(parser)
-    _add_judged_options(parser.add_argument_group("options of judged"))
+    _add_held_back_option(parser.add_argument_group("options of judged and operations"))
+    _add_operations_options(parser.add_argument_group("options of operations"))
     _add_parity_options(parser.add_argument_group("options of parity"))
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.names) - {*BENCHES, *SLOW}):
@@ -82,8 +91,10 @@ def _parser_of(name: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common_options(parser)
-    if name == "judged":
-        _add_judged_options(parser)
+    if name in ("judged", "operations"):
+        _add_held_back_option(parser)
+    if name == "operations":
+        _add_operations_options(parser)
     if name == "parity":
         _add_parity_options(parser)
     return parser
@@ -94,8 +105,13 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", help="keep the roots here; default: a temporary folder, removed at the end")
 
 
-def _add_judged_options(parser: argparse._ActionsContainer) -> None:
+def _add_held_back_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--held-back", action="store_true", help="ask the held-back half of the questions")
+
+
+def _add_operations_options(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--model", action="store_true", help="extract and embed by the test server")
+    parser.add_argument("--settings", metavar="FILE", help="YAML whose values replace those of the root")
 
 
 def _add_parity_options(parser: argparse._ActionsContainer) -> None:

@@ -39,7 +39,9 @@ class Workspace:
         peer_python: Python of an environment with Microsoft GraphRAG; None: `parity` makes one.
         is_recording: whether `parity` writes the peer's outputs to the data of the tests.
         n_questions: that each part of `parity` compares.
-        is_held_back: whether `judged` asks the held-back half of its questions.
+        is_held_back: whether `judged` and `operations` take their held-back half.
+        is_by_model: whether `operations` extracts and embeds by the test server.
+        settings: a YAML file whose values replace those of the root of `operations`.
     """
 
     def __init__(
@@ -49,12 +51,16 @@ class Workspace:
         is_recording: bool = False,
         n_questions: int = N_QUESTIONS,
         is_held_back: bool = False,
+        is_by_model: bool = False,
+        settings: str | None = None,
     ) -> None:
         self._folder = folder
         self.peer_python = peer_python
         self.is_recording = is_recording
         self.n_questions = n_questions
         self.is_held_back = is_held_back
+        self.is_by_model = is_by_model
+        self.settings = settings
         self.index_articles = cache(self._index_articles)
 
     def root_of(self, n_articles: int) -> Path:
@@ -167,6 +173,13 @@ def judged(workspace: Workspace) -> list[Figure]:
     return run(workspace.kept_folder("judged"), workspace.is_held_back)
 
 
+def operations(workspace: Workspace) -> list[Figure]:
+    """Judge entities and answers on documents of teams of engineers: see `operations.py`."""
+    from graphrag_pipeline_tests.bench.operations import run
+
+    return run(workspace.empty_folder("operations"), workspace.is_held_back, workspace.is_by_model, workspace.settings)
+
+
 def terms(workspace: Workspace) -> list[Figure]:
     """Judge the entities of four kinds of text: see `terms.py`."""
     from graphrag_pipeline_tests.bench.terms import run
@@ -257,6 +270,7 @@ _FAST = (
     one_more_1400,
     retrieval,
     judged,
+    operations,
     selection,
     terms,
     global_tokens,
