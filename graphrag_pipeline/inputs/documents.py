@@ -8,10 +8,8 @@ content is the same document.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from html import unescape
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -28,78 +26,25 @@ from graphrag_pipeline.inputs.formats import (
     decode_text,
     find_guessed_encoding,
 )
+from graphrag_pipeline.inputs.labels import find_date, key_of, read_front_matter, read_labels
 from graphrag_pipeline.inputs.rows import read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
-
-_MAX_CHARACTERS = 500
-"""Of a heading in the text; what goes on longer is a paragraph."""
-
-_FENCED = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->|^ {0,3}<!--.*\Z", re.MULTILINE | re.DOTALL)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
-_FRONT_TITLE = re.compile(
-    r"^title:[ \t]*(?:'(?P<single>(?:[^'\n]|'')*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\""
-    r"|(?P<plain>(?!null\b|~)[^\s>|'\"#](?:[^#\n]|(?<=\S)#)*))",
-    re.MULTILINE | re.IGNORECASE,
-)
-_HEADING = re.compile(rf"^ {{0,3}}(?P<level>#{{1,6}})[ \t]+(?P<title>\S.{{0,{_MAX_CHARACTERS}}})$", re.MULTILINE)
-_UNDERLINED = re.compile(
-    rf"^ {{0,3}}(?![=\s<>#])(?P<title>.{{1,{_MAX_CHARACTERS}}})\n {{0,3}}={{2,}}[ \t]*$", re.MULTILINE
-)
-_HTML = re.compile(
-    rf"^ {{0,6}}(?:<[a-z][^<>\n]*>[ \t]*){{0,3}}<h1\b[^<>]*>"
-    rf"(?P<title>(?:(?!<h1\b).){{0,{2 * _MAX_CHARACTERS}}}?)</h1\s*>",
-    re.IGNORECASE | re.DOTALL | re.MULTILINE,
-)
-_CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
-_ADDRESS = r"(?:\((?:[^()\n]|\([^()\n]*\))*\)|\[[^\[\]]*\])"
-_IMAGE = re.compile(rf"!\[(?P<text>[^\[\]]*)\]{_ADDRESS}")
-_LINK = re.compile(rf"\[(?P<text>[^\[\]]*)\]{_ADDRESS}")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_EMPHASIS = re.compile(r"(?P<sign>\*{1,3}|`+)(?=\S)(?P<text>.+?)(?<=\S)(?P=sign)")
+from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, Structure, read_structure
 
 
-def read_title(text: str) -> str:
-    """Return the title of a Markdown text in plain words on one line; "" without one."""
-    front = _FRONT_MATTER.match(text)
-    if front and (title := _front_title(front["fields"])):
-        return title
-    body = _COMMENT.sub("", _FENCED.sub("`", text[front.end() :] if front else text))
-    first = _HEADING.search(body)
-    named = sorted(_first_titles(body))
-    if first and not body[: first.start()].strip():
-        named.insert(0, (first.start(), _plain(first["title"])))
-    return next((title for _, title in named if title), "")
+def read_title(text: str, structure: Structure) -> str:
+    """Return the title of a document in plain words on one line; "" without one.
 
-
-def _front_title(fields: str) -> str:
-    """Return the title of a block of metadata; "" without one, or of a form of several lines."""
-    found = _FRONT_TITLE.search(fields)
-    if found is None:
-        return ""
-    if found["double"] is not None:
-        title = re.sub(r"\\(.)", r"\1", found["double"])
-    else:
-        title = found["plain"] or found["single"].replace("''", "'")
-    return " ".join(title.split())
-
-
-def _first_titles(body: str) -> Iterator[tuple[int, str]]:
-    """Yield the place and the words of the first heading of level 1 in each form that has words."""
-    for pattern in (_HEADING, _UNDERLINED, _HTML):
-        for found in pattern.finditer(body):
-            is_first_level = pattern is not _HEADING or found["level"] == "#"
-            if is_first_level and (title := _plain(found["title"])):
-                yield found.start(), title
-                break
-
-
-def _plain(heading: str) -> str:
-    """Return a heading without images, addresses of links, tags, emphasis and the signs that close it."""
-    text = _TAG.sub("", _LINK.sub(r"\g<text>", _IMAGE.sub("", _CLOSING.sub("", heading))))
-    return " ".join(unescape(_EMPHASIS.sub(r"\g<text>", text)).split())
+    It is that of the front matter, else a heading that the document begins with, else the first of level 1.
+    """
+    named = read_front_matter(text, structure).get("title")
+    if isinstance(named, str) and named.strip():
+        return " ".join(named.split())
+    read = [block for block in structure.blocks if block.kind not in (HIDDEN, FRONT_MATTER)]
+    titles = (block.text for place, block in enumerate(read) if block.kind == TITLE and (block.level == 1 or not place))
+    return next(titles, "")
 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
@@ -204,6 +149,11 @@ def _read_whole_file(path: str, format: str, data: bytes, settings: InputSetting
         raise UnreadableInput(
             "empty: no text in it (a scanned page needs OCR first)" if format in CONVERTED else "empty"
         )
+    stem = PurePosixPath(path).stem
+    structure = read_structure(text)
     if not title and format != "txt":
-        title = read_title(text)
-    return make_record(path, "", len(data), title or PurePosixPath(path).stem, text, None, {})
+        title = read_title(text, structure)
+    front_matter, labels = read_front_matter(text, structure), read_labels(structure)
+    day = find_date(front_matter, labels, title, stem, settings.dates)
+    values = {key_of(label): value for label, value in (front_matter | labels).items() if key_of(label)}
+    return make_record(path, "", len(data), title or stem, text, day.isoformat() if day else None, values)

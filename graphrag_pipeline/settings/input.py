@@ -6,7 +6,7 @@ Keep out: how a document is cut into text units (`indexing.py`).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -14,6 +14,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.settings.section import Section, limit
 from graphrag_pipeline.settings.urls import has_password
+
+DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
 class InputSettings(Section):
@@ -43,6 +45,11 @@ class InputSettings(Section):
     text_column: str = Field("text", description="Structured files: dotted path of a record's text.")
     creation_date_column: str = Field(
         "creation_date", description="Structured files: dotted path of a record's date (ISO 8601)."
+    )
+    dates: tuple[DateSource, ...] = Field(
+        ("front_matter", "labels", "title", "file_name"),
+        description="Where the date of a text or office document is looked for, the first that has one: front_matter, "
+        "labels (lines such as **Date:** 2025-03-04), title, file_name. [] for no dates.",
     )
     document_id_column: str = Field(
         "document_id",

@@ -8,6 +8,7 @@ Keep out: days without a year, single months and weekdays, which do not identify
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 import regex
 
@@ -41,6 +42,50 @@ def _form_of(match: regex.Match[str]) -> str:
     if match["foreign"]:
         return " ".join(match["foreign"].split())
     return f"{int(match['day'])} {match['month']} {match['year']}"
+
+
+_NUMERIC = late_regex(
+    r"(?<!\d)(?:(?P<year>(?:19|20)\d\d)(?:(?P<sign>[-_/.]?)(?P<month>0[1-9]|1[0-2])(?P=sign)(?P<day>0[1-9]|[12]\d|3[01])"
+    r"|-?W(?P<week>\d\d))|(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d))(?!\d)"
+)
+_MONTHS = {
+    name: number
+    for names in (
+        "january february march april may june july august september october november december",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    )
+    for number, name in enumerate(names.split(), start=1)
+} | {"jänner": 1, "setiembre": 9}
+_NUMBER = late_regex(r"\d+")
+_LETTERS = late_regex(r"\p{L}+")
+
+
+def find_day(text: str) -> date | None:
+    """Return the first day that a text writes in full: ISO 8601, 20250304, 4.3.2025, a week (its Monday), in words."""
+    found = [(match.start(), _day_of(match)) for match in _NUMERIC.finditer(text)]
+    for start, _, form in find_dates(text):
+        first, *_, last = (int(number) for number in _NUMBER.findall(form))
+        month = next((_MONTHS[word] for word in _LETTERS.findall(form.casefold()) if word in _MONTHS), 0)
+        found.append((start, _valid_day(last, month, first)))
+    return min(((start, day) for start, day in found if day), default=(0, None))[1]
+
+
+def _day_of(match: regex.Match[str]) -> date | None:
+    if match["week"]:
+        try:
+            return date.fromisocalendar(int(match["year"]), int(match["week"]), 1)
+        except ValueError:
+            return None
+    return _valid_day(int(match["year"]), int(match["month"]), int(match["day"]))
+
+
+def _valid_day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
 
 
 def is_date(form: str) -> bool:

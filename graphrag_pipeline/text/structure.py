@@ -57,8 +57,13 @@ hr html li main nav ol p pre section summary table tbody td tfoot th thead title
 """Elements of HTML that begin and end a line or a cell."""
 _UNDERLINED = late_re(r"^([^\s>|#*+~^\"'-].*)\n([~^\"'*+#])\2{2,}[ \t]*$", re.M)
 """A heading of reStructuredText; "=" and "-" below it are Markdown."""
+_OVERLINE = late_re(r"^([=~^\"'*+#])\1{2,}[ \t]*$(?=\n[^\s>|#*+~^\"'-][^\n]*\n\1{3,}[ \t]*$)", re.M)
+_HTML_TITLE = late_re(r"<h([1-6])[\s>]", re.I)
 _INVISIBLE = late_re("[\u00ad\u200b\u2060\ufeff]+")
 _MARKER = late_re(r"[ \t>]*((?:[-*+]|\d{1,9}[.)])[ \t]+)")
+LABEL = late_re(r"(?P<label>[^\W\d_][^:\n.!?]{0,39}?)[ \u00a0]?:\s+(?P<value>\S.{0,199})")
+"""A line that labels a value, such as "Owner: Ana"."""
+_GAP = late_re(r"\n|[ \t]{2,}")
 _SPACE = late_re(r"\s*")
 _BEFORE_BAR = late_re(r"(?=\|)")
 _ENTITY = late_re(r"&(?:#\w{1,8}|\w{1,31});")
@@ -100,6 +105,7 @@ class Block:
         level: of a title, 1 to 6; else 0.
         headings: the titles above it.
         header: offsets of a table's header in the source, with the rule below it; None without one.
+        rows: readable cells of a table, its header first.
     """
 
     start: int
@@ -109,6 +115,7 @@ class Block:
     level: int = 0
     headings: Headings = ()
     header: Span | None = None
+    rows: tuple[tuple[str, ...], ...] = ()
 
     @property
     def text(self) -> str:
@@ -231,16 +238,18 @@ class _Reader:
         """Yield the blocks in order; what the parser passes over, such as targets of links, is a hidden block."""
         headings: Headings = ()
         done = 0
-        groups = list(_top_level(_parser().parse(_UNDERLINED.sub(_as_markdown, self.text))))
+        markdown = _UNDERLINED.sub(_as_markdown, _OVERLINE.sub(lambda found: " " * len(found[0]), self.text))
+        groups = list(_top_level(_parser().parse(markdown)))
         for number, tokens in enumerate(groups):
             first = tokens[0]
             start, end = self._place_of(first)
             if start < done:
                 continue  # the rest of an HTML element with a blank line in it
             yield from self._hidden(done, start)
-            kind, header = _KINDS[first.type], None
-            if kind == TITLE and not self._is_title(first):
-                kind = PARAGRAPH
+            kind, level, header = _KINDS[first.type], 0, None
+            rows: tuple[tuple[str, ...], ...] = ()
+            if kind == TITLE:
+                kind, level = (TITLE, int(first.tag[1])) if self._is_title(first) else (PARAGRAPH, 0)
             if kind == QUOTE and self.text.startswith(PROMPT, start):
                 kind, pieces = CODE, list(self._read_lines(first, 0))
             elif first.type == "html_block":
@@ -250,18 +259,19 @@ class _Reader:
                         break
                     end = max(end, self._place_of(later[0])[1])
                 pieces = list(self._read_html(start, end))
+                if len(pieces) == 1 and (title := _HTML_TITLE.search(self.text, start, end)):
+                    kind, level = TITLE, int(title[1])
             elif kind == TABLE:
-                header, pieces = self._read_table(tokens)
+                header, rows, pieces = self._read_table(tokens)
             else:
                 pieces = list(self._read_pieces(tokens))
             done = end
             span = self._trim(start, end)
             if not span:
                 continue
-            level = int(first.tag[1]) if kind == TITLE else 0
             if level:
                 headings = tuple(above for above in headings if above[0] < level)
-            block = Block(*span, kind if pieces else HIDDEN, tuple(pieces), level, headings, header)
+            block = Block(*span, kind if pieces else HIDDEN, tuple(pieces), level, headings, header, rows)
             if level and pieces:
                 headings = (*headings, (level, block.text))
             yield block
@@ -303,7 +313,9 @@ class _Reader:
                     term = parts
                 else:
                     before = self._marker(token) if opened == "list_item_open" else []
-                    yield from _make_piece([*term, *([_Part(": ")] if term else before), *parts])
+                    for one in _split_labels(parts):
+                        yield from _make_piece([*term, *([_Part(": ")] if term else before), *one])
+                        term, before = [], []
                     term = []
                 opened = ""
             elif token.type in ("fence", "front_matter"):
@@ -323,8 +335,11 @@ class _Reader:
         found = _MARKER.match(self.lines[line])
         return [self._part(self.places[line] + found.start(1), self.places[line] + found.end(1))] if found else []
 
-    def _read_table(self, tokens: Sequence[Token]) -> tuple[Span | None, list[Piece]]:
-        """Return the place of the header, and the rows with the names of the columns; a header alone is a row."""
+    def _read_table(self, tokens: Sequence[Token]) -> tuple[Span | None, tuple[tuple[str, ...], ...], list[Piece]]:
+        """Return the place of the header, all cells, and the rows with the names of the columns.
+
+        A table that is a header alone has it as its row.
+        """
         rows: list[list[list[_Part]]] = []
         place = 0
         for token in tokens:
@@ -334,13 +349,13 @@ class _Reader:
             elif token.type == "inline":
                 rows[-1].append(self._inline(token, place))
                 place = max((part.end for part in rows[-1][-1]), default=place)
-        names = ["".join(part.text for part in cell) for cell in rows[0]]
+        cells = tuple(tuple("".join(part.text for part in cell).strip() for cell in row) for row in rows)
         if len(rows) == 1:
-            return None, list(_make_piece(_join_cells([""] * len(names), rows[0])))
+            return None, cells, list(_make_piece(_join_cells([""] * len(cells[0]), rows[0])))
         start = self._place_of(tokens[0])[0]
         head = next(token for token in tokens if token.type == "thead_open").map or (0, 0)
-        pieces = [piece for row in rows[1:] for piece in _make_piece(_join_cells(names, row))]
-        return self._trim(start, self.places[head[1] + 1]), pieces
+        pieces = [piece for row in rows[1:] for piece in _make_piece(_join_cells(cells[0], row))]
+        return self._trim(start, self.places[head[1] + 1]), cells, pieces
 
     def _kind_of_html(self, start: int, end: int) -> tuple[str, int]:
         """Return kind and end of an element; a table or list goes on behind blank lines to its end tag."""
@@ -505,6 +520,29 @@ def _join_cells(names: Sequence[str], cells: Sequence[list[_Part]]) -> list[_Par
         if any(part.text.strip() for part in cell):
             parts += [_Part("; " if parts else ""), _Part(f"{name}: " if name else ""), *cell]
     return [*parts, _Part(".")] if parts else []
+
+
+def _split_labels(parts: list[_Part]) -> Iterator[list[_Part]]:
+    """Yield the lines of a paragraph that says "Label: value" in each, else the whole paragraph."""
+    segments: list[list[_Part]] = [[]]
+    for part in parts:
+        place = 0
+        for gap in _GAP.finditer(part.text):
+            segments[-1].append(_cut(part, place, gap.start()))
+            segments.append([])
+            place = gap.end()
+        segments[-1].append(_cut(part, place, len(part.text)))
+    texts = ["".join(part.text for part in segment).strip() for segment in segments]
+    if all(LABEL.fullmatch(text) for text in texts if text):
+        yield from segments
+    else:
+        yield parts
+
+
+def _cut(part: _Part, first: int, last: int) -> _Part:
+    if part.start < 0 or len(part.text) != part.end - part.start:
+        return part if first < last else _Part("", part.start, part.start)
+    return _Part(part.text[first:last], part.start + first, part.start + last)
 
 
 def _make_piece(parts: Iterable[_Part]) -> Iterator[Piece]:

@@ -1,0 +1,91 @@
+"""What a document says about itself: front matter, lines such as "Owner: Ana", tables of two columns at its top.
+
+Labels become metadata of the document, so that it can be filtered by them, and its date. Keep out: entities
+(`indexing/document_entities.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import yaml
+
+from graphrag_pipeline.filters import DATED
+from graphrag_pipeline.text.dates import find_day
+from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, LABEL, LIST, PARAGRAPH, TABLE, Block, Structure
+
+N_BLOCKS = 6
+"""Blocks at the top of a document among which its labels begin; they end at the first block without one."""
+MAX_WORDS, MAX_VALUE = 4, 120
+"""Words of a label and characters of a value; more are a sentence with a colon."""
+
+_FENCE = re.compile(r"\A---.*|^(?:---|\.\.\.)[ \t]*\Z", re.MULTILINE)
+_NOT_NAME = re.compile(r"[^\w]+")
+
+
+def read_front_matter(text: str, structure: Structure) -> dict[str, Any]:
+    """Return the values of a document's front matter; {} without one, or if it is no mapping of YAML."""
+    first = next(iter(structure.blocks), None)
+    if first is None or first.kind != FRONT_MATTER:
+        return {}
+    try:
+        values = yaml.safe_load(_FENCE.sub("", text[first.start : first.end]))
+    except yaml.YAMLError:
+        return {}
+    return {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}
+
+
+def read_labels(structure: Structure) -> dict[str, str]:
+    """Return label -> value of the lines and tables at the top of a document, as they are written."""
+    labels: dict[str, str] = {}
+    for number, block in enumerate(block for block in structure.blocks if block.kind not in (HIDDEN, FRONT_MATTER)):
+        found = {label: value for label, value in _pairs_of(block) if _is_label(label, value)}
+        if (number >= N_BLOCKS and not labels) or (labels and not found):
+            break
+        labels = found | labels
+    return labels
+
+
+def _is_label(label: str, value: str) -> bool:
+    return 0 < len(label.split()) <= MAX_WORDS and 0 < len(value) <= MAX_VALUE and ". " not in value
+
+
+def _pairs_of(block: Block) -> Iterator[tuple[str, str]]:
+    if block.kind == TABLE and all(len(row) == 2 for row in block.rows):
+        yield from ((label.strip().rstrip(":"), value.strip()) for label, value in block.rows)
+    elif block.kind in (PARAGRAPH, LIST):
+        found = [LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in block.pieces]
+        if all(found):
+            yield from ((match["label"].strip(), match["value"].strip()) for match in found if match)
+
+
+def key_of(label: str) -> str:
+    """Return a label as a key of metadata: "Incident commander" is `incident_commander`."""
+    return _NOT_NAME.sub("_", label.casefold()).strip("_")
+
+
+def find_date(
+    front_matter: dict[str, Any], labels: dict[str, str], title: str, stem: str, order: tuple[str, ...]
+) -> date | None:
+    """Return the date of a document from the first source that has one.
+
+    Args:
+        order: of `front_matter`, `labels`, `title` and `file_name`.
+    """
+    texts = {
+        "front_matter": _dated(front_matter),
+        "labels": _dated(labels),
+        "title": [title],
+        "file_name": [stem.replace("_", " ")],
+    }
+    days = (find_day(text) for source in order for text in texts[source])
+    return next((day for day in days if day), None)
+
+
+def _dated(values: dict[str, Any]) -> list[str]:
+    """Return the values as text, those of fields with a date first."""
+    by_key = {key_of(key): str(value) for key, value in values.items() if not isinstance(value, dict | list)}
+    return [by_key[key] for key in DATED if key in by_key] + [text for key, text in by_key.items() if key not in DATED]
