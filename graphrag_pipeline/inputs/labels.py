@@ -23,6 +23,7 @@ MAX_WORDS, MAX_VALUE = 4, 120
 """Words of a label and characters of a value; more are a sentence with a colon."""
 
 _FENCE = re.compile(r"\A---.*|^(?:---|\.\.\.)[ \t]*\Z", re.MULTILINE)
+_SENTENCES = re.compile(r"[^\W\d]{2}[.!?]\s")
 _NOT_NAME = re.compile(r"[^\w]+")
 
 
@@ -50,7 +51,7 @@ def read_labels(structure: Structure) -> dict[str, str]:
 
 
 def _is_label(label: str, value: str) -> bool:
-    return 0 < len(label.split()) <= MAX_WORDS and 0 < len(value) <= MAX_VALUE and ". " not in value
+    return 0 < len(label.split()) <= MAX_WORDS and 0 < len(value) <= MAX_VALUE and not _SENTENCES.search(value)
 
 
 def _pairs_of(block: Block) -> Iterator[tuple[str, str]]:

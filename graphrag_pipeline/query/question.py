@@ -185,6 +185,11 @@ def is_asking_word(word: str) -> bool:
     return stem(word) in _ASKING_STEMS | _FOREIGN_STEMS
 
 
+def is_overview_word(word: str) -> bool:
+    """Return whether a folded word asks for an overview, such as "summary", or only asks."""
+    return stem(word) in _OVERVIEW_STEMS or is_asking_word(word)
+
+
 def is_latin(question: str) -> bool:
     """Return whether at least half of the letters are of the Latin script."""
     letters = [character for character in question if character.isalpha()]

@@ -82,6 +82,11 @@ class ExtractionSettings(Section):
     engine: Annotated[str, EngineOf("extractor")] = Field(
         "embedded", description="embedded: names by spaCy and patterns, without a key; model: a chat model."
     )
+    document_entities: bool = Field(
+        True,
+        description="Whether each document is an entity, too, named by its title, file and codes, and related to the "
+        "values of its labels and to the identifiers that it mentions.",
+    )
     max_entities_per_sentence: int = Field(
         8,
         ge=2,

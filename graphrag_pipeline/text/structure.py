@@ -354,7 +354,9 @@ class _Reader:
             return None, cells, list(_make_piece(_join_cells([""] * len(cells[0]), rows[0])))
         start = self._place_of(tokens[0])[0]
         head = next(token for token in tokens if token.type == "thead_open").map or (0, 0)
-        pieces = [piece for row in rows[1:] for piece in _make_piece(_join_cells(cells[0], row))]
+        names = cells[0] if len(cells[0]) > 2 else [""] * len(cells[0])
+        shown = rows[1:] if len(cells[0]) > 2 else rows  # of two columns, each row names its second cell by the first
+        pieces = [piece for row in shown for piece in _make_piece(_join_cells(names, row))]
         return self._trim(start, self.places[head[1] + 1]), cells, pieces
 
     def _kind_of_html(self, start: int, end: int) -> tuple[str, int]:
@@ -514,11 +516,12 @@ def _place(starts: Sequence[tuple[int, int]], start: int, end: int, text: str) -
 
 
 def _join_cells(names: Sequence[str], cells: Sequence[list[_Part]]) -> list[_Part]:
-    """Return the cells of a row that are not empty, each behind the name of its column."""
+    """Return the cells of a row that are not empty, each behind the name of its column if it has one."""
     parts: list[_Part] = []
     for name, cell in zip(names, cells, strict=False):
         if any(part.text.strip() for part in cell):
-            parts += [_Part("; " if parts else ""), _Part(f"{name}: " if name else ""), *cell]
+            between = "; " if name or len(cells) != 2 else ": "
+            parts += [_Part(between if parts else ""), _Part(f"{name}: " if name else ""), *cell]
     return [*parts, _Part(".")] if parts else []
 
 

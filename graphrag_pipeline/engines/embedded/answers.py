@@ -208,7 +208,7 @@ def write_answer(index: IndexReader, question: str, context: Context, settings: 
 
 
 def _show(question: str, ranked: RankedPassages, looked: str, introduction: str) -> Answer:
-    absent = " or ".join(f'"{word}"' for word in ranked.absent)
+    absent = " or ".join(f'"{word}"' for word in ranked.unknown or ranked.absent)
     if ranked.is_answer:
         without = f"; none of them says {absent}" if absent else ""
         return compose(question, f"Extractive answer (no model): {introduction}{without}.", ranked.passages)

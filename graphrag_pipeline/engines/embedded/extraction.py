@@ -35,7 +35,7 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.sentences import split_sentences
-from graphrag_pipeline.text.structure import CODE, Block, Piece, ReadableText, read_structure
+from graphrag_pipeline.text.structure import CODE, TITLE, Block, Piece, ReadableText, read_structure
 
 STRENGTH = 1.0  # of one sentence that contains two entities
 MAX_HEADING = 120  # characters
@@ -132,7 +132,8 @@ def read_document(title: str, text: str, spacy_model: str = "") -> tuple[list[_T
     source = ReadableText.join(piece for block in structure.blocks for piece in _prose_of(block))
     text = source.text
     spans = split_lines(text, split_sentences(text))
-    about = read_title(title, text)
+    said = "\n\n".join(block.text for block in structure.blocks if block.kind not in (TITLE, CODE))
+    about = read_title(title, said)
     names, links, types = name_things(text, mask_code(text), structure.codes, spans, about, spacy_model)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in names:

@@ -364,7 +364,10 @@ def _create_entity_sizes(connection: duckdb.DuckDBPyConnection) -> None:
         CREATE TABLE mentioned AS
         SELECT title_id, types, n_mentions, text_unit_ids, descriptions
         FROM (
-            SELECT title_id, list(type ORDER BY type = 'UNKNOWN', n DESC, type) AS types, sum(n)::BIGINT AS n_mentions
+            SELECT
+                title_id,
+                list(type ORDER BY type <> 'DOCUMENT', type = 'UNKNOWN', n DESC, type) AS types,
+                sum(n)::BIGINT AS n_mentions
             FROM (
                 SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n FROM entity_rows GROUP BY ALL
             ) GROUP BY title_id

@@ -34,13 +34,17 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
+from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import (
     CODE,
+    FRONT_MATTER,
     HIDDEN,
+    LABEL,
     LIST,
+    PARAGRAPH,
     TABLE,
     TITLE,
     Block,
@@ -66,6 +70,10 @@ MIN_CONFIDENCE = 0.4
 N_BEST = 3
 """Best windows that are looked at for the coverage."""
 
+_IDENTIFIER = re.compile(
+    r"(?<![\w.-])(?:(?=\w*[a-zA-Z])\w+(?:[-.]\w+)*[-.]\w*\d\w*|[a-zA-Z]\w*_\w+|\d+(?:\.\d+){2,})(?![\w-]|\.\w)"
+)
+"""A name with a digit behind a sign, one with a low line, or a version: unlike a word, it is written in one way."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
@@ -109,16 +117,18 @@ class RankedPassages:
         passages: best first.
         confidence: that they answer, 0-1.
         absent: words of the question that no window has, in the order of the alphabet.
+        unknown: identifiers of the question that no text has, such as a ticket that does not exist.
     """
 
     passages: tuple[AnswerPassage, ...] = ()
     confidence: float = 0.0
     absent: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def is_answer(self) -> bool:
-        """Whether the passages are near enough to the question to answer it."""
-        return bool(self.passages) and self.confidence >= MIN_CONFIDENCE
+        """Whether the passages are near enough to the question to answer it, and all its identifiers are known."""
+        return bool(self.passages) and self.confidence >= MIN_CONFIDENCE and not self.unknown
 
 
 def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRecord], n: int) -> RankedPassages:
@@ -131,7 +141,14 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
         return RankedPassages()
     least = MIN_SHARE * scored.scores.max()
     best = (passage for passage, score in scored.in_order() if score >= least)
-    return RankedPassages(tuple(_pick(best, n)), scored.confidence, scored.absent)
+    return RankedPassages(tuple(_pick(best, n)), scored.confidence, scored.absent, _find_unknown(question, units))
+
+
+def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
+    """Return the identifiers of a question that no text unit has in its text, title or path."""
+    asked = dict.fromkeys(_IDENTIFIER.findall(question))
+    texts = [f"{unit.text} {unit.document_title} {unit.document_path}".casefold() for unit in units] if asked else []
+    return tuple(name for name in asked if not any(name.casefold() in text for text in texts))
 
 
 def order_passages(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -> Iterator[AnswerPassage]:
@@ -163,13 +180,20 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
     sections = [section for unit in units for section in _sections(unit, question)]
     if not sections or not asked.words:
         return None
-    frequencies, lengths = _count(sections, asked)
-    gains, held = score_words(frequencies, lengths)
+    frequencies = _count(sections, asked)
+    gains, held = score_words(frequencies)
     n_asked = len(asked.words)
     by_words = gains[:n_asked].sum(axis=0) + DESCRIPTION_WEIGHT * gains[n_asked:].sum(axis=0)
     frequencies, held = frequencies[:n_asked], held[:n_asked]
     near = _measure_nearness(index, f"{question} {asked.description}", sections)
     scores = fuse(by_words, near, 1.0)
+    named = find_named_documents(index, question)
+    if named:
+        is_named = [section.unit.document_id in named for section in sections for _ in section.windows]
+        is_text = [not section.is_labels for section in sections for _ in section.windows]
+        scores = np.where(
+            is_named, np.add(is_text, 1.0) if asks_for_document(index, question) else scores + 1.0, scores
+        )
     best = np.argsort(-scores, kind="stable")[:N_BEST].tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
@@ -206,11 +230,12 @@ class _Shown:
 
 @dataclass(frozen=True)
 class _Section:
-    """What a text unit says under one heading, or the rows of one table."""
+    """What a text unit says under one heading, or the rows of one table, or the labels of a document."""
 
     unit: TextUnitRecord
     parts: list[_Shown]
     headings: tuple[str, ...] = ()
+    is_labels: bool = False
 
     @property
     def title(self) -> str:
@@ -252,7 +277,8 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
     section: _Section | None = None
     place: tuple[Headings, int | None] | None = None
     for number, block in enumerate(structure.blocks):
-        here = (block.headings, number if block.kind == TABLE else None)
+        is_own = block.kind in (TABLE, FRONT_MATTER) or _is_labels(block)
+        here = (block.headings, number if is_own else None)
         if section and (here != place or block.kind == TITLE):
             yield section
             section = None
@@ -264,11 +290,15 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
                 section = None
             elif not repeats_question(question, shown.text):
                 headings = tuple(title for _, title in unit.above(block.headings, first))
-                section = section or _Section(unit, [], headings)
+                section = section or _Section(unit, [], headings, is_own and block.kind != TABLE)
                 section.parts.append(shown)
         place = here
     if section:
         yield section
+
+
+def _is_labels(block: Block) -> bool:
+    return block.kind in (PARAGRAPH, LIST) and all(LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in block.pieces)
 
 
 def _read_block(block: Block) -> Iterator[_Shown]:
@@ -330,16 +360,22 @@ class _Asked:
         return counts
 
 
-def _count(sections: Sequence[_Section], asked: _Asked) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often windows have each of all words, float (words, windows), and their numbers of words."""
-    columns, lengths = [], []
+def _count(sections: Sequence[_Section], asked: _Asked) -> np.ndarray:
+    """Return how often windows have each of all words, in relation to their length, float (words, windows).
+
+    Words of the title and the headings count alike in long and in short windows, as in BM25F (Robertson and Zaragoza
+    2009), since they do not grow with the window.
+    """
+    columns, titles, lengths = [], [], []
     for section in sections:
         rows = np.array([asked.count(part.text) for part in section.parts])
         before = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])  # so that a window is a difference
         of_title = TITLE_WEIGHT * (asked.count(section.title) > 0)
-        columns += [before[last + 1] - before[first] + of_title for first, last in section.windows]
+        columns += [before[last + 1] - before[first] for first, last in section.windows]
+        titles += [of_title] * len(section.windows)
         lengths += [sum(section.sizes[first : last + 1]) for first, last in section.windows]
-    return np.array(columns).T, np.array(lengths, dtype=np.float64)
+    norm = 1 - B + B * np.array(lengths, dtype=np.float64) / max(float(np.mean(lengths)), 1.0)
+    return np.array(columns).T / norm + np.array(titles).T
 
 
 def _measure_nearness(index: IndexReader, question: str, sections: Sequence[_Section]) -> np.ndarray:
@@ -360,17 +396,15 @@ def _measure_nearness(index: IndexReader, question: str, sections: Sequence[_Sec
     return rows @ asked / np.maximum(np.linalg.norm(rows, axis=1), 1e-9)
 
 
-def score_words(frequencies: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def score_words(frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return BM25 of each word in each window, and its idf where the window has it, both float (words, n).
 
     Args:
-        frequencies: of each word in each window, float (words, n).
-        lengths: words of each window, float (n,).
+        frequencies: of each word in each window, in relation to its length, float (words, n).
     """
     n_holding = (frequencies > 0).sum(axis=1)
-    idf = np.log(1 + (len(lengths) - n_holding + 0.5) / (n_holding + 0.5))[:, None]
-    norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1.0))
-    return idf * frequencies * (K1 + 1) / (frequencies + norm), np.where(frequencies > 0, idf, 0.0)
+    idf = np.log(1 + (frequencies.shape[1] - n_holding + 0.5) / (n_holding + 0.5))[:, None]
+    return idf * frequencies * (K1 + 1) / (frequencies + K1), np.where(frequencies > 0, idf, 0.0)
 
 
 def _measure_confidence(held: np.ndarray, near: np.ndarray, best: Sequence[int]) -> float:

@@ -40,11 +40,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import load_static_embedder
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_latin, is_searched
+from graphrag_pipeline.query.understanding.named_documents import find_named_documents
 from graphrag_pipeline.storage.arrays import Sentences, expand_rows
 from graphrag_pipeline.storage.vectors.stores import ScoredIds
 from graphrag_pipeline.text.languages import spell_both
@@ -176,6 +179,8 @@ REPEAT = 0.95
 """Share of its score that a text unit keeps if its document has a better one."""
 N_BY_WORDS = 100
 """Number of candidates by BM25."""
+N_NAMED = 100
+"""Most text units of documents that a question names, beside those that are found by words and vectors."""
 N_BY_VECTOR = 20
 """Number of candidates by vector; 50 find no more evidence."""
 _WORD = late_re(r"\w+(?:['\u2019]\w+)*")
@@ -203,7 +208,8 @@ def _rank_found(
     index: IndexReader, question: str, k: int, found_by_words: ScoredIds, found_near: ScoredIds
 ) -> list[tuple[str, float]]:
     by_words, near = dict(found_by_words[:N_BY_WORDS]), dict(found_near[:N_BY_VECTOR])
-    ids = sorted({*by_words, *near})
+    named = _units_of_named(index, question)
+    ids = sorted({*by_words, *near, *named})
     if not ids:
         return []
     rows = index.snapshot.rows_of("text_units", ids)
@@ -212,8 +218,20 @@ def _rank_found(
     nearness = np.array([near.get(unit_id, 0.0) for unit_id in ids])
     order = np.lexsort((-nearness, -fused))  # ties stay in the order of ids
     scores = weigh_repeats(fused[order], index.documents_of_units[rows[order]])
+    if named:
+        scores = (scores + [ids[place] in named for place in order]) / 2
     ranked = [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
     return [*ranked, *_follow(ranked, found_by_words, found_near)][:k]
+
+
+def _units_of_named(index: IndexReader, question: str) -> frozenset[str]:
+    """Return the ids of the first text units of the documents that a question names: they are read first."""
+    documents = find_named_documents(index, question)
+    if not documents:
+        return frozenset()
+    of_unit = index.snapshot.table("text_units")["document_id"]
+    rows = np.flatnonzero(pc.is_in(of_unit, value_set=pa.array(sorted(documents))).to_numpy(zero_copy_only=False))
+    return frozenset(unit["id"] for unit in index.snapshot.take("text_units", rows[:N_NAMED], ["id"]))
 
 
 def _follow(ranked: ScoredIds, by_words: ScoredIds, near: ScoredIds) -> ScoredIds:

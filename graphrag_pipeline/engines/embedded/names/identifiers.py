@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from graphrag_pipeline.text.document_names import CODE
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
 from graphrag_pipeline.text.name_words import words
@@ -20,12 +21,11 @@ from graphrag_pipeline.text.name_words import words
 CAMEL = "camel"
 """A word with a capital inside: a product, a company ("LanceDB") or a person ("McDonald")."""
 
-_CODE = r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]+)*-\d+[a-z]?"
 _SNAKE = r"[\p{L}\p{N}]+(?:\.[\p{L}\p{N}]+)*(?:_[\p{L}\p{N}]+)+(?:[.][\p{L}\p{N}_]+)*"
 _DOTTED = r"[a-z][\w-]+(?:\.[a-z][\w-]+)+"
 _CAMEL = r"\p{L}*\p{Ll}\p{Lu}\p{L}*\p{N}*"
 _IDENTIFIER = late_regex(
-    rf"(?<![\p{{L}}\p{{N}}_./@:$-])(?:(?P<code>{_CODE})|(?P<snake>{_SNAKE})|(?P<dotted>{_DOTTED})|(?P<camel>{_CAMEL}))"
+    rf"(?<![\p{{L}}\p{{N}}_./@:$-])(?:(?P<code>{CODE})|(?P<snake>{_SNAKE})|(?P<dotted>{_DOTTED})|(?P<camel>{_CAMEL}))"
     r"(?![\p{L}\p{N}_@(]|[-./:]\w)"
 )
 _QUOTED = late_regex(r"\p{L}[\p{L}\p{N}_./:-]*[\p{L}\p{N}]")

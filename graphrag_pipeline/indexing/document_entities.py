@@ -1,0 +1,150 @@
+"""Documents as entities: each is one of type DOCUMENT, with its names, its labels and the identifiers it mentions.
+
+The mentions of any engine are completed so. A question can then name a document, and a way through the graph leads
+from a service to the incidents about it. A document that is about one thing, such as an article of an encyclopedia, is
+that thing already (`is_about`) and gets no entity of its own.
+
+Keep out: how names are found in a text (the engines), and what a document says about itself (`inputs/labels.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
+from graphrag_pipeline.text.document_names import name_document
+from graphrag_pipeline.text.late_patterns import late_re
+
+DOCUMENT = "DOCUMENT"
+IDENTIFIER = "IDENTIFIER"
+STRENGTH = 1.0
+"""Of what a document says by a label or a mention: that of one sentence."""
+
+_LISTED = late_re(r"\s*[,;/]\s*|\s*\([^()]*\)\s*")
+
+_Row = dict[str, Any]
+
+
+def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the mentions with those of the documents themselves.
+
+    A document is mentioned in each of its text units. It is related to each value of its metadata that is the name of
+    an entity in it, by the label, and to each identifier that it mentions.
+
+    Args:
+        documents: needs `id`, `title`, `path`, `record` and `metadata`.
+        text_units: of these documents; needs `id`, `document_id` and `position`.
+        tables: `entity_mentions` and `relationship_mentions`; others stay as they are.
+    """
+    mentions, relationships = tables["entity_mentions"], tables["relationship_mentions"]
+    units = _units_of(text_units)
+    own = _mentions_by_document(mentions, {unit: document for document, ids in units.items() for unit in ids})
+    next_mention, next_relationship = (_next_positions(rows) for rows in (mentions, relationships))
+    new_mentions: list[_Row] = []
+    new_relationships: list[_Row] = []
+    for document in documents.select(["id", "title", "path", "record", "metadata"]).to_pylist():
+        ids, found = units.get(document["id"], []), own.get(document["id"], [])
+        if not ids or any(row["is_about"] for row in found):
+            continue
+        names = name_document(document["title"], "" if document["record"] else document["path"])
+        for row in _mentions_of(names.main, names.others, document["title"], ids):
+            new_mentions.append(row | {"position": next_mention[row["text_unit_id"]]})
+            next_mention[row["text_unit_id"]] += 1
+        for row in _relationships_of(names.main, document, found):
+            new_relationships.append(row | {"position": next_relationship[row["text_unit_id"]]})
+            next_relationship[row["text_unit_id"]] += 1
+    return {
+        **tables,
+        "entity_mentions": _append(ENTITY_MENTIONS, mentions, new_mentions),
+        "relationship_mentions": _append(RELATIONSHIP_MENTIONS, relationships, new_relationships),
+    }
+
+
+def without_documents(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the mentions as they were before `add_documents`."""
+    mentions, relationships = tables["entity_mentions"], tables["relationship_mentions"]
+    is_document = pc.equal(mentions["type"], DOCUMENT)
+    own = mentions.filter(is_document)
+    named = set(zip(own["text_unit_id"].to_pylist(), own["name"].to_pylist(), strict=True))
+    columns = (relationships[name].to_pylist() for name in ("text_unit_id", "source", "start"))
+    is_kept = [start is not None or (unit, source) not in named for unit, source, start in zip(*columns, strict=True)]
+    return {
+        **tables,
+        "entity_mentions": mentions.filter(pc.invert(is_document)),
+        "relationship_mentions": relationships.filter(pa.array(is_kept, pa.bool_())),
+    }
+
+
+def _units_of(text_units: pa.Table) -> dict[str, list[str]]:
+    """Return the ids of the text units of each document, in order."""
+    units: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for row in text_units.select(["id", "document_id", "position"]).to_pylist():
+        units[row["document_id"]].append((row["position"], row["id"]))
+    return {document: [unit for _, unit in sorted(rows)] for document, rows in units.items()}
+
+
+def _mentions_by_document(mentions: pa.Table, document_of: Mapping[str, str]) -> dict[str, list[_Row]]:
+    rows: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in mentions.select(["text_unit_id", "name", "type", "written", "is_about"]).to_pylist():
+        rows[document_of[row["text_unit_id"]]].append(row)
+    return rows
+
+
+def _next_positions(rows: pa.Table) -> defaultdict[str, int]:
+    positions: defaultdict[str, int] = defaultdict(int)
+    for unit, position in zip(rows["text_unit_id"].to_pylist(), rows["position"].to_pylist(), strict=True):
+        positions[unit] = max(positions[unit], position + 1)
+    return positions
+
+
+def _mentions_of(main: str, others: tuple[str, ...], title: str, units: list[str]) -> Iterator[_Row]:
+    """Yield a mention in each text unit, and in the first one mention by each other name."""
+    for number, unit in enumerate(units):
+        description = title if not number and title != main else ""
+        yield {"text_unit_id": unit, "name": main, "type": DOCUMENT, "description": description}
+    for name in others:
+        yield {"text_unit_id": units[0], "name": main, "type": DOCUMENT, "description": "", "written": name}
+
+
+def _relationships_of(main: str, document: _Row, found: list[_Row]) -> Iterator[_Row]:
+    """Yield what the document's labels say of entities in it, then the identifiers that it mentions, each once."""
+    named: dict[str, _Row] = {}
+    for row in found:
+        for name in filter(None, (row["name"], row["written"])):
+            named.setdefault(normalize_title(name), row)
+    related = {normalize_title(main)}
+    for label, value in json.loads(document["metadata"]).items():
+        for part in _parts_of(value):
+            mention = named.get(normalize_title(part))
+            if mention and normalize_title(mention["name"]) not in related:
+                related.add(normalize_title(mention["name"]))
+                said = label.replace("_", " ")
+                yield _relationship(mention, main, f"{document['title']}: {said} {part}", said)
+    for row in found:
+        if row["type"] == IDENTIFIER and normalize_title(row["name"]) not in related:
+            related.add(normalize_title(row["name"]))
+            yield _relationship(row, main, "", None)
+
+
+def _parts_of(value: object) -> list[str]:
+    """Return the texts of a value: those of a list, else what commas divide, without parentheses."""
+    values = value if isinstance(value, list) else [value]
+    return [part for one in values if isinstance(one, str) for part in _LISTED.split(one) if part]
+
+
+def _relationship(row: _Row, main: str, description: str, predicate: str | None) -> _Row:
+    ends = {"source": main, "target": row["name"], "description": description, "strength": STRENGTH}
+    return {"text_unit_id": row["text_unit_id"], **ends, "predicate": predicate}
+
+
+def _append(table: Table, rows: pa.Table, more: list[_Row]) -> pa.Table:
+    columns = dict.fromkeys(table.schema.names)
+    made = pa.Table.from_pylist([columns | row for row in more], schema=table.schema)
+    return table.sort(pa.concat_tables([rows, made])) if more else rows

@@ -1,0 +1,74 @@
+"""The documents that a question names: by title, file or code, or by a code that is the value of a label in them.
+
+"What was the root cause of TICKET-118?" is answered by the document TICKET-118, or by the one that says
+"Incident: TICKET-118", however often others mention it. Keep out: how documents are named
+(`text/document_names.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphrag_pipeline.filters import flatten_metadata
+from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.question import is_overview_word
+from graphrag_pipeline.storage.arrays import distinct
+from graphrag_pipeline.text.document_names import name_document
+
+DOCUMENT = "DOCUMENT"
+MAX_NEIGHBOURS = 200
+"""Relationships of a name among which documents are looked for."""
+
+
+def find_named_documents(index: IndexReader, question: str) -> frozenset[str]:
+    """Return the ids of the documents that a question names."""
+    found: set[str] = set()
+    for rows in index.names.take_apart(question).names:
+        for row in rows:
+            found |= set(_documents_of(index, row))
+    return frozenset(found)
+
+
+def asks_for_document(index: IndexReader, question: str) -> bool:
+    """Return whether a question about a document asks for nothing in it, such as "Summarize TICKET-118"."""
+    return not [word for word in index.names.take_apart(question).words if not is_overview_word(word)]
+
+
+def _documents_of(index: IndexReader, row: int) -> Iterator[str]:
+    """Yield the ids of the documents that an entity is, else of those with a label whose value it is."""
+    [entity] = index.snapshot.take("entities", [row], ["title", "type", "names"])
+    names = {normalize_title(name) for name in (entity["title"], *(entity["names"] or ()))}
+    if entity["type"] == DOCUMENT:
+        own = index.snapshot.adjacency.of("entity_text_units", row).tolist()
+        yield from (document["id"] for document in _read_documents(index, own) if _names_of(document) & names)
+        return
+    related = index.snapshot.adjacency.of("entity_relationships", row)[:MAX_NEIGHBOURS]
+    ends = [index.snapshot.adjacency.array(f"relationship_{end}")[related] for end in ("source", "target")]
+    others = [other for other in distinct(np.concatenate(ends)).tolist() if other != row]
+    types = index.snapshot.take("entities", others, ["type"])
+    documents = [other for other, found in zip(others, types, strict=True) if found["type"] == DOCUMENT]
+    units = [unit for other in documents for unit in index.snapshot.adjacency.of("entity_text_units", other).tolist()]
+    yield from (document["id"] for document in _read_documents(index, units) if _values_of(document) & names)
+
+
+def _read_documents(index: IndexReader, units: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the documents of some text units."""
+    rows = distinct(np.asarray(units, dtype=np.int64))
+    ids = {unit["document_id"] for unit in index.snapshot.take("text_units", rows, ["document_id"])}
+    found = index.snapshot.rows_of("documents", sorted(ids))
+    return index.snapshot.take("documents", found[found >= 0], ["id", "title", "path", "record", "metadata"])
+
+
+def _names_of(document: dict[str, Any]) -> set[str]:
+    names = name_document(document["title"] or "", "" if document["record"] else document["path"] or "")
+    return {normalize_title(name) for name in (names.main, *names.others)}
+
+
+def _values_of(document: dict[str, Any]) -> set[str]:
+    values = flatten_metadata(json.loads(document["metadata"] or "{}"))
+    return {normalize_title(value) for _, value in values if isinstance(value, str)}

@@ -1,0 +1,44 @@
+"""The names of a document: its title, the parts of it, the stem of its file, and codes such as `TICKET-118` in both.
+
+The index makes one entity of them; a search reads first what a question names by one. Keep out: tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from graphrag_pipeline.text.late_patterns import late_re, late_regex
+
+CODE = r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]+)*-\d+[a-z]?"
+"""A code of a ticket, an incident or a decision."""
+MIN_LETTERS = 4
+"""Letters of a part of a title that is a name by itself."""
+
+_CODE = late_regex(rf"(?<![\p{{L}}\p{{N}}./@:$-]){CODE}(?![\p{{L}}\p{{N}}]|-\w)")
+_PART = late_re(r"\s*[()\u2013\u2014|\u00b7]\s*|:\s+|\s+-\s+")
+_NUMBERING = late_re(r"(?:\d+[.)]\s+)+")
+
+
+@dataclass(frozen=True)
+class DocumentNames:
+    """What a document is called.
+
+    Attributes:
+        main: its only code, else its title.
+        others: its other names, in the order of the alphabet.
+    """
+
+    main: str
+    others: tuple[str, ...]
+
+
+def name_document(title: str, path: str) -> DocumentNames:
+    """Return the names of a document; for a row of a file, the path says nothing and is empty."""
+    stem = PurePosixPath(path).stem
+    codes = list(dict.fromkeys(_CODE.findall(f"{title} {stem.replace('_', ' ')}")))
+    bare = _NUMBERING.sub("", title, count=1) if _NUMBERING.match(title) else title
+    parts = [part for part in _PART.split(bare) if sum(map(str.isalpha, part)) >= MIN_LETTERS and " " in part]
+    main = codes[0] if len(codes) == 1 else title or stem
+    names = {title, bare, stem, *codes, *parts} - {main, ""}
+    return DocumentNames(main, tuple(sorted(names)))
