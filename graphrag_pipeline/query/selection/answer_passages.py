@@ -36,6 +36,7 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
+from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import (
@@ -52,6 +53,7 @@ from graphrag_pipeline.text.structure import (
     ReadableText,
     read_structure,
 )
+from graphrag_pipeline.text.word_ranks import UNKNOWN_RANK, load_prose_ranks
 
 MIN_WORDS, MAX_WORDS = 60, 100
 """Words of a window: enough to be read alone, and few enough to be read at a glance."""
@@ -67,6 +69,8 @@ MIN_SHARE = 0.3
 """Least score of a passage, as a share of the best one's."""
 MIN_CONFIDENCE = 0.4
 """The highest floor that declines no question of the development half of the bench `judged` that the texts answer."""
+MAX_ENGLISH_RANK = 3_000
+"""Rank in English prose below which a word of a question counts as English; few words of other languages have one."""
 N_BEST = 3
 """Best windows that are looked at for the coverage."""
 
@@ -141,7 +145,19 @@ def rank_passages(index: IndexReader, question: str, units: Sequence[TextUnitRec
         return RankedPassages()
     least = MIN_SHARE * scored.scores.max()
     best = (passage for passage, score in scored.in_order() if score >= least)
-    return RankedPassages(tuple(_pick(best, n)), scored.confidence, scored.absent, _find_unknown(question, units))
+    passages, confidence = tuple(_pick(best, n)), scored.confidence
+    if passages and _is_foreign(question, passages):  # a word of another language is absent anyway
+        confidence = max(confidence, MIN_CONFIDENCE)
+    return RankedPassages(passages, confidence, scored.absent, _find_unknown(question, units))
+
+
+def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:
+    """Return whether a question about English texts is in another language: most of its words are not English."""
+    written = _WORD.findall(question)
+    words = [word.lower() for place, word in enumerate(written) if word.islower() or (not place and word.isalpha())]
+    ranks = load_prose_ranks()
+    n_english = sum(ranks.get(word, UNKNOWN_RANK) < MAX_ENGLISH_RANK for word in words)
+    return 2 * n_english < len(words) and detect_language(" ".join(passage.text for passage in passages)) == "en"
 
 
 def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
