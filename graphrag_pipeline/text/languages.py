@@ -128,6 +128,13 @@ _LANGUAGES = {
 }
 
 
+def is_other_language(text: str, language: str) -> bool:
+    """Return whether a short text has more function words of another language than of one of `SMALL_WORDS`."""
+    found = [_LANGUAGES.get(word, []) for word in _WORD.findall(text.lower())]
+    hits = Counter(one for languages in found for one in languages)
+    return hits[language] < max(hits.values(), default=0)
+
+
 def detect_language(text: str) -> str:
     """Return "en", "de", "fr", "es", "it", "pt", "nl", "zh" or "ja"; "" if the text does not decide."""
     sample = text[:_SAMPLE]

@@ -38,6 +38,8 @@ MAX_TITLE = 500
 """Characters of a heading; what is longer is a paragraph."""
 
 Span = tuple[int, int]
+Rows = tuple[tuple[str, ...], ...]
+"""Readable cells of a table."""
 Headings = tuple[tuple[int, str], ...]
 """Level and readable text of headings, the outermost first."""
 
@@ -46,6 +48,7 @@ _KINDS = {
     "dl_open": LIST, "table_open": TABLE, "fence": CODE, "blockquote_open": QUOTE, "front_matter": FRONT_MATTER,
     "html_block": PARAGRAPH, "hr": HIDDEN,
 }  # fmt: skip
+_ABOVE_TEXT = (TITLE, HIDDEN, FRONT_MATTER)
 _HTML_KINDS = {"table": TABLE, "ul": LIST, "ol": LIST, "dl": LIST, "pre": CODE}
 _HTML = late_re(r"\s*<([a-z][a-z0-9]*)(?=[\s>/])", re.I)
 _ELEMENT = late_re(rf"<(/?)({'|'.join(_HTML_KINDS)})(?=[\s>])[^>]*>", re.I)
@@ -115,7 +118,7 @@ class Block:
     level: int = 0
     headings: Headings = ()
     header: Span | None = None
-    rows: tuple[tuple[str, ...], ...] = ()
+    rows: Rows = ()
 
     @property
     def text(self) -> str:
@@ -237,6 +240,7 @@ class _Reader:
     def read(self) -> Iterator[Block]:
         """Yield the blocks in order; what the parser passes over, such as targets of links, is a hidden block."""
         headings: Headings = ()
+        has_title = has_text = False
         done = 0
         markdown = _UNDERLINED.sub(_as_markdown, _OVERLINE.sub(lambda found: " " * len(found[0]), self.text))
         groups = list(_top_level(_parser().parse(markdown)))
@@ -247,7 +251,7 @@ class _Reader:
                 continue  # the rest of an HTML element with a blank line in it
             yield from self._hidden(done, start)
             kind, level, header = _KINDS[first.type], 0, None
-            rows: tuple[tuple[str, ...], ...] = ()
+            rows: Rows = ()
             if kind == TITLE:
                 kind, level = (TITLE, int(first.tag[1])) if self._is_title(first) else (PARAGRAPH, 0)
             if kind == QUOTE and self.text.startswith(PROMPT, start):
@@ -262,7 +266,7 @@ class _Reader:
                 if len(pieces) == 1 and (title := _HTML_TITLE.search(self.text, start, end)):
                     kind, level = TITLE, int(title[1])
             elif kind == TABLE:
-                header, rows, pieces = self._read_table(tokens)
+                header, rows, pieces = self._read_table(tokens, has_title and not has_text)
             else:
                 pieces = list(self._read_pieces(tokens))
             done = end
@@ -272,6 +276,7 @@ class _Reader:
             if level:
                 headings = tuple(above for above in headings if above[0] < level)
             block = Block(*span, kind if pieces else HIDDEN, tuple(pieces), level, headings, header, rows)
+            has_title, has_text = has_title or kind == TITLE, has_text or (kind not in _ABOVE_TEXT and bool(pieces))
             if level and pieces:
                 headings = (*headings, (level, block.text))
             yield block
@@ -335,10 +340,15 @@ class _Reader:
         found = _MARKER.match(self.lines[line])
         return [self._part(self.places[line] + found.start(1), self.places[line] + found.end(1))] if found else []
 
-    def _read_table(self, tokens: Sequence[Token]) -> tuple[Span | None, tuple[tuple[str, ...], ...], list[Piece]]:
+    def _read_table(
+        self, tokens: Sequence[Token], is_of_labels: bool
+    ) -> tuple[Span | None, tuple[tuple[str, ...], ...], list[Piece]]:
         """Return the place of the header, all cells, and the rows with the names of the columns.
 
         A table that is a header alone has it as its row.
+
+        Args:
+            is_of_labels: whether a table of two columns names values, since it comes before all text of a document.
         """
         rows: list[list[list[_Part]]] = []
         place = 0
@@ -354,9 +364,9 @@ class _Reader:
             return None, cells, list(_make_piece(_join_cells([""] * len(cells[0]), rows[0])))
         start = self._place_of(tokens[0])[0]
         head = next(token for token in tokens if token.type == "thead_open").map or (0, 0)
-        names = cells[0] if len(cells[0]) > 2 else [""] * len(cells[0])
-        shown = rows[1:] if len(cells[0]) > 2 else rows  # of two columns, each row names its second cell by the first
-        pieces = [piece for row in shown for piece in _make_piece(_join_cells(names, row))]
+        has_names = any(cells[0]) and not (is_of_labels and len(cells[0]) == 2)
+        names = cells[0] if has_names else [""] * len(cells[0])
+        pieces = [piece for row in rows[has_names:] for piece in _make_piece(_join_cells(names, row))]
         return self._trim(start, self.places[head[1] + 1]), cells, pieces
 
     def _kind_of_html(self, start: int, end: int) -> tuple[str, int]:

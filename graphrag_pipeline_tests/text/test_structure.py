@@ -94,7 +94,7 @@ def test_a_table_knows_its_header() -> None:
     table = read_structure(text).blocks[1]
     assert table.header is not None and text[slice(*table.header)] == "| a | b |\n|---|---|"
     assert [piece.text for piece in table.pieces] == ["a: 1; b: 2.", "a: 3."]
-    assert read("| a | b |\n|---|---|") == [("table", ["a; b."])]
+    assert read("| a | b |\n|---|---|") == [("table", ["a: b."])]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,9 @@ def check_places(text: str, block: Block) -> None:
     "part", ["[a](b) ", "`a` ", "*a ", "<b>", "[", "![", "| a ", "<table>\n\n", "a\\_", "&amp;", "> ", "- "]
 )
 def test_a_text_that_repeats_anything_is_read_in_linear_time(part: str) -> None:
-    text = part * 20_000
-    start = time.process_time()
-    read_structure(text)
-    assert time.process_time() - start < 10
+    seconds = []
+    for n in (2_000, 16_000):
+        start = time.process_time()
+        read_structure(part * n)
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 24 * seconds[0] + 1

@@ -36,7 +36,7 @@ from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
-from graphrag_pipeline.text.languages import detect_language
+from graphrag_pipeline.text.languages import detect_language, is_other_language
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import (
@@ -157,7 +157,9 @@ def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:
     words = [word.lower() for place, word in enumerate(written) if word.islower() or (not place and word.isalpha())]
     ranks = load_prose_ranks()
     n_english = sum(ranks.get(word, UNKNOWN_RANK) < MAX_ENGLISH_RANK for word in words)
-    return 2 * n_english < len(words) and detect_language(" ".join(passage.text for passage in passages)) == "en"
+    if 2 * n_english >= len(words) and not is_other_language(question, "en"):
+        return False
+    return detect_language(" ".join(passage.text for passage in passages)) == "en"
 
 
 def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
