@@ -42,13 +42,34 @@ def _read_words(model: Model, docs: Sequence[Doc]) -> list[NDArray[np.float32]]:
         return model.predict(docs)  # a transformer, vectors of a file, or a part that listens to another
     embed, encode = model.layers
     features = embed.layers[0].predict(docs)
-    together = np.ascontiguousarray(np.concatenate(features))
-    numbers: dict[bytes, int] = {}
-    words = [numbers.setdefault(row.tobytes(), len(numbers)) for row in together]
-    distinct = [np.frombuffer(b"".join(numbers), together.dtype).reshape(-1, together.shape[1])]
-    for layer in embed.layers[1:]:
-        distinct = layer.predict(distinct)
-    return encode.predict(np.split(distinct[0][words], np.cumsum([len(text) for text in features])[:-1]))
+    words = [row.tobytes() for row in np.ascontiguousarray(np.concatenate(features))]
+    known = embed.attrs.setdefault("known words", {})  # lives as long as the pipeline
+    if new := list(dict.fromkeys(word for word in words if word not in known)):
+        met = [np.frombuffer(b"".join(new), features[0].dtype).reshape(-1, features[0].shape[1])]
+        for layer in embed.layers[1:]:
+            met = layer.predict(met)
+        known.update(zip(new, met[0], strict=True))
+    texts = np.split(np.array([known[word] for word in words]), np.cumsum([len(text) for text in features])[:-1])
+    blocks = encode.layers[0].layers
+    if any(block.name != "residual(expand_window>>maxout>>layernorm>>dropout)" for block in blocks):
+        return encode.predict(texts)
+    pad = encode.attrs["pad"]
+    rows = encode.ops.flatten(texts, pad=pad)
+    for block in blocks:
+        rows = rows + _look_around({layer.name: layer for layer in block.walk()}, rows)
+    return encode.ops.unflatten(rows, [len(text) for text in texts], pad=pad)
+
+
+def _look_around(layers: dict[str, Model], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the result of a block of layers; the product of NumPy takes two thirds of the time of spaCy's."""
+    maxout, norm = layers["maxout"], layers["layernorm"]
+    weights, bias = maxout.get_param("W"), maxout.get_param("b")  # units, pieces, inputs; units, pieces
+    window = maxout.ops.seq2col(rows, layers["expand_window"].attrs["window_size"])
+    pieces = window @ weights.reshape(-1, window.shape[1]).T + bias.ravel()
+    widest = _widest(pieces.reshape(len(rows), *bias.shape))
+    widest -= widest.mean(axis=1, keepdims=True)
+    widest /= np.sqrt(np.square(widest).mean(axis=1, keepdims=True) + np.float32(1e-8))  # as in thinc
+    return widest * norm.get_param("G") + norm.get_param("b")
 
 
 def can_follow(ner: EntityRecognizer) -> bool:
