@@ -115,7 +115,8 @@ class Forms:
 
         Forms of address belong to the form ("Mrs. Cratchit"); `types` gets these forms, too.
         """
-        found = [self._with_address(*name, types) for name in sorted(match_forms(self._folded.text, self._words, types))]
+        names = sorted(match_forms(self._folded.text, self._words, types))
+        found = [self._with_address(*name, types) for name in names]
         counts = Counter(form for _, _, form in found)
         counted = Counter(form for start, _, form in found if self._is_amount(start))
         units = {form for form, count in counted.items() if 2 * count > counts[form]}
@@ -190,9 +191,7 @@ def _without_s(word: str) -> str:
     return word[:-2] if word.endswith(("'s", "’s")) else word
 
 
-def match_forms(
-    text: str, words: Iterable[tuple[int, str]], forms: Iterable[str]
-) -> Iterator[tuple[int, int, str]]:
+def match_forms(text: str, words: Iterable[tuple[int, str]], forms: Iterable[str]) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, form) of the forms in a text, whole words only, the longest first, without overlap.
 
     Args:

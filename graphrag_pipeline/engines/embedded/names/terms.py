@@ -11,7 +11,7 @@ Each document is read alone, so that a new document does not change the terms of
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 

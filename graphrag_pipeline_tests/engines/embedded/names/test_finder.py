@@ -32,7 +32,9 @@ def test_articles_possessives_and_marks_are_no_part_of_a_name(found: str, name: 
 
 def test_the_longest_form_is_matched_as_whole_words() -> None:
     text = "Ann met Anna Berg and Anna, Annabel and Anna's dog. 北京大学在北京。"
-    found = [form for _, _, form in sorted(match_forms(text, find_words(text), ["Anna", "Anna Berg", "北京", "北京大学"]))]
+    found = [
+        form for _, _, form in sorted(match_forms(text, find_words(text), ["Anna", "Anna Berg", "北京", "北京大学"]))
+    ]
     assert found == ["Anna Berg", "Anna", "Anna", "北京大学", "北京"]
 
 
