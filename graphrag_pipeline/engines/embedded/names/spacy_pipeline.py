@@ -46,7 +46,7 @@ _lock = threading.Lock()
 
 
 @cache
-def load_pipeline(name: str = "") -> Language:
+def load_pipeline(name: str) -> Language:
     """Return a spaCy pipeline with only what finds entities and tags words.
 
     Args:
@@ -133,7 +133,7 @@ def _words_of(pipeline: Language) -> set[str]:
 
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
     """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
-    pipeline = load_pipeline()
+    pipeline = load_pipeline("")
     with _lock:
         docs = [_make_doc(pipeline, sentence) for sentence in sentences]
         tags = tag_tokens(pipeline, docs) if docs else []
