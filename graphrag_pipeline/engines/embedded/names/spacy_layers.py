@@ -1,10 +1,10 @@
 """The layers of spaCy's models, run with less work for the same results.
 
 spaCy computes the vector of every token of a text, though half of them repeat a word, and its transition parser takes
-three quarters of the time of entities by reading token after token. Here each distinct word is embedded once. Outside
-an entity, the move of the parser depends on one token only, so these moves are found for all tokens by one matrix
-product. Then the entities that begin are followed to their ends, side by side. Entities and tags are those of
-`pipeline(text)`: same weights, same rules for the moves.
+three quarters of the time of entities by reading token after token. Here each distinct word is embedded once for all
+texts, and NumPy computes the layers around it. Outside an entity, the move of the parser depends on one token only, so
+these moves are found for all tokens by one matrix product. Then the entities that begin are followed to their ends,
+side by side. Entities and tags are those of `pipeline(text)`: same weights, same rules for the moves.
 
 Keep out: which pipeline, and what becomes of its entities (`spacy_pipeline.py`).
 """
@@ -50,17 +50,18 @@ def _read_words(model: Model, docs: Sequence[Doc]) -> list[NDArray[np.float32]]:
             met = layer.predict(met)
         known.update(zip(new, met[0], strict=True))
     texts = np.split(np.array([known[word] for word in words]), np.cumsum([len(text) for text in features])[:-1])
-    blocks = encode.layers[0].layers
-    if any(block.name != "residual(expand_window>>maxout>>layernorm>>dropout)" for block in blocks):
-        return encode.predict(texts)
+    blocks = [block for part in encode.layers[:1] for block in part.layers]
+    if {block.name for block in blocks} != {"residual(expand_window>>maxout>>layernorm>>dropout)"}:
+        return encode.predict(texts)  # another architecture
+    ops: Any = encode.ops
     pad = encode.attrs["pad"]
-    rows = encode.ops.flatten(texts, pad=pad)
+    rows = ops.flatten(texts, pad=pad)
     for block in blocks:
         rows = rows + _look_around({layer.name: layer for layer in block.walk()}, rows)
-    return encode.ops.unflatten(rows, [len(text) for text in texts], pad=pad)
+    return ops.unflatten(rows, [len(text) for text in texts], pad=pad)
 
 
-def _look_around(layers: dict[str, Model], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def _look_around(layers: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the result of a block of layers; the product of NumPy takes two thirds of the time of spaCy's."""
     maxout, norm = layers["maxout"], layers["layernorm"]
     weights, bias = maxout.get_param("W"), maxout.get_param("b")  # units, pieces, inputs; units, pieces

@@ -37,8 +37,8 @@ TYPES = {
 """Label of a spaCy pipeline -> entity type; other labels are not names."""
 BUNDLED = "en_core_web_sm"
 _NEEDED = ("tok2vec", "transformer", "tagger", "morphologizer", "ner")
-_MOST_KNOWN = 1_000_000
-"""Words that a pipeline keeps in memory, about 0.2 kB each, before it is loaded again."""
+_MOST_KNOWN = 250_000
+"""Words that a pipeline keeps in memory with their vectors, about 1 kB each, before it is loaded again."""
 _BATCH = 20_000
 """Characters of the text that the pipeline reads at once, about: its memory grows with them."""
 _lock = threading.Lock()
