@@ -38,10 +38,9 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import (
     Estimate,
     PairedDifference,
-    compare_amounts,
     compare_pairs,
-    estimate_amount,
     estimate_mean,
+    estimate_share,
 )
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
@@ -168,7 +167,7 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
         n_units=len(read),
         n_failed=len(units) - len(read),
         means={
-            figure: (estimate_amount if figure in COUNTS else estimate_mean)(
+            figure: (estimate_mean if figure in COUNTS else estimate_share)(
                 [value for unit in read if (value := getattr(unit, figure)) is not None]
             )
             for figure in FIGURES
@@ -282,13 +281,9 @@ def compare_sets(root: Root, corpus: Corpus, tuned: TunedSet, units: pa.Table) -
         new.side,
         corpus.units.num_rows,
         sum(len(_names(rows)) for rows in by_rule.values()) / len(ids),
-        tuple(_compare(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
+        tuple(compare_pairs(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
         tuple(_compare_unit(*row) for row in zip(ids, old.units, new.units, old.failures, new.failures, strict=True)),
     )
-
-
-def _compare(figure: str, new: Sequence[float | None], old: Sequence[float | None]) -> PairedDifference:
-    return (compare_amounts if figure in COUNTS else compare_pairs)(figure, new, old)
 
 
 @dataclass(frozen=True)
