@@ -99,7 +99,7 @@ def load_figures(root: Path, snapshot: str, name: str, kind: type[Figures]) -> d
     """Return stored figures by method; an empty dict if no readable file exists."""
     try:
         rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
-        return {row.method: row for row in TypeAdapter(list[kind]).validate_python(rows)}  # type: ignore[valid-type]
+        return {row["method"]: TypeAdapter(kind).validate_python(row) for row in rows}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
