@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, Meter, MeteredIndex, judge_answers
+from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, MeteredIndex, judge_answers
 from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
 from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_share
 from graphrag_pipeline.evaluation.questions import Question, measure_overlap
+from graphrag_pipeline.models.metering import Meter
 from graphrag_pipeline.query.answers.notes import strip_notes
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.text.counted import counted

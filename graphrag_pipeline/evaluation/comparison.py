@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_judging import SECOND_ANSWER, Meter, MeteredIndex
+from graphrag_pipeline.evaluation.answer_judging import SECOND_ANSWER, MeteredIndex
 from graphrag_pipeline.evaluation.conditions import Condition, answer_question
 from graphrag_pipeline.evaluation.confidence import Estimate, estimate_share, sign_test
 from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.models.metering import Meter
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO

@@ -20,7 +20,7 @@ from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.section import THRESHOLDS, QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.counted import counted, spread_rows
 
 MAX_EXAMPLES = 5
 
@@ -98,13 +98,6 @@ def share_of(name: str, n_found: int, n: int, counted: str, examples: Sequence[s
 def not_measured(name: str, reason: str) -> QualityFigure:
     """Return a figure without a value."""
     return QualityFigure(name, None, 0, "", reason)
-
-
-def spread_rows(n_rows: int, n_wanted: int) -> list[int]:
-    """Return at most `n_wanted` row numbers, evenly spread over `n_rows` rows, ascending."""
-    if n_wanted >= n_rows:
-        return list(range(n_rows))
-    return [(2 * i + 1) * n_rows // (2 * n_wanted) for i in range(n_wanted)]
 
 
 FIGURES: dict[str, FigureKind] = {

@@ -22,7 +22,6 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     measure_graph,
     measure_placeholders,
     not_measured,
-    spread_rows,
 )
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.ports import Extractor
@@ -32,7 +31,7 @@ from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.lookups import name_key
 from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.counted import counted, spread_rows
 
 MAX_CHARACTERS = 1_000_000
 """Characters of documents that the embedded engine reads; the first document is always read."""

@@ -43,12 +43,14 @@ from graphrag_pipeline.evaluation.confidence import (
     estimate_share,
 )
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
-from graphrag_pipeline.inspection.stage_trial import TrialModel
+from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction
+from graphrag_pipeline.inspection.stage_trial import paid_calls, scale_calls
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.metering import Meter, MeteredModel
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.section import TuningSample
 from graphrag_pipeline.text.name_words import CONCEPT
@@ -179,7 +181,7 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
 
 
 PRESENT = "present prompts"
-_STAGE = "extracted_graph"
+_STAGE = STAGES["extracted_graph"]
 
 
 @dataclass(frozen=True)
@@ -301,28 +303,15 @@ class _Extracted:
 def _extract(
     root: Root, name: str, units: pa.Table, by_rule: Mapping[str, Sequence[Mapping[str, Any]]], n_all: int
 ) -> _Extracted:
-    account = CallStats()
-    model = TrialModel(root.counted_in(account).models.chat_model("extraction"))
-    results = run_all(_STAGE, ModelExtractor(root).works(units, model), model.max_concurrency)
+    account, meter = CallStats(), Meter()
+    model = MeteredModel(root.counted_in(account).models.chat_model("extraction"), meter)
+    results = run_all(_STAGE.name, ModelExtractor(root).works(units, model), model.max_concurrency)
     mentions = [None if isinstance(result, Failure) else result for result in results]
     pairs = zip(units["id"].to_pylist(), mentions, strict=True)
     measured = tuple(measure_unit(found, by_rule[unit_id]) if found else None for unit_id, found in pairs)
-    side = Side(name, sum_figures(measured, mentions), _paid(account), _scale(root, model, n_all / units.num_rows))
+    scaled = scale_calls(root, _STAGE, meter, n_all / units.num_rows)
+    side = Side(name, sum_figures(measured, mentions), paid_calls(_STAGE, account), scaled)
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))
-
-
-def _paid(account: CallStats) -> StageEstimate:
-    cost = None if account.n_unpriced else account.cost
-    tokens = account.prompt_tokens, account.completion_tokens
-    return StageEstimate(_STAGE, account.n_calls, account.n_cached, *tokens, cost)
-
-
-def _scale(root: Root, model: TrialModel, share: float) -> StageEstimate:
-    """Return the calls of the sample, stored replies included, scaled to all text units."""
-    counts = (round(n * share) for n in (model.n_replies, model.prompt_tokens, model.completion_tokens))
-    n_calls, prompt_tokens, completion_tokens = counts
-    scaled = StageEstimate(_STAGE, n_calls, 0, prompt_tokens, completion_tokens, is_scaled=True)
-    return with_price(root.settings, scaled, "extraction")
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
