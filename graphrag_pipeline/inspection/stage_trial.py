@@ -252,8 +252,6 @@ SAMPLERS: dict[str, Callable[[Root, Choose], Sample]] = {
     "community_reports": sample_communities,
 }
 """Stage -> sampler, for the stages that `try` supports."""
-
-
 EMBEDDED = "the embedded engine"
 
 

@@ -41,8 +41,6 @@ N_ANSWERED = 8
 MAX_SHARE = 0.23
 """Of the tokens of static search: what Microsoft publishes for dynamic community selection."""
 MIN_KEPT = 0.9
-
-
 Gold = Mapping[str, frozenset[int]]
 """Topic -> numbers of the communities with gold reports; topics without any are left out."""
 
