@@ -57,30 +57,14 @@ def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
             yield f"{indent}{part}".rstrip()
 
 
-def _wrap_line(line: str, width: int) -> Iterator[str]:
+def _wrap_line(line: str, width: int) -> list[str]:
     if cells(line) <= width:
-        yield line
-        return
-    begun = ""
-    for word in line.split():
-        joined = f"{begun} {word}" if begun else word
-        if cells(joined) <= width:
-            begun = joined
-            continue
-        if begun:
-            yield begun
-        *whole, begun = _chop(word, width)
-        yield from whole
-    yield begun
+        return [line]
+    from rich.console import Console
+    from rich.text import Text
 
-
-def _chop(word: str, width: int) -> list[str]:
-    """Return the pieces of a word that is too long for a line."""
-    if cells(word) <= width:
-        return [word]
-    from rich.cells import chop_cells
-
-    return chop_cells(word, width)
+    parts = Text(" ".join(line.split())).wrap(Console(width=width), width)
+    return [text for part in parts if (text := part.plain.strip())]
 
 
 def prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
