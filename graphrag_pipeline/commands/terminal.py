@@ -57,14 +57,30 @@ def wrap(text: str, width: int, indent: str = "") -> Iterator[str]:
             yield f"{indent}{part}".rstrip()
 
 
-def _wrap_line(line: str, width: int) -> list[str]:
+def _wrap_line(line: str, width: int) -> Iterator[str]:
     if cells(line) <= width:
-        return [line]
-    from rich.console import Console
-    from rich.text import Text
+        yield line
+        return
+    begun = ""
+    for word in line.split():
+        joined = f"{begun} {word}" if begun else word
+        if cells(joined) <= width:
+            begun = joined
+            continue
+        if begun:
+            yield begun
+        *whole, begun = _chop(word, width)
+        yield from whole
+    yield begun
 
-    parts = Text(" ".join(line.split())).wrap(Console(width=width), width)
-    return [text for part in parts if (text := part.plain.strip())]
+
+def _chop(word: str, width: int) -> list[str]:
+    """Return the pieces of a word that is too long for a line."""
+    if cells(word) <= width:
+        return [word]
+    from rich.cells import chop_cells
+
+    return chop_cells(word, width)
 
 
 def prefer_own_root(context: typer.Context, root: Path | None) -> Path | None:
