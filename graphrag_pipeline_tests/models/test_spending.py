@@ -55,7 +55,7 @@ def test_processes_at_once_and_a_killed_one_lose_no_call(tmp_path: Path) -> None
     report = read(root)
     found = {run.command: (run.status, run.n_calls, run.cost) for run in report.runs}
     assert found == {"index": ("done", 20, 10.0), "query": ("done", 20, 10.0), "killed": ("killed", 20, 10.0)}
-    assert (report.total.n_calls, report.spent_tokens, report.earlier_tokens) == (60, 60 * 15, 0)
+    assert (report.total.n_calls, report.spent_tokens) == (60, 60 * 15)
     header, *lines, total, spent = render_ledger(report)
     columns = "begun command status calls prompt tokens reply tokens USD run"
     assert header.split() == columns.split()
@@ -90,15 +90,10 @@ def test_a_run_has_the_status_of_its_end(tmp_path: Path, error: BaseException | 
     assert find_unpriced(root) == ("m",)
 
 
-def test_what_an_earlier_release_paid_is_said(tmp_path: Path) -> None:
+def test_a_root_without_models_has_no_database(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {})
     assert render_ledger(report_ledger(root))[0] == "no model calls yet"
     assert not (root.path / "cache" / "responses.sqlite").exists()
-    root.models.spending.settle("", 100, 1.5).result()  # as a release without a ledger did
-    root.models.spending.settle("", 10, 0.5, LedgerEntry("graph", "m", 10, 0, 0.5)).result()
-    report = report_ledger(root)
-    assert (report.earlier_tokens, report.earlier_cost) == (100, 1.5)
-    assert "paid before this list began: 100 tokens, 1.5000 USD" in "\n".join(render_ledger(report))
 
 
 def test_a_call_whose_process_was_killed_counts_as_paid(tmp_path: Path) -> None:

@@ -38,18 +38,19 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import (
     Estimate,
     PairedDifference,
-    compare_amounts,
     compare_pairs,
-    estimate_amount,
     estimate_mean,
+    estimate_share,
 )
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
-from graphrag_pipeline.inspection.stage_trial import TrialModel
+from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction
+from graphrag_pipeline.inspection.stage_trial import paid_calls, scale_calls
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.metering import Meter, MeteredModel
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.section import TuningSample
 from graphrag_pipeline.text.name_words import CONCEPT
@@ -168,7 +169,7 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
         n_units=len(read),
         n_failed=len(units) - len(read),
         means={
-            figure: (estimate_amount if figure in COUNTS else estimate_mean)(
+            figure: (estimate_mean if figure in COUNTS else estimate_share)(
                 [value for unit in read if (value := getattr(unit, figure)) is not None]
             )
             for figure in FIGURES
@@ -180,7 +181,7 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
 
 
 PRESENT = "present prompts"
-_STAGE = "extracted_graph"
+_STAGE = STAGES["extracted_graph"]
 
 
 @dataclass(frozen=True)
@@ -282,13 +283,9 @@ def compare_sets(root: Root, corpus: Corpus, tuned: TunedSet, units: pa.Table) -
         new.side,
         corpus.units.num_rows,
         sum(len(_names(rows)) for rows in by_rule.values()) / len(ids),
-        tuple(_compare(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
+        tuple(compare_pairs(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
         tuple(_compare_unit(*row) for row in zip(ids, old.units, new.units, old.failures, new.failures, strict=True)),
     )
-
-
-def _compare(figure: str, new: Sequence[float | None], old: Sequence[float | None]) -> PairedDifference:
-    return (compare_amounts if figure in COUNTS else compare_pairs)(figure, new, old)
 
 
 @dataclass(frozen=True)
@@ -306,28 +303,15 @@ class _Extracted:
 def _extract(
     root: Root, name: str, units: pa.Table, by_rule: Mapping[str, Sequence[Mapping[str, Any]]], n_all: int
 ) -> _Extracted:
-    account = CallStats()
-    model = TrialModel(root.counted_in(account).models.chat_model("extraction"))
-    results = run_all(_STAGE, ModelExtractor(root).works(units, model), model.max_concurrency)
+    account, meter = CallStats(), Meter()
+    model = MeteredModel(root.counted_in(account).models.chat_model("extraction"), meter)
+    results = run_all(_STAGE.name, ModelExtractor(root).works(units, model), model.max_concurrency)
     mentions = [None if isinstance(result, Failure) else result for result in results]
     pairs = zip(units["id"].to_pylist(), mentions, strict=True)
     measured = tuple(measure_unit(found, by_rule[unit_id]) if found else None for unit_id, found in pairs)
-    side = Side(name, sum_figures(measured, mentions), _paid(account), _scale(root, model, n_all / units.num_rows))
+    scaled = scale_calls(root, _STAGE, meter, n_all / units.num_rows)
+    side = Side(name, sum_figures(measured, mentions), paid_calls(_STAGE, account), scaled)
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))
-
-
-def _paid(account: CallStats) -> StageEstimate:
-    cost = None if account.n_unpriced else account.cost
-    tokens = account.prompt_tokens, account.completion_tokens
-    return StageEstimate(_STAGE, account.n_calls, account.n_cached, *tokens, cost)
-
-
-def _scale(root: Root, model: TrialModel, share: float) -> StageEstimate:
-    """Return the calls of the sample, stored replies included, scaled to all text units."""
-    counts = (round(n * share) for n in (model.n_replies, model.prompt_tokens, model.completion_tokens))
-    n_calls, prompt_tokens, completion_tokens = counts
-    scaled = StageEstimate(_STAGE, n_calls, 0, prompt_tokens, completion_tokens, is_scaled=True)
-    return with_price(root.settings, scaled, "extraction")
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
