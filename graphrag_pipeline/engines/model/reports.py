@@ -11,9 +11,9 @@ is not a number becomes `MIDDLE_RATING`. A finding without text is left out. A m
 the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted.
 
 A value that repeats the prompt (`models/prompt_echoes.py`) counts as missing, and so does a rating so explained. Of a
-longer text, the sentences that repeat the prompt are left out, and those that it holds before. A title that names
-nothing, such as "Community", and a repeated finding count as missing. A report without a summary or finding of its own
-is rejected.
+longer text, the sentences that repeat the prompt are left out, and those that it holds before. A title without a
+word of the data, such as "Community Overview", and a repeated finding count as missing. A report without a summary or
+finding of its own is rejected.
 
 Keep out: contexts (`indexing/reports/contexts.py`), parsing replies.
 """
@@ -35,7 +35,7 @@ from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.models.pool import Progress, Work, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Failure, Message, ReplyFormatError
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
 from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
 from graphrag_pipeline.ports import load_port
@@ -54,7 +54,6 @@ ECHO = "text of the prompt"
 """Problem: a value repeats the prompt."""
 REPEATED = "repeated sentence or finding"
 
-_GENERIC = frozenset({"overview", "summary", "analysis", "report", "community", "group", "network", "general", "title"})
 _BLANKS = re.compile(r"[ \t]{2,}+")
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
 _RANGE = re.compile(r"\d\s*(?:to|\.\.+|[-\u2013\u2014])\s*\d")
@@ -98,29 +97,28 @@ class _FieldReader:
     problems: Counter[str]
 
     def read_cited(self, value: Any) -> str:
-        return cite_ids(self.keep_own(_text(value)), self.ids, self.problems, self.echoes)
+        return cite_ids(self.keep_own(_text(value)), self.ids, self.problems)
 
     def read_line(self, value: Any) -> str:
         return self.keep_own(_one_line(value))
 
     def keep_own(self, text: str) -> str:
         """Return a text without sentences that repeat the prompt or that it holds before, counted; "" for an echo."""
-        own = "" if self.echoes.holds(text, self.data) else self.echoes.keep_own(text, self.data)
+        own = "" if shows_context(text) else self.echoes.keep_own(text, self.data)
         self.problems[ECHO] += own != text
         once = drop_repeated_sentences(own)
         self.problems[REPEATED] += once != own
         return once
 
     def read_title(self, value: Any, central: Sequence[str]) -> str:
-        """Return a title, or the names of the central entities if it has only words of the prompt or of any report."""
+        """Return a title, or the names of the central entities if it has no word of the data."""
         title = self.read_line(value)
-        names = {word for name in central for word in find_words(fold(name))}
-        words = find_words(fold(title))
-        own = " ".join(word for word in words if word not in _GENERIC)
-        if words and names.isdisjoint(words) and (not own or self.echoes.has_all_words(own)):
+        names = ", ".join(central)
+        is_named = not set(find_words(fold(names))).isdisjoint(find_words(fold(title)))
+        if title and not is_named and not self.echoes.has_own_word(title, self.data):
             self.problems["title that names nothing"] += 1
             title = ""
-        return title or ", ".join(central)
+        return title or names
 
 
 def parse_reply(reply: str, context: CommunityContext, echoes: PromptEchoes | None = None) -> WrittenReport:
@@ -189,29 +187,21 @@ def _read_findings(value: Any, reader: _FieldReader) -> Iterator[tuple[str, str]
             yield finding
 
 
-def cite_ids(
-    text: str,
-    ids: Mapping[str, Mapping[str, str]],
-    problems: Counter[str],
-    echoes: PromptEchoes | None = None,
-) -> str:
+def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[str]) -> str:
     """Replace local numbers in the citations of a text by stable ids.
 
     Args:
         ids: kind -> number -> id.
         problems: counts unknown numbers, which are removed.
-        echoes: of the prompt; the numbers of a citation copied from it count as unknown.
     """
 
     def replace(parts: Cited) -> str:
         cited: dict[str, dict[str, None]] = {}
-        is_copied = echoes is not None and echoes.is_copied_citation(parts)
-        for kind, numbers in parts:
-            for number in numbers:
-                if number in ids.get(kind, ()) and not is_copied:
-                    cited.setdefault(kind, {})[ids[kind][number]] = None
-                else:
-                    problems["invented citation"] += 1
+        for kind, number in ((kind, number) for kind, numbers in parts for number in numbers):
+            if number in ids.get(kind, ()):
+                cited.setdefault(kind, {})[ids[kind][number]] = None
+            else:
+                problems["invented citation"] += 1
         return render_citation(cited.items())
 
     return replace_written(text, replace).strip()

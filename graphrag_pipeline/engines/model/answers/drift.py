@@ -211,7 +211,7 @@ def _read_fields(fields: Mapping[str, Any], answer: str, shown: Shown, echoes: P
     questions = read_questions(listed) if isinstance(listed, list) else ()
     own = tuple(question for question in questions if not echoes.holds(question))
     lost: Counter[str] = Counter()
-    text, score = cite_shown(clean_text(answer), shown, lost, echoes), read_score(fields.get("score"))
+    text, score = cite_shown(clean_text(answer), shown, lost), read_score(fields.get("score"))
     return ReadStep(
         text, UNSCORED if score is None else score, own[:MAX_FOLLOW_UPS], lost.total(), len(questions) - len(own)
     )

@@ -306,7 +306,7 @@ def read_points(
         elif score == 0:
             lost["points of score 0"] += 1
         else:
-            points.append((cite_shown(clean_text(text), shown, lost, echoes), score))
+            points.append((cite_shown(clean_text(text), shown, lost), score))
     cited = [(text, score) for text, score in points if parse_citations(text) or not is_citation_needed]
     lost[UNCITED] += len(points) - len(cited)
     unusable = [reason for reason in UNUSABLE if lost[reason]]
@@ -343,12 +343,11 @@ def read_score(value: Any) -> int | None:
     return round(100 * number) if 0 < number < 1 else int(number + _ROUNDING)
 
 
-def cite_shown(text: str, shown: Shown, lost: Counter[str], echoes: PromptEchoes | None = None) -> str:
-    """Return a text without the citations of records that were not shown, or that are copied from the prompt."""
+def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
+    """Return a text without the citations of records that were not shown; `lost` counts them."""
 
     def replace(cited: Cited) -> str:
-        is_copied = echoes is not None and echoes.is_copied_citation(cited)
-        named, n_invented = keep_shown(cited, {} if is_copied else shown)
+        named, n_invented = keep_shown(cited, shown)
         lost["invented citations"] += n_invented
         kinds = dict.fromkeys(kind for kind, _ in named)
         return render_citation((kind, [str(n) for of, n in named if of == kind]) for kind in kinds)

@@ -28,17 +28,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from graphrag_pipeline.engines.model.extraction.kept_records import RecordFilter, refuse_foreign
-from graphrag_pipeline.engines.model.extraction.reply_fields import (
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    REPEATED,
     ExtractedClaim,
     ExtractedEntity,
     ExtractedRelationship,
-    read_type,
-)
-from graphrag_pipeline.engines.model.extraction.reply_records import (
-    REPEATED,
     ExtractionReply,
     parse_claims_reply,
     parse_graph_reply,
+    read_type,
 )
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.pool import complete_within_window

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline.engines.model.extraction.reply_fields import (
+from graphrag_pipeline.engines.model.extraction.reply_records import (
     ExtractedClaim,
     ExtractedEntity,
     ExtractedRelationship,
+    parse_claims_reply,
+    parse_graph_reply,
 )
-from graphrag_pipeline.engines.model.extraction.reply_records import parse_claims_reply, parse_graph_reply
 
 SCROOGE = ExtractedEntity("Scrooge", "PERSON", "A miser.")
 MARLEY = ExtractedEntity("Marley", "PERSON", "A ghost.")
