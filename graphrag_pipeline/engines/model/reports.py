@@ -37,7 +37,7 @@ from graphrag_pipeline.models.pool import Progress, Work, complete_within_window
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, read_number, text_limit
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
 from graphrag_pipeline.text.extractive import sentences_of
@@ -55,8 +55,6 @@ ECHO = "text of the prompt"
 REPEATED = "repeated sentence or finding"
 
 _BLANKS = re.compile(r"[ \t]{2,}+")
-_NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
-_RANGE = re.compile(r"\d\s*(?:to|\.\.+|[-\u2013\u2014])\s*\d")
 
 
 # The docstrings of these two models are descriptions in the schema that is sent; request keys cover them.
@@ -162,10 +160,8 @@ def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
     level: list[Any] = values
     while level:
         for value in level:
-            if isinstance(value, dict):
-                fields = {str(key).strip().casefold(): item for key, item in value.items()}
-                if fields.keys() >= {"summary", "findings"}:
-                    yield fields
+            if isinstance(value, dict) and value.keys() >= {"summary", "findings"}:
+                yield value
         inner = [value.values() if isinstance(value, dict) else value for value in level]
         level = [item for items in inner for item in items if isinstance(item, dict | list)]
 
@@ -208,19 +204,14 @@ def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[
 
 
 def _read_rating(value: Any, problems: Counter[str]) -> float:
-    """Read a rating from 0 to 10, such as 8.5, "8.5" or "8.5/10"; clip others, use `MIDDLE_RATING` for non-numbers.
-
-    A range, such as the prompt's own "0 to 10", is not a number.
-    """
-    is_text = isinstance(value, str) and not _RANGE.search(value[:40])
-    match = _NUMBER.search(value[:40]) if is_text else None
-    number = float(match.group(0).replace(",", ".")) if match else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
+    """Read a rating from 0 to 10; clip others, use `MIDDLE_RATING` for what is no number, such as "0 to 10"."""
+    number = read_number(value, 10)
+    if number is None:
         problems["rating not a number"] += 1
         return MIDDLE_RATING
     if not 0 <= number <= 10:
         problems["rating out of range"] += 1
-    return float(min(max(number, 0), 10))
+    return min(max(number, 0.0), 10.0)
 
 
 def _text(value: Any) -> str:

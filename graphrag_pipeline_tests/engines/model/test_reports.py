@@ -139,7 +139,7 @@ def test_citations_may_be_written_in_other_ways(citation):
         ("high", MIDDLE_RATING, "rating not a number"),
         ("0 to 10", MIDDLE_RATING, "rating not a number"),
         ("0-10", MIDDLE_RATING, "rating not a number"),
-        ("about 8 of 10", 8.0, None),
+        ("8 of 10", 8.0, None),
         (None, MIDDLE_RATING, "rating not a number"),
         (True, MIDDLE_RATING, "rating not a number"),
     ],

@@ -197,7 +197,7 @@ def read_step(reply: str, shown: Shown, question: str = "", echoes: PromptEchoes
     """
     echoes = echoes or PromptEchoes()
     for value in read_json(reply):
-        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        fields = value if isinstance(value, dict) else {}
         answer = next((fields[key] for key in ("response", "intermediate_answer", "answer") if key in fields), None)
         if isinstance(answer, str) and re.search(r"\w", answer):
             if echoes.holds(answer) or fold_question(answer) == fold_question(question):

@@ -60,7 +60,7 @@ class PassageNames:
     """
 
     def __init__(self, text: str) -> None:
-        written = find_words(text)
+        written = _words_of(text)
         self._words = list(map(_fold, written))
         self._initials = "".join(_fold(word[0]) for word in written if word[0].isupper())
 
@@ -70,7 +70,7 @@ class PassageNames:
         script = _script_of(name)
         if script and script not in self._scripts:
             return not is_exact
-        every = find_words(name)
+        every = _words_of(name)
         if any(map(is_unspaced, name)) or not every:
             return self._hold_characters("".join(every), is_exact)
         words = [word for word in every if word not in _OPTIONAL and (len(word) > 1 or word.isdigit())] or every
@@ -83,7 +83,7 @@ class PassageNames:
 
     def share_of(self, text: str) -> float:
         """Return the share of the longer words of a text that the passage holds; 0 if it has none."""
-        words = [word for word in find_words(_fold(text)) if len(word) > MOST_ENDING or is_unspaced(word[0])]
+        words = [word for word in _words_of(_fold(text)) if len(word) > MOST_ENDING or is_unspaced(word[0])]
         return sum(map(self._hold_word, words)) / max(len(words), 1)
 
     def _hold_word(self, word: str) -> bool:
@@ -104,6 +104,11 @@ class PassageNames:
     @cached_property
     def _scripts(self) -> set[str]:
         return {_script_of(word) for word in set(self._words)}
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words of a text, without the apostrophes in them; single characters in scripts without spaces."""
+    return [part for word in find_words(text) for part in word.replace("\u2019", "'").split("'") if part]
 
 
 def _fold(text: str) -> str:
