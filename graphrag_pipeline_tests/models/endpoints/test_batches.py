@@ -58,7 +58,7 @@ def taking(most: int, status: str = "400", message: str = VAGUE) -> Callable[[Re
 def test_a_size_is_learnt_by_a_handful_of_refusals_and_the_next_command_has_none(most: int, tmp_path: Path) -> None:
     with running_model_server(taking(most), dimensions=8) as server:
         vectors = learning_embedder(server.base_url, tmp_path).embed(TEXTS)
-        assert n_refused(server) <= 4 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(100))
+        assert n_refused(server) <= 6 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(100))
         n_first = len(server.calls)
         server.reset()
         again = learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
@@ -71,7 +71,7 @@ def test_a_size_that_the_refusal_names_is_used_at_once(tmp_path: Path) -> None:
     with running_model_server(max_batch_items=10, dimensions=8) as server:
         learning_embedder(server.base_url, tmp_path).embed(TEXTS)
         assert [call.n_inputs for call in server.calls[:2]] == [64, 10]
-        assert n_refused(server) == 2, "64, and one attempt at 20"
+        assert n_refused(server) == 1
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_the_first_refused_size_is_warned_of_with_its_reason_and_a_later_one_is_
 
 
 def test_an_endpoint_that_fails_half_way_teaches_no_size() -> None:
-    limit = BatchLimit("model", 8)
+    limit = BatchLimit("model", 4)
 
     async def send(items: Sequence[int]) -> list[int]:
         if len(items) > 2:
             raise RejectedError(Problem("no", 400), "key")
-        if 5 in items:
+        if 3 in items:
             raise CallFailedError("no answer", "key")
         return list(items)
 
-    outcomes = in_loop(send_batches(list(range(8)), limit, send))
-    assert [outcome for outcome in outcomes if isinstance(outcome, int)] == [0, 1, 2, 3, 6, 7]
-    assert limit.n_texts == 8
+    outcomes = in_loop(send_batches(list(range(4)), limit, send))
+    assert [outcome for outcome in outcomes if isinstance(outcome, int)] == [0, 1]
+    assert limit.n_texts == 4
