@@ -93,6 +93,11 @@ class Completion:
         """Whether the text reached the most tokens of a reply."""
         return self.finish_reason == CUT_OFF
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the model, or a filter of its endpoint, declines to answer."""
+        return bool(self.refusal) or self.finish_reason == "content_filter"
+
 
 def read_completion(body: object) -> Completion:
     """Return the first choice of a chat completion, without a leading `<think>` block, closed or cut off.
@@ -118,7 +123,7 @@ def read_completion(body: object) -> Completion:
 
 def find_fault(answer: Completion, cap_option: str) -> str:
     """Return why a completion cannot be used by any request; empty if it can. `cap_option` caps its tokens."""
-    if answer.refusal or answer.finish_reason == "content_filter":
+    if answer.is_refused:
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
     if not answer.text.strip():
         cut = f": all its tokens were used before its first word, as by thoughts; raise {cap_option}"
@@ -135,7 +140,7 @@ def correct_messages(
         n_asked: number of requests before; each wording is another, since an equal request at temperature 0 would get
             an equal answer.
     """
-    if answer.refusal or answer.finish_reason == "content_filter":
+    if answer.is_refused:
         return None
     again = f" {n_asked} answers so far could not be used. {_STRICTER[min(n_asked, MAX_ASKED) - 2]}" * (n_asked > 1)
     if answer.is_cut:
