@@ -254,7 +254,7 @@ def load_static_embedder() -> Embedder:
 
 def can_search(embedder: Embedder, fingerprint: str) -> bool:
     """Whether vectors of a fingerprint can be compared with those that an embedder makes for questions."""
-    return fingerprint in (embedder.fingerprint, *getattr(embedder, "earlier_fingerprints", ()))
+    return fingerprint in (embedder.fingerprint, *getattr(embedder, "equal_fingerprints", ()))
 
 
 def for_questions(embedder: Embedder) -> Embedder:

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import stable_hash, text_hash
-from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of
+from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.models.endpoints.replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.models.model_clients import embedder, open_cache
+from graphrag_pipeline_tests.support.models.model_clients import embedder
 
 
 def words(n_tokens: int) -> str:
@@ -302,24 +299,6 @@ def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> Non
     ]  # fmt: skip
     for changed in different:
         assert embedder("http://127.0.0.1:1/v1", tmp_path, **changed).fingerprint != base.fingerprint
-
-
-def test_vectors_of_release_0_1_are_used_again_where_nothing_was_cut(tmp_path: Path) -> None:
-    texts = [words(300), words(420), words(900)]  # 420: cut at 401 tokens by release 0.1
-    cached = ResponseCache(open_cache(tmp_path))
-    with running_model_server(dimensions=16) as server:
-        model = embedder(server.base_url, tmp_path, batch_max_tokens=450)
-        earlier = {text_hash(text): np.eye(16, dtype=np.float32)[row] for row, text in enumerate(texts)}
-        cached.write_vectors(model.earlier_fingerprints[0], earlier).result()
-        vectors = model.embed(texts)
-    assert vectors[0].tolist() == earlier[text_hash(texts[0])].tolist()
-    sent = [text for batch in inputs(server) for text in batch]
-    assert sorted(map(len, sent)) == sorted([len(texts[1]), *map(len, (words(450), " " + words(450)))])
-
-
-def test_the_earlier_fingerprint_is_that_of_release_0_1() -> None:
-    settings = EmbeddingModelSettings(model="m")
-    assert earlier_fingerprint_of(settings) == stable_hash("embedding", '["m",{},null,8000,"1"]')
 
 
 def test_faults_on_the_way_do_not_change_the_vectors(tmp_path: Path) -> None:
