@@ -216,7 +216,7 @@ class ChatSender:
                     _PATH, body, key, expected, read_completion, caller, read_silently, cap
                 )
             except RejectedError as error:
-                if "stream" not in str(error.problem):
+                if not error.problem.is_about_stream:
                     raise
                 self._learned.streams = False
                 where = f"{self._settings.model} at {self._endpoint.host}"

@@ -326,7 +326,7 @@ class OpenAIChatModel:
             try:
                 return await self._post(request.messages, {}, request, key, on_token)
             except RejectedError as error:
-                if "stream" not in str(error.problem):
+                if not error.problem.is_about_stream:
                     raise
         return await self._send(request.messages, request, key)
 

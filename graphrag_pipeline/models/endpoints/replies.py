@@ -77,7 +77,38 @@ _STRICTER = (
 )
 
 _CALLED = ("tool_calls", "function_call")
-THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # in the text of local reasoning models
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_OPENING = "<think>"
+
+
+class ThoughtFilter:
+    """Holds back the thoughts that a local reasoning model writes before its reply, and passes on all text after them.
+
+    The one place that knows how thoughts are marked, for whole replies and for streams.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._is_open = False
+
+    def add(self, text: str) -> str:
+        """Return what can be passed on now that this piece has come."""
+        if self._is_open:
+            return text
+        self._held += text
+        if _OPENING.startswith(self._held.lstrip()[: len(_OPENING)]):
+            thoughts = _THOUGHTS.match(self._held)
+            if thoughts is None or thoughts.end() == len(self._held):
+                return ""
+        return self.rest()
+
+    def rest(self, is_cut: bool = False) -> str:
+        """Return the text that is held back and is no thought; of thoughts that were cut off, nothing."""
+        held, self._held, self._is_open = self._held, "", True
+        thoughts = _THOUGHTS.match(held)
+        if thoughts is None and is_cut and held.lstrip().startswith(_OPENING):
+            return ""
+        return held[thoughts.end() :] if thoughts else held
 
 
 @dataclass(frozen=True)
@@ -100,7 +131,7 @@ class Completion:
 
 
 def read_completion(body: object) -> Completion:
-    """Return the first choice of a chat completion, without a leading `<think>` block, closed or cut off.
+    """Return the first choice of a chat completion, without the thoughts before it.
 
     The arguments of a called tool are the text.
 
@@ -114,9 +145,8 @@ def read_completion(body: object) -> Completion:
     text = sendable(_arguments_of(message.get("tool_calls")) or _text_of(message.get("content")))
     finish_reason = str(choice.get("finish_reason") or "stop")
     finish_reason = "stop" if finish_reason in _CALLED else finish_reason
-    if text.lstrip().startswith("<think>"):
-        thoughts = THOUGHTS.match(text)
-        text = text[thoughts.end() :] if thoughts else "" if finish_reason == CUT_OFF else text
+    thoughts = ThoughtFilter()
+    text = thoughts.add(text) + thoughts.rest(finish_reason == CUT_OFF)
     refusal = message.get("refusal")
     return Completion(text, finish_reason, sendable(refusal) if isinstance(refusal, str) else "")
 

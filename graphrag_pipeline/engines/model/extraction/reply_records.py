@@ -178,8 +178,8 @@ def _parse(reply: str, kinds: tuple[str, ...]) -> ExtractionReply:
             found[kind].append(record)
     rest = text.replace("##", "").strip()
     is_bare = not any(map(str.isalnum, rest)) or bool(_EMPTY_JSON.fullmatch(rest))
-    records = [_drop_repeats(found[kind], problems) for kind in ("entity", "relationship", "claim")]
-    return ExtractionReply(*records, is_complete, is_bare, dict(sorted((+problems).items())))
+    entities, relationships, claims = (_drop_repeats(found[kind], problems) for kind in found)
+    return ExtractionReply(entities, relationships, claims, is_complete, is_bare, dict(sorted((+problems).items())))
 
 
 def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:

@@ -291,7 +291,7 @@ def _extract(
         round(n * n_all / units.num_rows) for n in (model.n_replies, model.prompt_tokens, model.completion_tokens)
     )
     n_calls, *tokens_of_all = scaled
-    backfill = StageEstimate(_STAGE, n_calls, 0, *tokens_of_all, is_scaled=True)
+    backfill = StageEstimate(_STAGE, n_calls, 0, n_prompt, n_completion, is_scaled=True)
     side = Side(name, sum_figures(measured, mentions), paid, with_price(root.settings, backfill, "extraction"))
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))
 

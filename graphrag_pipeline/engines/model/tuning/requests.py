@@ -279,7 +279,7 @@ def read_example(reply: str) -> ExtractionReply:
         read[kind] = list(filter(None, (read_record(name, some, problems) for some in fields)))
     if not read["entities"]:
         raise ReplyFormatError(f"no entity; the reply starts {reply[:80]!r}")
-    return ExtractionReply(*map(tuple, read.values()), (), True, False, dict(+problems))
+    return ExtractionReply(tuple(read["entities"]), tuple(read["relationships"]), (), True, False, dict(+problems))
 
 
 def _object(reply: str, name: str) -> dict[str, Any]:
