@@ -19,8 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from graphrag_pipeline.engines.model.answers.points import cite_shown, read_score
-from graphrag_pipeline.engines.model.answers.shorter_contexts import shorten_context
-from graphrag_pipeline.engines.model.answers.shown_citations import Shown, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import Shown, shorten_context, shown_numbers
 from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes

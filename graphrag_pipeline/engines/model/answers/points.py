@@ -31,8 +31,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.citations import Cited, parse_citations, render_citation, replace_written
-from graphrag_pipeline.engines.model.answers.shorter_contexts import split_context
-from graphrag_pipeline.engines.model.answers.shown_citations import Shown, keep_shown, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import Shown, keep_shown, shown_numbers, split_context
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, read_number, text_limit

@@ -287,10 +287,8 @@ def _extract(
     cost = None if account.n_unpriced else account.cost
     tokens = account.prompt_tokens, account.completion_tokens
     paid = StageEstimate(_STAGE, account.n_calls, account.n_cached, *tokens, cost)
-    scaled = (
-        round(n * n_all / units.num_rows) for n in (model.n_replies, model.prompt_tokens, model.completion_tokens)
-    )
-    n_calls, *tokens_of_all = scaled
+    counts = (model.n_replies, model.prompt_tokens, model.completion_tokens)
+    n_calls, n_prompt, n_completion = (round(n * n_all / units.num_rows) for n in counts)
     backfill = StageEstimate(_STAGE, n_calls, 0, n_prompt, n_completion, is_scaled=True)
     side = Side(name, sum_figures(measured, mentions), paid, with_price(root.settings, backfill, "extraction"))
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context, split_context
+from graphrag_pipeline.engines.model.answers.shown import count_records, shorten_context, split_context
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.settings.settings import Settings

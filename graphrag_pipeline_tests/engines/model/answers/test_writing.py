@@ -40,7 +40,7 @@ def check(answer: str) -> dict[str, int | None]:
     ("sentence", "source"),
     [
         ("The fire at Pier Nine was caused by a charger having been set to the wrong voltage.", 3),
-        ("According to the passage, the hall was rented by Quillon Robotics.", 3),
+        ("The hall was rented by Quillon Robotics.", 3),
         ("In April 2023 production started again in Lowmoor.", 4),
         ("The company was founded by Leonie Akabua, who was a senior engineer at Quillon Robotics.", None),
         ("In April 2024 production started again in Lowmoor.", None),
@@ -55,12 +55,9 @@ def test_a_sentence_with_a_citation_needs_no_other() -> None:
     assert check("The hall burned down [1]. The mayor of Velden fled. [2]\n\n- Kestrel Marine paid [3].") == {}
 
 
-def test_a_citation_at_the_end_of_a_line_covers_what_has_no_foreign_name_or_number() -> None:
-    assert check("Much of the building was lost. Nobody put it out in time [1].") == {}
-    assert check("Hamlet lost much of the building. Nobody put it out in time [1].") == {}, "first words are no names"
-    assert check("Much was lost by Hamlet there. Nobody put it out in time [1].") == {
-        "Much was lost by Hamlet there.": None
-    }
+def test_a_citation_at_the_end_of_a_line_covers_the_line() -> None:
+    assert check("Much was lost by Hamlet there. Nobody put it out in time [1].") == {}
+    assert check("Nobody put it out in time [1]. Much was lost by Hamlet.") == {"Much was lost by Hamlet.": None}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_what_states_nothing_is_left_out(text: str) -> None:
     assert check(text) == {}
 
 
-def test_german_nouns_are_no_names_and_characters_count_as_words() -> None:
+def test_german_nouns_and_characters_count_as_words() -> None:
     german = ShownText("Sources", 1, "", "Das Feuer zerst\u00f6rte die Halle im Hafen von Tarnby.")
     text = "Das Feuer zerst\u00f6rte im Hafen von Tarnby die ganze Halle und nicht das Dach."
     assert check_sentences(text, [german])[0].support == german
@@ -214,7 +211,7 @@ def test_an_answer_that_cites_nothing_says_so_and_the_embedded_engine_stands_bes
 def test_a_sentence_that_the_shown_text_supports_gets_its_citation(
     small: GraphIndex, tmp_path: Path, method: str
 ) -> None:
-    reply = "According to the sources, Scrooge was haunted by Marley. Marley sold 12 ghosts to Hamlet."
+    reply = "Scrooge was haunted by Marley. Marley sold 12 ghosts to Hamlet."
     with running_model_server(lambda request: reply if request.kind == "answer" else None) as server:
         index = open_with_model(small, tmp_path, server)
         *pieces, result = index.stream(QUESTION, method=method)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import CitedText, shown_numbers
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
 
