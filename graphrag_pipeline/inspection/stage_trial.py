@@ -21,7 +21,7 @@ from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import Work, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
-from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.models.spending import find_price
 from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes
 from graphrag_pipeline.pipeline.detected_input import INPUT
 from graphrag_pipeline.pipeline.prompt_texts import diff_prompts

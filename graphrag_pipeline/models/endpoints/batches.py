@@ -3,7 +3,7 @@
 Many endpoints take only so many texts in one request, and few say how many. A refused batch is sent in halves, or in
 parts of the size that the refusal names. If all its texts are then taken, their number was the reason, so no larger
 batch is sent from then on. If a text is refused alone, the refusal was about that text, and says nothing about the
-size. The first batch is a trial. What is learnt is kept for later commands (`models/prices.py`).
+size. The first batch is a trial. What is learnt is kept for later commands (`models/cache.py`).
 
 Keep out: which texts are sent, and what becomes of a text that is refused alone.
 """
@@ -14,14 +14,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
 from graphrag_pipeline.models.endpoints.limits import Trial
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.settings.models import EmbeddingModelSettings, RerankModelSettings
 
 I = TypeVar("I")  # noqa: E741 - an item
@@ -91,13 +90,13 @@ class BatchLimit:
 
 
 def limit_of_settings(
-    settings: EmbeddingModelSettings | RerankModelSettings, path: str, most: int, known: KnownBatches | None
+    settings: EmbeddingModelSettings | RerankModelSettings, path: str, most: int, known: KnownFacts | None
 ) -> BatchLimit:
     """Return the limit of a model at a path, with the size that an earlier command learnt."""
     place = (settings.base_url, path, settings.model)
     host = urlsplit(settings.base_url).hostname or settings.base_url
     kept = known.read(*place) if known else None
-    keep = partial(known.write, *place) if known else None
+    keep = (lambda size: known.write(*place, fact=size)) if known else None
     return BatchLimit(f"{settings.model} at {host}", most, kept, keep)
 
 

@@ -35,8 +35,7 @@ from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hin
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prices import Price, find_price
-from graphrag_pipeline.models.spending import LedgerEntry, Rate, Spending
+from graphrag_pipeline.models.spending import LedgerEntry, Price, Rate, Spending, find_price
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 if TYPE_CHECKING:

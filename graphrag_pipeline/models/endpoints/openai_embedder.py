@@ -29,7 +29,7 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import Caller, CallStats
-from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.cache import KnownFacts, ResponseCache
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_vectors
@@ -48,7 +48,6 @@ from graphrag_pipeline.models.pieces import (
 )
 from graphrag_pipeline.models.pool import Progress, Work, run_all
 from graphrag_pipeline.models.ports import CallFailedError, Failure
-from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.models.requests import sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
@@ -79,7 +78,7 @@ class OpenAIEmbedder:
         settings: EmbeddingModelSettings,
         cache: ResponseCache,
         spending: Spending,
-        known_batches: KnownBatches | None = None,
+        known_batches: KnownFacts | None = None,
     ) -> None:
         self.stage = stage
         self.stats = CallStats()

@@ -9,7 +9,7 @@
 | `plain` | the schema in words |
 
 They are tried in this order. A form that an endpoint refuses is left for all clients of the model, and the one that it
-takes is kept for later commands (`models/prices.py`). A kept form that is refused is forgotten, and all are tried
+takes is kept for later commands (`models/cache.py`). A kept form that is refused is forgotten, and all are tried
 again. A form that the settings name is the only one. The first request in a form is its trial: the others wait for the
 result, so that an endpoint refuses a form once and not once for each request under way.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.identity import text_hash
-from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.cache import ResponseCache, known_batches
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
@@ -17,7 +17,6 @@ from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reranker import Reranker
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prices import KnownBatches
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import BudgetSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, running_model_server
@@ -42,7 +41,7 @@ def learning_embedder(base_url: str, folder: Path) -> OpenAIEmbedder:
     database = open_anew(folder)
     settings = EmbeddingModelSettings(model="test-embedding", base_url=base_url, batch_size=64, **QUICK)
     spending = Spending(database, BudgetSettings())
-    return OpenAIEmbedder("embeddings", settings, ResponseCache(database), spending, KnownBatches(database))
+    return OpenAIEmbedder("embeddings", settings, ResponseCache(database), spending, known_batches(database))
 
 
 def n_refused(server: ModelServer) -> int:
@@ -119,7 +118,9 @@ def test_a_reranker_learns_the_size_and_cuts_no_text_for_it(status: str, message
     def make() -> Reranker:
         database = open_anew(tmp_path)
         settings = RerankModelSettings(model="test-rerank", base_url=server.base_url, **QUICK)
-        return Reranker(settings, ResponseCache(database), Spending(database, BudgetSettings()), KnownBatches(database))
+        return Reranker(
+            settings, ResponseCache(database), Spending(database, BudgetSettings()), known_batches(database)
+        )
 
     texts = [f"{text} {'fog ' * 300}" for text in TEXTS[:50]]
     with running_model_server(taking(32, status, message)) as server:
