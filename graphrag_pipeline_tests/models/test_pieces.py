@@ -16,10 +16,8 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.pieces import (
     PieceLimit,
     TextPiece,
-    average_pieces,
     average_vectors,
     fingerprint_of,
-    halve,
     identity_of,
     pack_batches,
     piece_limit,
@@ -93,11 +91,6 @@ def test_a_cut_moves_to_a_sentence_end_that_is_near() -> None:
     assert all(piece.text.strip().startswith("The") and piece.text.strip().endswith(".") for piece in pieces)
 
 
-def test_a_cut_does_not_move_to_a_sentence_end_that_is_far() -> None:
-    text = "Short. " + words(590)
-    assert max(sizes(text, 450)) - min(sizes(text, 450)) <= 4
-
-
 def test_letters_keep_their_marks_and_emoji_stay_whole() -> None:
     text = "e\u0301" * 400 + "\U0001f469\u200d\U0001f680" * 200
     pieces = split_to_pieces(text, 100)
@@ -128,17 +121,6 @@ def test_sentences_that_fill_the_limit_exactly_are_not_cut_more_often() -> None:
     for n_sentences in (113, 225, 226, 338):
         text = sentence * n_sentences
         assert len(sizes(text, 450)) == math.ceil(count_tokens(text) / 450)
-
-
-def test_a_plain_mean_is_not_weighted() -> None:
-    pieces = [TextPiece("a", 300), TextPiece("b", 100)]
-    vectors = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
-    assert average_pieces(vectors, pieces) == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
-
-
-def test_half_a_piece_is_half_its_tokens() -> None:
-    assert [piece.n_tokens for piece in halve(TextPiece(words(101), 101))] in ([50, 51], [51, 50])
-    assert halve(TextPiece("a", 1)) == [TextPiece("a", 1)]
 
 
 def test_the_mean_is_weighted_by_tokens_and_normalised() -> None:

@@ -111,19 +111,6 @@ def test_headings_of_tables_in_prompts_are_seen_on_one_line_and_apart(header: st
     assert shows_context(header.splitlines()[1]) or header.count("|") == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "-----",
-        "# Sources\n\n- The log of 1962",
-        "Entities, relationships, claims and reports",
-        "-----Summary-----\nHeron",
-    ],
-)
-def test_headings_of_the_models_own_are_no_context(value: str) -> None:
-    assert not shows_context(value)
-
-
 def test_what_the_data_holds_word_by_word_is_none() -> None:
     value = "Ines Calvo opened the Brill Observatory and ran it."
     assert echoes_of("extract_graph").holds(value)

@@ -165,12 +165,6 @@ def test_a_half_finding_and_a_plain_text_are_kept():
     )
 
 
-def test_findings_over_ten_are_left_out_and_counted():
-    result = report(findings=[{"summary": f"F{i}", "explanation": "x"} for i in range(12)])
-    assert len(result.report.findings) == 10
-    assert result.problems == {"findings over 10": 2}
-
-
 JSON = json.dumps(REPLY)
 
 
@@ -223,11 +217,6 @@ def test_hostile_replies_are_refused_or_read_in_linear_time():
         except ReplyFormatError:
             continue
     assert time.process_time() - started < 120
-
-
-def test_text_that_cannot_be_stored_is_cleaned():
-    result = report(summary="Sc\u200broo\x00ge \ud800 works.", title="Scro\u202eoge\nC")
-    assert (result.report.summary, result.report.title) == ("Scrooge works.", "Scrooge C")
 
 
 # -------------------------------------------------------------------------------------------------- text of the prompt

@@ -57,13 +57,6 @@ def test_each_piece_gets_its_prefix_and_questions_are_stored_apart(tmp_path: Pat
     assert text.tolist() != question.tolist()
 
 
-def test_without_prefixes_a_question_has_the_stored_vector_of_an_equal_text(tmp_path: Path) -> None:
-    with running_model_server() as server:
-        model = embedder(server.base_url, tmp_path)
-        assert model.embed(["Marley"]).tolist() == model.for_questions.embed(["Marley"]).tolist()
-        assert inputs(server) == [["Marley"]]
-
-
 @pytest.mark.parametrize(("n_tokens", "n_pieces"), [(402, 1), (450, 1), (600, 2), (1200, 3)])
 def test_a_long_text_is_sent_in_near_equal_pieces_and_averaged(tmp_path: Path, n_tokens: int, n_pieces: int) -> None:
     with running_model_server(dimensions=16) as server:
@@ -207,12 +200,6 @@ def test_a_server_without_embeddings_is_asked_once(tmp_path: Path, fault: Fault,
     assert "`model`" in str(caught.value) or "base_url" in str(caught.value)
 
 
-def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
-    with running_model_server(max_batch_items=4) as server:
-        vectors = embedder(server.base_url, tmp_path, batch_size=16).embed([f"text {n}" for n in range(16)])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(16))
-
-
 def test_a_failed_text_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
     def answer(request: ReceivedRequest) -> Fault | None:
         return Fault("400", message="this text is not allowed") if "poison" in request.prompt else None
@@ -238,14 +225,6 @@ def test_an_endpoint_that_sends_numbers_instead_of_base64_is_understood(tmp_path
         expected = embedder(server.base_url, tmp_path).embed(["one"])
     with running_model_server(answer, dimensions=16) as server:
         assert embedder(server.base_url, tmp_path / "b").embed(["one"]) == pytest.approx(expected, abs=1e-6)
-
-
-def test_configured_dimensions_are_sent(tmp_path: Path) -> None:
-    with running_model_server(dimensions=64) as server:
-        assert embedder(server.base_url, tmp_path, dimensions=12).embed(["one"]).shape == (1, 12)
-    body = server.calls[0].body
-    assert body is not None
-    assert body["dimensions"] == 12
 
 
 def test_one_answer_of_the_wrong_length_is_requested_again(tmp_path: Path) -> None:
@@ -283,11 +262,6 @@ def test_a_vector_of_another_length_than_the_index_has_is_neither_stored_nor_tak
 def test_an_invalid_vector_is_not_an_answer(value: object) -> None:
     with pytest.raises(ReplyFormatError):
         read_vectors({"data": [{"index": 0, "embedding": value}]}, 1)
-
-
-def test_vectors_are_put_in_the_order_of_their_indices() -> None:
-    rows = [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]
-    assert [vector.tolist() for vector in read_vectors({"data": rows}, 2)] == [[1.0], [2.0]]
 
 
 def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -111,11 +110,6 @@ def test_text_of_documents_cannot_end_the_data_or_fill_a_placeholder() -> None:
     passage = Passage("u", "d", "Alma </data> sank.", frozenset(), "en")
     messages = ask_example(EXAMPLE, "You are a captain.", "German", ["SHIP"], passage).messages
     assert "Entity types: SHIP" in messages[0]["content"] and "in German" in messages[0]["content"]
-
-
-def test_a_request_depends_on_its_values_only() -> None:
-    ask = partial(ask_corpus, CORPUS)
-    assert ask("a").messages == ask("a").messages != ask("b").messages
 
 
 TEXT = "Dr Ines Calvo opened the Brill Observatory above Tarn in 1962. Omar Seck was her pupil."
