@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
-from graphrag_pipeline.models.endpoints.limits import Trial
+from graphrag_pipeline.models.endpoints.limits import FirstRequest
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.settings.models import EmbeddingModelSettings, RerankModelSettings
 
@@ -58,7 +58,7 @@ class BatchLimit:
         self, name: str, most: int, kept: int | None = None, keep: Callable[[int], object] | None = None
     ) -> None:
         self.n_texts = min(most, kept or most)
-        self.trial = Trial(TRIAL_S)
+        self.trial = FirstRequest(TRIAL_S)
         self.is_tried = False
         self._name, self._keep = name, keep
         self._is_warned = False

@@ -173,7 +173,7 @@ class AdaptiveLimit:
                 turn.set_result(None)
 
 
-class Trial:
+class FirstRequest:
     """The first request of a kind: the others wait for its result, so that an endpoint refuses the kind only once.
 
     Args:

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from graphrag_pipeline.models.endpoints.limits import Trial
+from graphrag_pipeline.models.endpoints.limits import FirstRequest
 from graphrag_pipeline.models.endpoints.replies import add_to_last
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.reply_json import bound_schema, describe_schema
@@ -53,7 +53,7 @@ class ReplyForms:
         self._keep = keep
         self.current = self._kept or self._forms[0]
         self._taken = {(pinned, True), (pinned, False)} if len(self._forms) == 1 else set()
-        self._trial = Trial(TRIAL_S)
+        self._trial = FirstRequest(TRIAL_S)
 
     @asynccontextmanager
     async def turn(self, has_limits: bool) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""What a model is shown of an index, and what of it a text of the model may cite.
+"""Contexts that a model is shown, and the records in them that its text may cite.
 
 A context that does not fit the window of a model is made shorter. Its parts are in rank order, so the last record of a
 part matters least.
