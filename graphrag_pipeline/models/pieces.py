@@ -25,7 +25,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import EncodingError, PipelineError
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.requests import canonical_json
+from graphrag_pipeline.models.ports import canonical_json
 from graphrag_pipeline.settings.models import OWN_TOKENIZER, EmbeddingModelSettings
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, token_boundaries

@@ -19,12 +19,11 @@ from pydantic import BaseModel, Field
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.cache import KnownFacts
-from graphrag_pipeline.models.endpoints.endpoint import ModelSettings, RejectedError
+from graphrag_pipeline.models.endpoints.endpoint import ModelSettings, RejectedError, unset_hint
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ListedModel, ProbedReply, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.reranker import MAX_DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS
-from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 from graphrag_pipeline.models.endpoints.windows import READ
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.models.ports import ChatRequest, Message

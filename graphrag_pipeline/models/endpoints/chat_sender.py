@@ -45,8 +45,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     least_reply,
     read_model_windows,
 )
-from graphrag_pipeline.models.ports import CallFailedError, Message
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CallFailedError, Message, sendable
 from graphrag_pipeline.settings.models import ChatModelSettings
 
 _LOG = logging.getLogger(__name__)

@@ -50,9 +50,10 @@ from graphrag_pipeline.models.ports import (
     ChatRequest,
     Message,
     ReplyFormatError,
+    canonical_json,
+    request_key_of,
 )
 from graphrag_pipeline.models.reply_json import describe_schema, keep_whole_values
-from graphrag_pipeline.models.requests import canonical_json, request_key_of
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.text.cut_texts import cut_note, is_loop

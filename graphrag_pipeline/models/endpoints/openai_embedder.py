@@ -47,8 +47,7 @@ from graphrag_pipeline.models.pieces import (
     query_fingerprint_of,
 )
 from graphrag_pipeline.models.pool import Progress, Work, run_all
-from graphrag_pipeline.models.ports import CallFailedError, Failure
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CallFailedError, Failure, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 

@@ -15,15 +15,13 @@ from typing import Any, TypeVar
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list, make_client
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_completion, read_vectors
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
-from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.windows import choose_listed, read_model_windows
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.models.ports import Message, ReplyFormatError
-from graphrag_pipeline.models.requests import canonical_json
+from graphrag_pipeline.models.ports import Message, ReplyFormatError, canonical_json
 from graphrag_pipeline.models.spending import Spending
 
 T = TypeVar("T")

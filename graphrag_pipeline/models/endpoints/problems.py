@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
-from graphrag_pipeline.models.endpoints.sdk_client import NO_KEY
 from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import PaidReplyError, ReplyFormatError
 
@@ -27,6 +26,8 @@ MAX_MESSAGE = 300
 _MAX_READ = 20_000
 """Characters of an endpoint's text in which a key is looked for; `MAX_MESSAGE` of them are shown."""
 LEAST_KEY = 8
+NO_KEY = "none"
+"""What is sent to a server that needs no key."""
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _FATAL = frozenset({401, 402, 403, 404})

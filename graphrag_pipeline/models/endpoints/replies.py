@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError, sendable
 
 MAX_REPORTED = 1_000_000_000  # tokens; a larger report of an endpoint is ignored
 

@@ -30,8 +30,14 @@ from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_sett
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import CallFailedError, Failure, PaidReplyError, ReplyFormatError
-from graphrag_pipeline.models.requests import canonical_json, sendable
+from graphrag_pipeline.models.ports import (
+    CallFailedError,
+    Failure,
+    PaidReplyError,
+    ReplyFormatError,
+    canonical_json,
+    sendable,
+)
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import RerankModelSettings
 from graphrag_pipeline.text.tokens import count_tokens_each, token_boundaries

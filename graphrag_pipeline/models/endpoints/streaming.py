@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.replies import ThoughtFilter
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
-from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError, sendable
 from graphrag_pipeline.text.cut_texts import ends_in_certain_loop
 
 if TYPE_CHECKING:
