@@ -40,6 +40,7 @@ _TABLE = re.compile(
     re.IGNORECASE,
 )
 """A heading of a table of records, or the names of its columns; prose has a blank behind a comma."""
+_COLUMN_NAME = re.compile(r"[,;|\t]\w")
 _CITED_BEFORE = re.compile(r"\A\s*(?:\[[^\[\]]{0,400}\][.,;]?\s*)+")
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_]\w*\}")
 
@@ -48,7 +49,8 @@ Words = tuple[str, ...]
 
 def shows_context(text: str) -> bool:
     """Return whether a text holds a heading or a header line of the tables that prompts show as data."""
-    return _TABLE.search(text) is not None
+    may_show = "-----" in text or _COLUMN_NAME.search(text)  # much faster than the whole pattern
+    return bool(may_show) and _TABLE.search(text) is not None
 
 
 class PromptEchoes:
@@ -71,16 +73,14 @@ class PromptEchoes:
         words = self._words(value)
         if self._is_example(words) and words not in _runs(self._words(data), len(words)):
             return True
-        return self.is_copied(value, data) or len(self._copied(words, data)) >= MOST_OF_VALUE * max(len(words), RUN)
+        copied = self._copied(words, data)
+        is_most = len(copied) >= MOST_OF_VALUE * max(len(words), RUN)
+        return is_most or _has_stretch(copied, words) or shows_context(value)
 
     def is_copied(self, value: str, data: str = "") -> bool:
         """Return whether a value holds a long run of the prompt that the data does not hold, or shows its tables."""
-        if shows_context(value):
-            return True
         words = self._words(value)
-        least = MIN_COPIED * (2 if _is_unspaced(words) else 1)
-        copied = self._copied(words, data)
-        return any(all(start + n in copied for n in range(least)) for start in copied)
+        return _has_stretch(self._copied(words, data), words) or shows_context(value)
 
     def _is_example(self, words: Words) -> bool:
         is_long = len(words) >= LEAST_LIKE
@@ -172,6 +172,14 @@ def _runs(words: Sequence[str], size: int) -> Iterator[Words]:
     return (tuple(words[start : start + size]) for start in range(len(words) - size + 1))
 
 
+def _has_stretch(places: set[int], words: Words) -> bool:
+    """Whether some places are those of `MIN_COPIED` words in a row."""
+    least = MIN_COPIED * (2 if _is_unspaced(words) else 1)
+    return any(all(start + n in places for n in range(least)) for start in places)
+
+
 def _is_unspaced(words: Words) -> bool:
     """Whether most of the words are single characters of a script without spaces."""
+    if all(map(str.isascii, words)):
+        return False
     return 2 * sum(len(word) == 1 and not word.isascii() for word in words) > len(words)
