@@ -345,7 +345,7 @@ def _without_models(settings: Settings) -> Settings:
     changes = {}
     for name in type(settings).model_fields:
         section = getattr(settings, name)
-        free = {"engine": "embedded", "rerank": False}
+        free = {"engine": "embedded", "rerank": False, "breadth": 1, "depth": 1}  # one follow-up question of DRIFT
         known = {key: value for key, value in free.items() if hasattr(section, key)}
         changes[name] = section.model_copy(update=known) if known else section
     return settings.model_copy(update=changes)

@@ -27,6 +27,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stage_code import asks_any_model
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.lookups import name_key
@@ -265,9 +266,13 @@ def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator
     yield from measure_graph(snapshot, extraction.uses_model and extraction.has_claims)
     yield from measure_duplicates(snapshot)
     yield from measure_citations(snapshot)
-    yield measure_placeholders(root, snapshot, clean)
+    extractor = find_extractor(snapshot)
+    if extractor or asks_any_model(root.settings):
+        yield measure_placeholders(root, snapshot, clean)
+    else:
+        yield not_measured("placeholders", "no model wrote the index")
     found = compare_engines(snapshot, load_port("extractor")(root), N_COMPARED)
-    yield from agreement_figures(found, find_extractor(snapshot))
+    yield from agreement_figures(found, extractor)
 
 
 def _path_of(root: Root, snapshot_id: str) -> Path:

@@ -56,6 +56,7 @@ def test_every_figure_of_the_published_snapshot_is_shown(root: Root, call: Call)
     assert f"snapshot {root.snapshots.current()}, entities extracted by the embedded engine: " in lines[-1]
     record = json.loads(call("--root", root.path, "evaluate", "--index", "--json").out)
     assert record["snapshot"] == root.snapshots.current() and record["figures"][0]["n"] == 2
+    assert figures_of(call("--root", root.path, "evaluate", "--index", "--json"))["placeholders"]["value"] is None
 
 
 def test_another_snapshot_is_measured_and_compared(root: Root, call: Call) -> None:

@@ -6,7 +6,7 @@ from graphrag_pipeline_tests.bench.terms import KINDS, TEXTS
 
 
 def test_entities_and_tags_are_those_of_spacy():
-    pipeline = load_pipeline()
+    pipeline = load_pipeline("")
     ner = pipeline.get_pipe("ner")
     texts = [(TEXTS / f"{kind}.txt").read_text()[:5_000] for kind in KINDS] + ["Paris", "\n", ""]
     docs = [pipeline.make_doc(text) for text in texts]
