@@ -150,7 +150,7 @@ def read_verdict(reply: str, echoes: PromptEchoes | None = None) -> int:
         ReplyFormatError: the reply has no such number of the model's own.
     """
     for value in read_json(reply):
-        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        fields = value if isinstance(value, dict) else {}
         if "winner" in fields:
             winner, reason = fields["winner"], fields.get("reason")
             if echoes and isinstance(reason, str) and echoes.holds(reason):

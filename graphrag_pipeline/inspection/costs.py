@@ -68,7 +68,7 @@ class StageEstimate:
 
 def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
     """Return an estimate with its cost by the model of a section; by the embedding model for None."""
-    from graphrag_pipeline.models.prices import find_price  # SQLAlchemy is slow to import
+    from graphrag_pipeline.models.spending import find_price  # SQLAlchemy is slow to import
 
     model = settings.chat_model_for(section) if section else settings.embedding_model
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from graphrag_pipeline.inspection.costs import StageEstimate, refuse_over_budget
 from graphrag_pipeline.inspection.index_reports import LedgerReport, find_unpriced, render_ledger, report_ledger
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, round_up
+from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, find_price, round_up
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.command_line import environment
@@ -132,3 +133,29 @@ def test_the_advised_budget_is_enough_for_the_most_that_a_run_may_need(tmp_path:
 @given(st.floats(1e-6, 1e9))
 def test_a_rounded_limit_is_never_below_the_amount_and_at_most_a_tenth_above(value: float) -> None:
     assert value * (1 - 1e-9) <= round_up(value) <= value * 1.1 + 1e-9
+
+
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1", "https://mine.openai.azure.com", "http://127.0.0.1:1/v1"])
+def test_a_known_model_has_its_price_at_its_provider_and_behind_an_unknown_address(url: str) -> None:
+    price = find_price("gpt-4o-mini", url)
+    assert price is not None
+    assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.15 + 0.60)
+    embedding = find_price("text-embedding-3-small", url)
+    assert embedding is not None
+    assert embedding.cost(1_000_000, 0) == pytest.approx(0.02)
+
+
+def test_settings_come_before_the_list() -> None:
+    price = find_price("gpt-4o-mini", "https://api.openai.com/v1", 2.0, 4.0)
+    assert price is not None
+    assert price.cost(500_000, 250_000) == pytest.approx(2.0)
+    free = find_price("llama3.2", "http://localhost:11434/v1", 0.0)
+    assert free is not None
+    assert free.cost(10, 10) == 0.0
+
+
+def test_an_unknown_model_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
+        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
+    assert len([record for record in caplog.records if "never-heard-of" in record.message]) == 1
