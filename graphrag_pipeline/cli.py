@@ -10,44 +10,56 @@ import gc
 import io
 import signal
 import sys
+from collections.abc import Callable
+from itertools import chain
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.commands.evaluation import add_evaluation_commands, add_trial_commands
-from graphrag_pipeline.commands.indexing import add_indexing_commands
-from graphrag_pipeline.commands.questions import add_batch_commands, add_question_commands, add_sql_commands
-from graphrag_pipeline.commands.serving import add_access_commands, add_serving_commands, add_ui_commands
-from graphrag_pipeline.commands.setup import add_setup_commands
-from graphrag_pipeline.commands.showing import add_show_commands, add_tracing_commands
-from graphrag_pipeline.commands.snapshots import (
-    add_interchange_commands,
-    add_snapshot_commands,
-    add_verification_commands,
+from graphrag_pipeline.commands import evaluation, indexing, questions, serving, setup, showing, snapshots
+from graphrag_pipeline.commands.terminal import (
+    DAGSTER_GROUP,
+    INDEX_GROUP,
+    INSPECT_GROUP,
+    QUESTION_GROUP,
+    READ_GROUP,
+    SNAPSHOT_GROUP,
+    RootOption,
+    echo,
+    echo_error,
+    escape_log,
 )
-from graphrag_pipeline.commands.terminal import RootOption, echo, echo_error, escape_log
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.ports import load_commands
 
-ORDER_OF_WORK = (
-    *("init", "settings", "doctor", "index", "status", "costs"),
-    *("query", "batch", "serve", "mcp"),
-    *("show", "sql", "trace", "merges"),
-    *("try", "tune", "evaluate"),
-    *("snapshots", "verify", "forget", "import", "export"),
-    "dev",
-)
-"""Commands in the order in which a user of a new root needs them; `--help` lists them in it."""
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
+    INDEX_GROUP: {
+        "init": setup.init, "settings": setup.settings, "doctor": setup.doctor, "index": indexing.index,
+        "status": indexing.status, "costs": indexing.costs,
+    },
+    QUESTION_GROUP: {
+        "query": questions.query, "batch": questions.batch, "serve": serving.serve, "mcp": serving.mcp,
+        "access": serving.access,
+    },
+    READ_GROUP: {"show": showing.show, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges},
+    INSPECT_GROUP: {"try": evaluation.try_stage, "tune": None, "evaluate": evaluation.evaluate},
+    SNAPSHOT_GROUP: {
+        "snapshots": snapshots.snapshots, "verify": snapshots.verify, "forget": snapshots.forget,
+        "import": snapshots.import_index, "export": snapshots.export_index,
+    },
+    DAGSTER_GROUP: {"dev": serving.dev},
+}  # fmt: skip
+"""Group in `--help` -> commands, in the order in which a user of a new root needs them; None: an engine mounts it."""
 
 
 class CommandsInOrder(TyperGroup):
-    """The group of all commands; new ones come last until they have a place in `ORDER_OF_WORK`."""
+    """The group of all commands; those that are not in `COMMANDS` come last."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Return the names of the commands in the order of `--help`."""
-        places = {name: place for place, name in enumerate(ORDER_OF_WORK)}
+        places = {name: place for place, name in enumerate(chain(*COMMANDS.values()))}
         return sorted(self.commands, key=lambda name: places.get(name, len(places)))
 
 
@@ -78,24 +90,13 @@ def _read_common_options(
     """Read `--root` and `--version` in front of a command; a command takes this root from its context."""
 
 
-for add_commands in (
-    add_setup_commands,
-    add_indexing_commands,
-    add_question_commands,
-    add_batch_commands,
-    add_serving_commands,
-    add_access_commands,
-    add_show_commands,
-    add_sql_commands,
-    add_tracing_commands,
-    add_trial_commands,
-    add_evaluation_commands,
-    add_snapshot_commands,
-    add_verification_commands,
-    add_interchange_commands,
-    add_ui_commands,
-    *load_commands(),
-):
+for group, named in COMMANDS.items():
+    for name, command in named.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=group)
+        elif command:
+            app.command(name, rich_help_panel=group)(command)
+for add_commands in load_commands():
     add_commands(app)
 
 

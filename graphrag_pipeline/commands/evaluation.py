@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    INSPECT_GROUP,
     JsonOption,
     Line,
     RootOption,
@@ -41,11 +40,6 @@ if TYPE_CHECKING:
 _MIN_WIDTH = 60
 _WIDTH = 120
 """Columns of output that does not go to a terminal."""
-
-
-def add_trial_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command("try", rich_help_panel=INSPECT_GROUP)(try_stage)
 
 
 def try_stage(
@@ -167,11 +161,6 @@ def _cost_line(label: str, figures: StageEstimate) -> str:
 
 
 _MAX_UNKNOWN = 5
-
-
-def add_evaluation_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=INSPECT_GROUP)(evaluate)
 
 
 def evaluate(

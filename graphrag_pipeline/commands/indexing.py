@@ -12,8 +12,6 @@ import typer
 
 from graphrag_pipeline.commands.snapshots import render_pin
 from graphrag_pipeline.commands.terminal import (
-    INDEX_GROUP,
-    READ_GROUP,
     JsonOption,
     Line,
     RootOption,
@@ -211,13 +209,6 @@ def _render_stale(values: Mapping[str, Any]) -> Iterator[Line | str]:
 
 COST_GROUPS = ("day", "model", "stage", "command")
 """Sums that `costs --by` gives."""
-
-
-def add_indexing_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    for command in (index, status, costs):
-        app.command(rich_help_panel=INDEX_GROUP)(command)
-    app.command(rich_help_panel=READ_GROUP)(merges)
 
 
 def index(

@@ -14,8 +14,6 @@ import typer
 
 from graphrag_pipeline.commands.terminal import (
     MIN_WIDTH,
-    QUESTION_GROUP,
-    READ_GROUP,
     JsonOption,
     Line,
     RootOption,
@@ -40,11 +38,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
     from graphrag_pipeline.query.methods.state import SearchRequest
     from graphrag_pipeline.query.search_result import SearchResult
-
-
-def add_question_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=QUESTION_GROUP)(query)
 
 
 def query(
@@ -201,11 +194,6 @@ def _parse_value(text: str) -> Any:
         return stripped
 
 
-def add_batch_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=QUESTION_GROUP)(batch)
-
-
 def batch(
     file: Annotated[Path, typer.Argument(help="Questions: a text file with one per line, CSV or JSON lines.")],
     out: Annotated[
@@ -262,11 +250,6 @@ def _print_answers(index: GraphIndex, questions: list[BatchQuestion], concurrenc
         account = account.add(answered)
         echo(json.dumps(answered.to_dict()))
     return account
-
-
-def add_sql_commands(app: typer.Typer) -> None:
-    """Mount the command of this module."""
-    app.command(rich_help_panel=READ_GROUP)(sql)
 
 
 def sql(

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    DAGSTER_GROUP,
-    QUESTION_GROUP,
     JsonOption,
     RootOption,
     check_port,
@@ -41,11 +39,6 @@ _ServeOption = Annotated[
     list[str] | None,
     typer.Option("--serve", help="NAME=DIR: a root under the name that `serve` gives it, instead of --root."),
 ]
-
-
-def add_access_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.add_typer(access, name="access", rich_help_panel=QUESTION_GROUP)
 
 
 @access.command()
@@ -200,12 +193,6 @@ _COLLECTED_OBJECTS = 20_000
 """New objects after which Python looks for unreachable ones: a few megabytes. Its default is 700, several times in a
 request."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-
-
-def add_serving_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=QUESTION_GROUP)(serve)
-    app.command(rich_help_panel=QUESTION_GROUP)(mcp)
 
 
 ServedOption = Annotated[
@@ -406,11 +393,6 @@ def _check_address(host: str) -> None:
             f"`{host}` is reached by other machines, and there are no access rules; add some with `graphrag-pipeline "
             "access add`, or listen on 127.0.0.1"
         )
-
-
-def add_ui_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=DAGSTER_GROUP)(dev)
 
 
 def dev(

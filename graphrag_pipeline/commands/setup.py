@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    INDEX_GROUP,
     JsonOption,
     RootOption,
     echo,
@@ -25,13 +24,7 @@ Engine = Literal["embedded", "model", "mixed"]
 PresetName = Literal["openai", "azure", "ollama", "llamacpp", "vllm"]
 
 
-def add_setup_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    for command in (init, doctor):
-        app.command(rich_help_panel=INDEX_GROUP)(command)
-    settings = typer.Typer(help="Show the settings of a root.", no_args_is_help=True)
-    settings.command("show")(show_settings)
-    app.add_typer(settings, name="settings", rich_help_panel=INDEX_GROUP)
+settings = typer.Typer(help="Show the settings of a root.", no_args_is_help=True)
 
 
 def init(
@@ -103,6 +96,7 @@ def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
     raise typer.Exit(int(diagnosis.has_failed))
 
 
+@settings.command("show")
 def show_settings(
     section: Annotated[str | None, typer.Argument(help="Section of settings.yaml; default: all.")] = None,
     is_whole: Annotated[

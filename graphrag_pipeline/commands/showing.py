@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    READ_GROUP,
     JsonOption,
     Line,
     PagerOption,
@@ -245,11 +244,6 @@ class RecordKind(StrEnum):
     COMMUNITY = "community"
 
 
-def add_show_commands(app: typer.Typer) -> None:
-    """Mount the command of this module."""
-    app.command(rich_help_panel=READ_GROUP)(show)
-
-
 def show(
     kind: Annotated[RecordKind, typer.Argument(help="Kind of the record.")],
     name: Annotated[
@@ -312,11 +306,6 @@ _MAX_NAME = 200
 """Maximum characters of a text in a tree."""
 _DIGITS = 8
 """Digits of code versions and hashes in a tree; JSON has all digits."""
-
-
-def add_tracing_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command(rich_help_panel=READ_GROUP)(trace)
 
 
 def trace(

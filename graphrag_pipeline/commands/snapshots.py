@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    SNAPSHOT_GROUP,
     JsonOption,
     RootOption,
     can_ask,
@@ -33,12 +32,6 @@ snapshots = typer.Typer(help="List, compare, roll back and prune snapshots.", no
 _Id = Annotated[
     str, typer.Argument(metavar="ID", help="Snapshot id or its first digits.", autocompletion=complete_snapshot)
 ]
-
-
-def add_snapshot_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.add_typer(snapshots, name="snapshots", rich_help_panel=SNAPSHOT_GROUP)
-    app.command("forget", rich_help_panel=SNAPSHOT_GROUP)(forget)
 
 
 def render_pin(pinned: str | None, waiting: str | None) -> list[str]:
@@ -229,11 +222,6 @@ def _ask_which(document: str, nearest: Sequence[str], is_pruned: bool) -> str | 
 _MB = 1_000_000
 
 
-def add_verification_commands(app: typer.Typer) -> None:
-    """Mount the command of this module."""
-    app.command(rich_help_panel=SNAPSHOT_GROUP)(verify)
-
-
 def verify(
     root: RootOption = None,
     is_repairing: Annotated[
@@ -270,12 +258,6 @@ def verify(
             echo(line)
     if not found.is_whole:
         raise typer.Exit(1)
-
-
-def add_interchange_commands(app: typer.Typer) -> None:
-    """Mount the commands of this module."""
-    app.command("import", rich_help_panel=SNAPSHOT_GROUP)(import_index)
-    app.command("export", rich_help_panel=SNAPSHOT_GROUP)(export_index)
 
 
 def import_index(

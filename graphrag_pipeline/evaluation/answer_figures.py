@@ -8,16 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, Meter, MeteredIndex, judge_answers
+from graphrag_pipeline.evaluation.answer_judging import JudgedAnswer, Judgement, MeteredIndex, judge_answers
 from graphrag_pipeline.evaluation.conditions import Condition, ConditionAnswer, answer_question
-from graphrag_pipeline.evaluation.confidence import (
-    Estimate,
-    PairedDifference,
-    compare_pairs,
-    estimate_amount,
-    estimate_mean,
-)
+from graphrag_pipeline.evaluation.confidence import Estimate, PairedDifference, compare_pairs, estimate_share
 from graphrag_pipeline.evaluation.questions import Question, measure_overlap
+from graphrag_pipeline.models.metering import Meter
 from graphrag_pipeline.query.answers.notes import strip_notes
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.text.counted import counted
@@ -69,10 +64,8 @@ DEFAULT_METHODS = tuple(SEARCH_METHODS)
 OnProgress = Callable[[str], None]
 FIGURES = {
     "f1": "token F1",
-    "answerable_f1": "answerable F1",
     "rouge_l": "ROUGE-L",
     "contained": "contained",
-    "exact": "exact",
     "in_first": "in first",
     "in_three": "in three",
     "declined_rightly": "declined rightly",
@@ -83,7 +76,6 @@ FIGURES = {
     "seconds": "seconds",
 }
 """Figure of an answer -> its heading."""
-SECONDS = "seconds"
 JUDGED = ("covered_claims", "precision", "faithfulness")
 """Figures by a model's judgement."""
 IN_PASSAGES = ("in_first", "in_three")
@@ -103,10 +95,8 @@ class AnswerScores:
     """
 
     f1: float
-    answerable_f1: float | None
     rouge_l: float
     contained: float
-    exact: float
     declined_rightly: float | None
     declined_wrongly: float | None
     seconds: float
@@ -120,33 +110,19 @@ class AnswerScores:
 
 
 @dataclass(frozen=True)
-class ModelCalls:
-    """Replies of models; stored replies count like new ones.
-
-    Attributes:
-        cost: US dollars, without `unpriced` replies.
-    """
-
-    replies: int
-    tokens: int
-    cost: float
-    unpriced: int
-
-
-@dataclass(frozen=True)
 class AnswerFigures:
     """Figures of one way to answer.
 
     Attributes:
         answers: one for each question, in order.
-        answering: calls for the answers; `judging` those of the judge.
+        answering: calls for the answers; `judging` those of the judge. Stored replies count like new ones.
         judge: name of the judging model; "" if no model judged.
     """
 
     method: str
     answers: tuple[AnswerScores, ...]
-    answering: ModelCalls
-    judging: ModelCalls
+    answering: Meter
+    judging: Meter
     judge: str = ""
 
     def values(self, figure: str) -> list[float | None]:
@@ -155,17 +131,7 @@ class AnswerFigures:
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the mean of each figure with its confidence interval, over the answers that have it."""
-        return {
-            name: (estimate_amount if name == SECONDS else estimate_mean)(
-                [v for v in self.values(name) if v is not None]
-            )
-            for name in FIGURES
-        }
-
-    @property
-    def n_replaced(self) -> int:
-        """Answers that the embedded engine wrote because the model failed."""
-        return sum(answer.is_replaced for answer in self.answers)
+        return {name: estimate_share([v for v in self.values(name) if v is not None]) for name in FIGURES}
 
     def to_dict(self) -> dict[str, Any]:
         estimates = {name: asdict(value) for name, value in self.estimates().items()}
@@ -213,11 +179,7 @@ def _measure(
         judged = judge_answers(judging, [_to_judge(*each) for each in zip(questions, given, declined, strict=True)])
         on_progress(f"{condition.name}: judged {len(given):,} answers")
     scores = (_score(*each) for each in zip(questions, given, declined, judged, strict=True))
-    return AnswerFigures(condition.name, tuple(scores), _calls(metered.meter), _calls(judging.meter), judge)
-
-
-def _calls(meter: Meter) -> ModelCalls:
-    return ModelCalls(meter.replies, meter.tokens, meter.cost, meter.unpriced)
+    return AnswerFigures(condition.name, tuple(scores), metered.meter, judging.meter, judge)
 
 
 def _to_judge(question: Question, answer: ConditionAnswer, is_declined: bool) -> JudgedAnswer:
@@ -229,16 +191,14 @@ def _to_judge(question: Question, answer: ConditionAnswer, is_declined: bool) ->
 def _score(question: Question, answer: ConditionAnswer, is_declined: bool, judged: Judgement) -> AnswerScores:
     is_declined = is_declined or judged.declines
     if question.is_unanswerable or is_declined:
-        f1 = rouge = contained = exact = float(question.is_unanswerable and is_declined)
+        f1 = rouge = contained = float(question.is_unanswerable and is_declined)
     else:
         found = measure_overlap(answer_body(answer.text, answer.engine), question.answers, question.question)
-        f1, rouge, contained, exact = found.f1, found.rouge_l, float(found.is_contained), float(found.is_exact)
+        f1, rouge, contained = found.f1, found.rouge_l, float(found.is_contained)
     return AnswerScores(
         f1=f1,
-        answerable_f1=None if question.is_unanswerable else f1,
         rouge_l=rouge,
         contained=contained,
-        exact=exact,
         declined_rightly=float(is_declined) if question.is_unanswerable else None,
         declined_wrongly=None if question.is_unanswerable else float(is_declined),
         seconds=answer.seconds,
@@ -272,14 +232,11 @@ def compare_answers(figures: AnswerFigures, others: AnswerFigures) -> list[Paire
 
 def list_changed(questions: Sequence[Question], figures: AnswerFigures, others: AnswerFigures) -> list[str]:
     """Return lines that name the questions whose token F1 differs most: the best gains, then the worst losses."""
-    changes = [(a - b, q.question) for q, a, b in zip(questions, _f1s(figures), _f1s(others), strict=True)]
+    pairs = zip(questions, figures.answers, others.answers, strict=True)
+    changes = [(one.f1 - other.f1, question.question) for question, one, other in pairs]
     gains = sorted((change for change in changes if change[0] > 0), reverse=True)[:_MAX_NAMED]
     losses = sorted(change for change in changes if change[0] < 0)[:_MAX_NAMED]
     return [f"  {change:+.3f}  {question[:100]}" for change, question in (*gains, *losses)]
-
-
-def _f1s(figures: AnswerFigures) -> list[float]:
-    return [answer.f1 for answer in figures.answers]
 
 
 # ------------------------------------------------------------------------------------------------------------ rendering
@@ -289,8 +246,6 @@ def render_answers(figures: Sequence[AnswerFigures]) -> list[str]:
     """Return lines of a table: each mean with its confidence interval, one row for each method."""
     rows = [row.estimates() for row in figures]
     names = [name for name in FIGURES if any(row[name].n for row in rows)]
-    if all(row["answerable_f1"].n == row["f1"].n for row in rows):
-        names.remove("answerable_f1")
     width = max(len("method"), *(len(row.method) for row in figures))
     lines = [f"{'method':{width}}  " + "  ".join(f"{FIGURES[name]:20}" for name in names).rstrip()]
     for row, found in zip(figures, rows, strict=True):
@@ -301,10 +256,8 @@ def render_answers(figures: Sequence[AnswerFigures]) -> list[str]:
 def _notes(figures: AnswerFigures) -> list[str]:
     """Return lines about failures and the cost of models."""
     lines = []
-    if figures.n_replaced:
-        lines.append(
-            f"{figures.method}: the model failed on {figures.n_replaced:,} answers; the embedded engine wrote them"
-        )
+    if n_replaced := sum(answer.is_replaced for answer in figures.answers):
+        lines.append(f"{figures.method}: the model failed on {n_replaced:,} answers; the embedded engine wrote them")
     for what, calls in (("answers", figures.answering), ("judgements", figures.judging)):
         if calls.replies:
             cost = "cost unknown" if calls.unpriced else f"{calls.cost:.4f} USD"

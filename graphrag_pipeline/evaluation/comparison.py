@@ -13,8 +13,9 @@ from pydantic import BaseModel
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_judging import SECOND_ANSWER, MeteredIndex
 from graphrag_pipeline.evaluation.conditions import Condition, answer_question
-from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean, estimate_proportion, sign_test
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_share, sign_test
 from graphrag_pipeline.evaluation.questions import Question
+from graphrag_pipeline.models.metering import Meter
 from graphrag_pipeline.models.ports import ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
@@ -56,23 +57,20 @@ class CriterionFigures:
 
     Attributes:
         wins, losses, ties: questions.
-        win_rate: share of the questions that A wins, where a tie is half a win, 0-1.
+        win_rate: share of the questions that A wins, where a tie is half a win.
         p_value: two-sided sign test over the questions that are not ties; 1 if all are ties.
         first_share: share of the verdicts with a winner that chose the answer in first place; 0.5 without a bias.
         n_failed: questions without both verdicts.
-        win_rate_estimate, first_share_estimate: the same with 95 % confidence intervals.
     """
 
     criterion: str
     wins: int
     losses: int
     ties: int
-    win_rate: float
+    win_rate: Estimate
     p_value: float
-    first_share: float
+    first_share: Estimate
     n_failed: int
-    win_rate_estimate: Estimate
-    first_share_estimate: Estimate
 
 
 def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigures]:
@@ -109,26 +107,20 @@ def judge_pairs(index: GraphIndex, pairs: Sequence[Pair]) -> list[CriterionFigur
 def count_verdicts(criterion: str, verdicts: Sequence[tuple[int | None, int | None]]) -> CriterionFigures:
     """Count (verdict with A first, verdict with B first): 1 or 2 for the answer in that place, 0 for neither."""
     whole = [(first, second) for first, second in verdicts if first is not None and second is not None]
-    signs = [_sign(first) - _sign(second) for first, second in whole]
+    sign_of = {0: 0, 1: 1, 2: -1}
+    signs = [sign_of[first] - sign_of[second] for first, second in whole]
     wins, losses = sum(sign > 0 for sign in signs), sum(sign < 0 for sign in signs)
     decided = [verdict for verdict in itertools.chain.from_iterable(whole) if verdict]
-    ties = len(whole) - wins - losses
     return CriterionFigures(
         criterion=criterion,
         wins=wins,
         losses=losses,
-        ties=ties,
-        win_rate=(wins + ties / 2) / len(whole) if whole else 0.5,
+        ties=len(whole) - wins - losses,
+        win_rate=estimate_share([(1 + (sign > 0) - (sign < 0)) / 2 for sign in signs]),
         p_value=sign_test(wins, losses),
-        first_share=decided.count(1) / len(decided) if decided else 0.5,
+        first_share=estimate_share([float(verdict == 1) for verdict in decided]),
         n_failed=len(verdicts) - len(whole),
-        win_rate_estimate=estimate_mean([(1 + (sign > 0) - (sign < 0)) / 2 for sign in signs]),
-        first_share_estimate=estimate_proportion(decided.count(1), len(decided)),
     )
-
-
-def _sign(verdict: int) -> int:
-    return {0: 0, 1: 1, 2: -1}[verdict]
 
 
 def _request_verdict(index: GraphIndex, criterion: str, pair: Pair, is_swapped: bool) -> ChatRequest[int]:
@@ -158,7 +150,7 @@ def read_verdict(reply: str, echoes: PromptEchoes | None = None) -> int:
         ReplyFormatError: the reply has no such number of the model's own.
     """
     for value in read_json(reply):
-        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        fields = value if isinstance(value, dict) else {}
         if "winner" in fields:
             winner, reason = fields["winner"], fields.get("reason")
             if echoes and isinstance(reason, str) and echoes.holds(reason):
@@ -180,17 +172,13 @@ class ConditionFigures:
     """Usage of one condition over all questions.
 
     Attributes:
-        replies: replies of models. Stored replies count like new ones, here and in `tokens` and `cost`.
-        cost: US dollars, without `unpriced` replies.
+        calls: stored replies count like new ones.
         seconds: wall-clock time of all questions; a stored reply takes none.
         failed: answers that the embedded engine wrote because the model failed.
     """
 
     name: str
-    replies: int
-    tokens: int
-    cost: float
-    unpriced: int
+    calls: Meter
     seconds: float
     failed: int
 
@@ -238,7 +226,7 @@ def compare_conditions(
         conditions=(figures_a, figures_b),
         verdicts=tuple(verdicts),
         control=tuple(control),
-        judge=_figures_of("judge", judge, 0.0, 0),
+        judge=ConditionFigures("judge", judge.meter, 0.0, 0),
     )
 
 
@@ -252,12 +240,7 @@ def _answer_all(
         if number % _PROGRESS_EVERY == 0 or number == len(questions):
             on_progress(f"{condition.name}{', again' if repeat else ''}: {number:,} of {len(questions):,}")
     seconds, n_failed = sum(answer.seconds for answer in answers), sum(bool(answer.failure) for answer in answers)
-    return [answer.text for answer in answers], _figures_of(condition.name, metered, seconds, n_failed)
-
-
-def _figures_of(name: str, index: MeteredIndex, seconds: float, n_failed: int) -> ConditionFigures:
-    meter = index.meter
-    return ConditionFigures(name, meter.replies, meter.tokens, meter.cost, meter.unpriced, seconds, n_failed)
+    return [answer.text for answer in answers], ConditionFigures(condition.name, metered.meter, seconds, n_failed)
 
 
 def render_comparison(comparison: Comparison) -> list[str]:
@@ -269,11 +252,11 @@ def render_comparison(comparison: Comparison) -> list[str]:
     width = max(len("condition"), len(a.name), len(b.name))
     lines += ["", f"{'condition':{width}}  {'replies':>8}  {'tokens':>11}  {'USD':>9}  {'seconds':>8}  {'failed':>6}"]
     for row in (a, b, comparison.judge):
-        cost = "unknown" if row.unpriced else f"{row.cost:.4f}"
-        counts = f"{row.replies:>8,}  {row.tokens:>11,}  {cost:>9}  {row.seconds:>8.1f}  {row.failed:>6}"
+        cost = "unknown" if row.calls.unpriced else f"{row.calls.cost:.4f}"
+        counts = f"{row.calls.replies:>8,}  {row.calls.tokens:>11,}  {cost:>9}  {row.seconds:>8.1f}  {row.failed:>6}"
         lines.append(f"{row.name:{width}}  {counts}")
-    if b.tokens:
-        lines.append(f"A took {a.tokens / b.tokens:.1%} of the tokens of B")
+    if b.calls.tokens:
+        lines.append(f"A took {a.calls.tokens / b.calls.tokens:.1%} of the tokens of B")
     return lines
 
 
@@ -281,7 +264,7 @@ def _table(title: str, figures: Sequence[CriterionFigures]) -> list[str]:
     heading = f"{'A wins':>7}  {'B wins':>7}  {'ties':>5}  {'win rate of A':20}  {'p (sign test)':>13}  first"
     lines = ["", f"{title:26}{heading}"]
     for row in figures:
-        rate, first = row.win_rate_estimate.render(), row.first_share_estimate.render(2)
+        rate, first = row.win_rate.render(), row.first_share.render(2)
         counts = f"{row.wins:>7}  {row.losses:>7}  {row.ties:>5}  {rate:20}  {row.p_value:>13.3f}"
         failed = f"  {row.n_failed} failed" if row.n_failed else ""
         lines.append(f"{row.criterion:26}{counts}  {first}{failed}")

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, AnswerScores, ModelCalls
+from pydantic import TypeAdapter
+
+from graphrag_pipeline.evaluation.answer_figures import AnswerFigures
 from graphrag_pipeline.evaluation.answer_judging import JUDGING_PROMPTS
 from graphrag_pipeline.evaluation.comparison import Comparison
 from graphrag_pipeline.evaluation.questions import Question
@@ -22,13 +24,13 @@ from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.models.prompts import PROMPT_NAMES
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 
+Figures = TypeVar("Figures", RetrievalFigures, AnswerFigures)
 _DIGITS = 12
-_ANSWER_FIGURES = 2
+_ANSWER_FIGURES = 3
 """Version of the figures of answers. Figures of another version have another name, and are measured again."""
 _SEARCHES = tuple(name for name in SEARCH_METHODS if name != "global")
 """Methods that return text units in an order of their own."""
@@ -59,13 +61,12 @@ def name_answers(questions: Sequence[Question], is_judged: bool, root: Root) -> 
     if is_judged:
         models, prompts = [*models, "evaluation"], [*prompts, *JUDGING_PROMPTS]
         used["evaluation"] = settings.evaluation.max_context_tokens
-    chat = {name: _model_of(settings.chat_model_for(name)) for name in models}
+    chat = {
+        name: settings.chat_model_for(name).model_dump(mode="json", include={"model", "base_url", "parameters"})
+        for name in models
+    }
     hashes = {name: root.prompt(name).sha256 for name in prompts}
     return f"answers-{_digest(_ANSWER_FIGURES, gold, used, chat, hashes, version('graphrag-pipeline'))}"
-
-
-def _model_of(model: ChatModelSettings) -> dict[str, Any]:
-    return {"model": model.model, "base_url": model.base_url, "parameters": model.parameters}
 
 
 def _digest(*values: Any) -> str:
@@ -94,43 +95,18 @@ def list_figures(root: Path) -> list[StoredFigures]:
     return found
 
 
-def load_retrieval(root: Path, snapshot: str, name: str) -> dict[str, RetrievalFigures]:
+def load_figures(root: Path, snapshot: str, name: str, kind: type[Figures]) -> dict[str, Figures]:
     """Return stored figures by method; an empty dict if no readable file exists."""
     try:
         rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
-        return {row["method"]: _retrieval_of(row) for row in rows}
+        return {row["method"]: TypeAdapter(kind).validate_python(row) for row in rows}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def save_retrieval(root: Path, snapshot: str, name: str, figures: Sequence[RetrievalFigures]) -> None:
+def save_figures(root: Path, snapshot: str, name: str, figures: Sequence[Figures]) -> None:
     """Store figures, beside those of other methods under the same name."""
-    known = load_retrieval(root, snapshot, name) | {row.method: row for row in figures}
-    _save(root, snapshot, name, {"figures": [asdict(known[method]) for method in sorted(known)]})
-
-
-def _retrieval_of(row: dict[str, Any]) -> RetrievalFigures:
-    return RetrievalFigures(**{**row, "recalls": tuple(row["recalls"]), "question_ms": tuple(row["question_ms"])})
-
-
-def load_answers(root: Path, snapshot: str, name: str) -> dict[str, AnswerFigures]:
-    """Return stored figures of answers by method; an empty dict if no readable file exists."""
-    try:
-        rows = json.loads(_path(root, snapshot, name).read_bytes())["figures"]
-        return {row["method"]: _answers_of(row) for row in rows}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _answers_of(row: dict[str, Any]) -> AnswerFigures:
-    scores = (AnswerScores(**{**one, "judgement_failures": tuple(one["judgement_failures"])}) for one in row["answers"])
-    answering, judging = ModelCalls(**row["answering"]), ModelCalls(**row["judging"])
-    return AnswerFigures(row["method"], tuple(scores), answering, judging, row["judge"])
-
-
-def save_answers(root: Path, snapshot: str, name: str, figures: Sequence[AnswerFigures]) -> None:
-    """Store figures of answers, beside those of other methods under the same name."""
-    known = load_answers(root, snapshot, name) | {row.method: row for row in figures}
+    known = load_figures(root, snapshot, name, type(figures[0])) | {row.method: row for row in figures}
     _save(root, snapshot, name, {"figures": [asdict(known[method]) for method in sorted(known)]})
 
 

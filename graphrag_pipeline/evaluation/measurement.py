@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,12 @@ from graphrag_pipeline.evaluation.answer_figures import (
 from graphrag_pipeline.evaluation.conditions import Condition, parse_condition
 from graphrag_pipeline.evaluation.confidence import PairedDifference
 from graphrag_pipeline.evaluation.figures_store import (
-    load_answers,
-    load_retrieval,
+    load_figures,
     name_answers,
     name_retrieval,
-    save_answers,
-    save_retrieval,
+    save_figures,
 )
-from graphrag_pipeline.evaluation.questions import Question, find_repeated, read_gold
+from graphrag_pipeline.evaluation.questions import Question, read_gold
 from graphrag_pipeline.evaluation.retrieval_figures import (
     RetrievalFigures,
     compare_retrieval,
@@ -39,8 +37,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.snapshot_store import find_snapshot
 from graphrag_pipeline.text.counted import counted
-
-_MAX_REPEATED = 3
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,6 @@ class Evaluation:
             "answers": [row.to_dict() for row in self.figures.answers],
             "unknown_evidence": list(self.unknown_evidence),
             "failed_judgements": self.list_failures(),
-            "repeated_questions": find_repeated(list(dict.fromkeys((*self.with_evidence, *self.with_answers)))),
         }
         if not self.against:
             return record
@@ -107,10 +102,10 @@ class Evaluation:
         """Return lines of text: the tables, the differences, and what was measured."""
         lines: list[str] = []
         if self.figures.retrieval:
-            subject = _count(self.with_evidence, "with evidence")
+            subject = f"{counted(len(self.with_evidence), 'questions')} with evidence"
             lines += [*render_figures(self.figures.retrieval), subject, ""]
         if self.figures.answers:
-            subject = _count(self.with_answers, "with reference answers")
+            subject = f"{counted(len(self.with_answers), 'questions')} with reference answers"
             lines += [*render_answers(self.figures.answers), subject, ""]
         return lines + self._render_differences()
 
@@ -130,13 +125,6 @@ class Evaluation:
         """Return lines that name each judgement without a usable reply."""
         rows = (*self.figures.answers, *self.other.answers)
         return list(dict.fromkeys(line for row in rows for line in name_failures(self.with_answers, row)))
-
-
-def _count(questions: tuple[Question, ...], what: str) -> str:
-    repeated = find_repeated(questions)
-    named = ", ".join(repeated[:_MAX_REPEATED]) + (" and others" if len(repeated) > _MAX_REPEATED else "")
-    note = f"; asked before, and each counts: {named}" if repeated else ""
-    return f"{counted(len(questions), 'questions')} {what}{note}"
 
 
 OnProgress = Callable[[str], None]
@@ -209,41 +197,68 @@ def measure(
     with_answers = [question for question in questions if question.answers] if wanted.with_answers else []
     rankers, answerers = _choose_methods(wanted, bool(with_evidence), bool(with_answers))
     other_snapshot, other_method = _find_other(root, against)
-    same = _names_of(other_method, (*rankers, *answerers)) if other_method else frozenset()
-    job = _Job(root, with_evidence, with_answers, rankers, answerers, wanted, on_progress)
-    figures, unknown = job.measure(index)
-    other = Measured()
+    measured = {one.name: (one.method, one.options) for one in (*rankers, *answerers)}
+    how = (other_method.method, other_method.options) if other_method else None
+    same = {name for name in measured if measured[name] == how}
+    if same and len(same) == len(measured):
+        raise PipelineError(
+            f"`--against {against}` is the only method that is measured; name another one in `--methods`, or another "
+            "method or snapshot in `--against`"
+        )
+    is_judged = bool(wanted.is_judged)
+    ranked_as = name_retrieval(with_evidence, wanted.k, root.settings)
+    answered_as = name_answers(with_answers, is_judged, root)
+    unknown: tuple[str, ...] = ()
+
+    def rank(index: GraphIndex, methods: Sequence[Condition]) -> list[RetrievalFigures]:
+        nonlocal unknown
+        if not methods or not rankers:
+            return []
+        figures, evidence = measure_retrieval(index, with_evidence, methods, wanted.k)
+        unknown = evidence.unknown
+        save_figures(root.path, index.snapshot.id, ranked_as, figures)
+        return figures
+
+    def answer(index: GraphIndex, methods: Sequence[Condition]) -> list[AnswerFigures]:
+        if not methods or not answerers:
+            return []
+        figures = measure_answers(index, with_answers, methods, is_judged, on_progress)
+        save_figures(root.path, index.snapshot.id, answered_as, figures)
+        return figures
+
+    figures = Measured(tuple(rank(index, rankers)), tuple(answer(index, answerers)))
+    found = Evaluation(index.snapshot.id, wanted.k, tuple(with_evidence), tuple(with_answers), figures, unknown,
+                       unmeasured=unmeasured, same=frozenset(same))  # fmt: skip
+    if other_method:
+        # One other method on the same snapshot, set beside each method.
+        ranked = rank(index, [other_method] if other_method.finds_text_units else [])
+        answered = answer(index, [other_method])
+        other = Measured(tuple(ranked * len(rankers)), tuple(answered * len(answerers)))
+        return replace(found, against=other_method.name, other=other)
     if other_snapshot:
-        other = job.recall_or_measure(other_snapshot)
-    elif other_method:
-        other = job.measure_method(index, other_method)
-    return Evaluation(
-        index.snapshot.id,
-        wanted.k,
-        tuple(with_evidence),
-        tuple(with_answers),
-        figures,
-        unknown,
-        other_snapshot or (other_method.name if other_method else ""),
-        other,
-        unmeasured,
-        same,
-    )
+        ranks = load_figures(root.path, other_snapshot, ranked_as, RetrievalFigures)
+        answers = load_figures(root.path, other_snapshot, answered_as, AnswerFigures)
+        if not ({one.name for one in rankers} <= ranks.keys() and {one.name for one in answerers} <= answers.keys()):
+            with GraphIndex.of_root(root, other_snapshot) as other_index:
+                ranks = {row.method: row for row in rank(other_index, rankers)}
+                answers = {row.method: row for row in answer(other_index, answerers)}
+        other = Measured(tuple(ranks[one.name] for one in rankers), tuple(answers[one.name] for one in answerers))
+        return replace(found, against=other_snapshot, other=other)
+    return found
 
 
 def _decide(index: GraphIndex, questions: Sequence[Question], wanted: Wanted) -> tuple[Wanted, str]:
     """Return what to measure with its defaults filled in, and why reference answers are not used."""
-    has_answers = any(question.answers for question in questions)
-    if wanted.with_answers and not has_answers:
+    n = sum(bool(question.answers) for question in questions)
+    if wanted.with_answers and not n:
         raise PipelineError("no question has a reference answer; write one under `answer` in the question file")
     is_paid = any(getattr(index.settings, name).engine == "model" for name in ("answers", "rating"))
-    with_answers = has_answers and not is_paid if wanted.with_answers is None else wanted.with_answers
+    with_answers = bool(n) and not is_paid if wanted.with_answers is None else wanted.with_answers
     is_judged = wanted.is_judged
     if is_judged is None:
         is_judged = bool(wanted.with_answers and index.settings.chat_model_for("evaluation").model)
-    n = sum(bool(question.answers) for question in questions)
     why = f"{n:,} questions have reference answers; a model answers them, which costs money: add `--answers`"
-    unmeasured = why if has_answers and wanted.with_answers is None and is_paid else ""
+    unmeasured = why if n and wanted.with_answers is None and is_paid else ""
     return Wanted(wanted.methods, wanted.k, with_answers, is_judged and with_answers), unmeasured
 
 
@@ -255,14 +270,14 @@ def _choose_methods(wanted: Wanted, has_evidence: bool, has_answers: bool) -> tu
     """
     if not has_evidence and not has_answers:
         raise PipelineError("no question has evidence, so there is no recall to measure; add `--answers`, or evidence")
-    named = [parse_condition(name) for name in wanted.methods if name.strip()]
-    if not named:
-        rankers = parse_methods(retrieval_figures.DEFAULT_METHODS) if has_evidence else []
-        answerers = [parse_condition(name) for name in answer_figures.DEFAULT_METHODS] if has_answers else []
-        return rankers, answerers
+    named = [name for name in wanted.methods if name.strip()]
     if not has_answers:
-        return parse_methods(wanted.methods), []
-    return [one for one in named if one.finds_text_units] if has_evidence else [], named
+        return parse_methods(named or retrieval_figures.DEFAULT_METHODS), []
+    answerers = [parse_condition(name) for name in named or answer_figures.DEFAULT_METHODS]
+    if not has_evidence:
+        return [], answerers
+    rankers = answerers if named else parse_methods(retrieval_figures.DEFAULT_METHODS)
+    return [one for one in rankers if one.finds_text_units], answerers
 
 
 def _find_other(root: Root, against: str | None) -> tuple[str, Condition | None]:
@@ -280,79 +295,3 @@ def _find_other(root: Root, against: str | None) -> tuple[str, Condition | None]
             return "", parse_condition(against)
         except PipelineError as unknown:
             raise NoSnapshotError(f"{error}; nor is it a way to answer: {unknown}") from None
-
-
-def _names_of(other: Condition, measured: Sequence[Condition]) -> frozenset[str]:
-    """Return the names of the measured conditions that answer as another one does, however they are written.
-
-    Raises:
-        PipelineError: all do, so that nothing is compared.
-    """
-    names = frozenset(one.name for one in measured if (one.method, one.options) == (other.method, other.options))
-    if names and all(one.name in names for one in measured):
-        raise PipelineError(
-            f"`--against {other.name}` is the only method that is measured; name another one in `--methods`, or "
-            "another method or snapshot in `--against`"
-        )
-    return names
-
-
-@dataclass(frozen=True)
-class _Job:
-    """Questions and methods to measure on one snapshot or two."""
-
-    root: Root
-    with_evidence: Sequence[Question]
-    with_answers: Sequence[Question]
-    rankers: Sequence[Condition]
-    answerers: Sequence[Condition]
-    wanted: Wanted
-    on_progress: OnProgress
-
-    def measure(self, index: GraphIndex) -> tuple[Measured, tuple[str, ...]]:
-        """Measure and store; return the figures, and the evidence that the snapshot does not have."""
-        retrieval, unknown = self._rank(index, self.rankers)
-        return Measured(tuple(retrieval), tuple(self._answer(index, self.answerers))), unknown
-
-    def recall_or_measure(self, snapshot: str) -> Measured:
-        """Return stored figures of another snapshot if questions and settings are the same; else measure it."""
-        path, settings = self.root.path, self.root.settings
-        ranked = load_retrieval(path, snapshot, name_retrieval(self.with_evidence, self.wanted.k, settings))
-        is_judged = bool(self.wanted.is_judged)
-        answered = load_answers(path, snapshot, name_answers(self.with_answers, is_judged, self.root))
-        if {one.name for one in self.rankers} <= ranked.keys() and {
-            one.name for one in self.answerers
-        } <= answered.keys():
-            return Measured(
-                tuple(ranked[one.name] for one in self.rankers), tuple(answered[one.name] for one in self.answerers)
-            )
-        with GraphIndex.of_root(self.root, snapshot) as index:
-            return self.measure(index)[0]
-
-    def measure_method(self, index: GraphIndex, other: Condition) -> Measured:
-        """Measure one other method on the same snapshot, and set it beside each method."""
-        ranks = self.rankers and other.finds_text_units
-        [retrieval] = self._rank(index, [other])[0] if ranks else [None]
-        [answers] = self._answer(index, [other]) if self.answerers else [None]
-        return Measured(
-            (retrieval,) * len(self.rankers) if retrieval else (), (answers,) * len(self.answerers) if answers else ()
-        )
-
-    def _rank(
-        self, index: GraphIndex, methods: Sequence[Condition]
-    ) -> tuple[Sequence[RetrievalFigures], tuple[str, ...]]:
-        if not methods:
-            return (), ()
-        figures, evidence = measure_retrieval(index, self.with_evidence, methods, self.wanted.k)
-        name = name_retrieval(self.with_evidence, self.wanted.k, self.root.settings)
-        save_retrieval(self.root.path, index.snapshot.id, name, figures)
-        return figures, evidence.unknown
-
-    def _answer(self, index: GraphIndex, methods: Sequence[Condition]) -> Sequence[AnswerFigures]:
-        if not methods:
-            return ()
-        is_judged = bool(self.wanted.is_judged)
-        figures = measure_answers(index, self.with_answers, methods, is_judged, self.on_progress)
-        name = name_answers(self.with_answers, is_judged, self.root)
-        save_answers(self.root.path, index.snapshot.id, name, figures)
-        return figures

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow.compute as pc
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.query.filtering.document_mask import document_rows
 from graphrag_pipeline.query.question import MAX_QUESTION_CHARS
 from graphrag_pipeline.text.languages import detect_language
@@ -115,9 +115,7 @@ SEED = 86
 """Random seed of samples of the corpus, and of the order of source texts: figures of two runs compare."""
 _SEPARATOR = "|"
 _LISTS = ("evidence", "answers")
-_COLUMNS = ("question", "answer", "kind", *_LISTS)
 _DOCUMENT_NAMES = ("id", "path", "title")
-KINDS = ("local", "global")
 UNANSWERABLE = "unanswerable"
 """The reference answer of a question that the documents do not answer."""
 
@@ -130,7 +128,6 @@ class Question:
         evidence: names of documents, or ids of text units; empty if unknown.
         answers: accepted answers, the fullest first; ("unanswerable",) if the documents do not answer.
         place: file and line, for messages.
-        ignored: columns that are not read.
     """
 
     question: str
@@ -138,7 +135,6 @@ class Question:
     answers: tuple[str, ...] = ()
     kind: str = ""
     place: str = ""
-    ignored: tuple[str, ...] = ()
 
     @property
     def is_unanswerable(self) -> bool:
@@ -158,15 +154,9 @@ def read_gold(path: Path) -> list[Question]:
             raise PipelineError(
                 f"{question.place}: {question.question[:60]!r} has no evidence and no answer; list documents (path, id "
                 "or title) or text unit ids under `evidence`, write a reference answer under `answer`, or remove the "
-                f"question{_hint(question)}"
+                "question"
             )
     return questions
-
-
-def _hint(question: Question) -> str:
-    """Return which ignored column may be meant for one that is missing; "" if none is named like it."""
-    meant = {name: nearest_name(name, ("evidence", "answer", "answers")) for name in question.ignored}
-    return next((f" (its `{name}` is not read; did you mean `{near}`?)" for name, near in meant.items() if near), "")
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -213,95 +203,66 @@ def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the rows with the cells that hold lists as lists."""
     reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
     try:
-        headings = reader.fieldnames or ()
-        if "question" not in headings:
-            raise PipelineError(f"{path}, line 1: the heading has no column `question`")
-        if repeated := [name for name, n in Counter(headings).items() if n > 1 and name in _COLUMNS]:
-            raise PipelineError(f"{path}, line 1: the heading has the column `{repeated[0]}` twice")
         for row in reader:
-            yield reader.line_num, _with_lists(f"{path}, line {reader.line_num}", len(headings), row)
+            if None in row:
+                raise PipelineError(
+                    f"{path}, line {reader.line_num}: has more cells than the heading; put a cell that contains a "
+                    "comma in double quotes"
+                )
+            yield reader.line_num, {**row, **{name: _split_cell(row.get(name) or "") for name in _LISTS}}
     except csv.Error as error:
         raise PipelineError(f"{path}, line {reader.line_num + 1}: is not valid CSV ({error})") from None
-
-
-def _with_lists(place: str, n_headings: int, row: dict[Any, Any]) -> dict[str, Any]:
-    """Return a row of CSV with the cells that hold lists as lists."""
-    if further := row.pop(None, None):
+    except ValueError as error:
         raise PipelineError(
-            f"{place}: has {n_headings + len(further)} cells, but the heading has {n_headings}; put a cell that "
-            "contains a comma in double quotes"
-        )
-    return {**row, **{name: _split_cell(place, name, row.get(name) or "") for name in _LISTS}}
+            f"{path}, line {reader.line_num}: a cell begins with [, but is no JSON list ({error})"
+        ) from None
 
 
-def _split_cell(place: str, column: str, cell: str) -> Any:
+def _split_cell(cell: str) -> Any:
     if cell.lstrip().startswith("["):
-        try:
-            return json.loads(cell)
-        except ValueError as error:
-            raise PipelineError(
-                f"{place}: `{column}` begins with [ but is not a JSON list ({error}); correct it, or separate the "
-                f"items with {_SEPARATOR}"
-            ) from None
+        return json.loads(cell)
     return [name.strip() for name in cell.split(_SEPARATOR) if name.strip()]
 
 
+def _as_list(value: Any) -> Any:
+    return [] if value in (None, "") else value if isinstance(value, list) else [value]
+
+
+class _Row(BaseModel):
+    """A row of a question file; unknown fields are ignored."""
+
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
+    evidence: Annotated[list[Annotated[str, Field(strict=True, min_length=1)]], BeforeValidator(_as_list)] = []
+    answer: Annotated[list[str | int | float], BeforeValidator(_as_list)] = []
+    answers: Annotated[list[str | int | float], BeforeValidator(_as_list)] = []
+    kind: Annotated[Literal["", "local", "global"], BeforeValidator(lambda kind: (kind or "").strip())] = ""
+
+
 def _question_of(place: str, row: Any) -> Question:
-    if not isinstance(row, dict):
-        raise PipelineError(f"{place}: is not a JSON object")
-    text, evidence = row.get("question"), row.get("evidence") or []
-    if not isinstance(text, str) or not text.strip():
-        raise PipelineError(f"{place}: `question` is missing or empty")
-    if len(text) > MAX_QUESTION_CHARS:
-        raise PipelineError(f"{place}: the question has {len(text):,} characters, over {MAX_QUESTION_CHARS:,}")
-    evidence = [evidence] if isinstance(evidence, str) else evidence
-    if not isinstance(evidence, list) or not all(isinstance(name, str) and name for name in evidence):
-        raise PipelineError(f"{place}: `evidence` is not a list of names")
-    names, answers, kind = tuple(dict.fromkeys(evidence)), _answers_of(place, row), _kind_of(place, row)
-    return Question(text, names, answers, kind, place, tuple(name for name in row if name not in _COLUMNS))
-
-
-def _kind_of(place: str, row: dict[str, Any]) -> str:
-    kind = row.get("kind") or ""
-    if isinstance(kind, str) and (named := kind.strip()) in ("", *KINDS):
-        return named
-    raise PipelineError(f"{place}: `kind` is {kind!r}; write {' or '.join(KINDS)}, or leave it out")
-
-
-def _answers_of(place: str, row: dict[str, Any]) -> tuple[str, ...]:
-    listed = row.get("answers") or []
-    listed = listed if isinstance(listed, list) else [listed]
-    answers = [value for value in (row.get("answer"), *listed) if value not in (None, "")]
-    if listed and row.get("answer") not in (None, ""):
+    try:
+        read = _Row.model_validate(row)
+    except ValidationError as error:
+        found = error.errors()[0]
+        name = found["loc"][0] if found["loc"] else "the line"
+        raise PipelineError(f"{place}: `{name}` cannot be used: {found['msg']}") from None
+    if read.answer and read.answers:
         raise PipelineError(
             f"{place}: has both `answer` and `answers`; write all accepted answers into `answers`, the fullest first"
         )
-    if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in answers):
-        raise PipelineError(f"{place}: `answer` is not a text, or `answers` not a list of texts")
-    texts = tuple(dict.fromkeys(text for value in answers if (text := str(value).strip())))
-    if UNANSWERABLE in (folded := [text.casefold() for text in texts]):
-        if len(texts) > 1:
+    given = (str(answer).strip() for answer in (*read.answer, *read.answers))
+    answers = tuple(dict.fromkeys(answer for answer in given if answer))
+    if UNANSWERABLE in (folded := tuple(answer.casefold() for answer in answers)):
+        if len(answers) > 1:
             raise PipelineError(f"{place}: a question is either {UNANSWERABLE!r} or has other answers, not both")
-        return tuple(folded)
-    if wordless := [text for text in texts if not squad_tokens(text)]:
+        answers = folded
+    if wordless := [answer for answer in answers if not squad_tokens(answer)]:
         raise PipelineError(
-            f"{place}: the reference answer {wordless[0]!r} has no word, so no answer can agree with it; write one "
-            "with words or numbers"
+            f"{place}: the reference answer {wordless[0]!r} has no word, so no answer can agree with it"
         )
-    return texts
-
-
-def find_repeated(questions: Sequence[Question]) -> list[str]:
-    """Return the places of the questions that ask what one before them asks, in the same words."""
-    asked = Counter[str]()
-    repeated = []
-    for question in questions:
-        words = " ".join(question.question.casefold().split())
-        repeated += [question.place] if asked[words] else []
-        asked[words] += 1
-    return repeated
+    return Question(read.question, tuple(dict.fromkeys(read.evidence)), answers, read.kind, place)
 
 
 # ------------------------------------------------------------------------------------------------------------- evidence

@@ -17,14 +17,13 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import AnswerFigures, measure_answers
 from graphrag_pipeline.evaluation.conditions import parse_condition
-from graphrag_pipeline.evaluation.confidence import Estimate, estimate_mean
+from graphrag_pipeline.evaluation.confidence import Estimate, estimate_share
 from graphrag_pipeline.evaluation.figures_store import (
-    load_answers,
-    load_retrieval,
+    Figures,
+    load_figures,
     name_answers,
     name_retrieval,
-    save_answers,
-    save_retrieval,
+    save_figures,
 )
 from graphrag_pipeline.evaluation.questions import Question, find_evidence, read_gold
 from graphrag_pipeline.evaluation.retrieval_figures import RetrievalFigures, measure_retrieval
@@ -67,7 +66,7 @@ class GoldenFigure:
     @cached_property
     def estimate(self) -> Estimate:
         """The mean with its confidence interval, which takes thousands of samples."""
-        return estimate_mean(self.values)
+        return estimate_share(self.values)
 
     @property
     def mean(self) -> float:
@@ -87,9 +86,13 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
         PipelineError: the snapshot cannot be opened with the current settings, or has none of the evidence.
     """
     settings = root.settings.publishing
+    local = [parse_condition(METHOD)]
     figures = []
     if found := tuple(question for question in questions if question.evidence):
-        recalls = _measure_recall(root, snapshot, found).recalls
+        name = name_retrieval(found, GOLDEN_K, root.settings)
+        recalls = _recall_or_measure(
+            root, snapshot, name, RetrievalFigures, lambda index: measure_retrieval(index, found, local, GOLDEN_K)[0]
+        ).recalls
         limit = "publishing.max_recall_drop", settings.max_recall_drop
         figures.append(GoldenFigure(f"recall@{GOLDEN_K}", found, recalls, *limit, "finds less"))
     answered = tuple(question for question in questions if question.answers)
@@ -97,7 +100,10 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
     has_passages = is_extractive and any(not question.is_unanswerable for question in answered)
     if not answered or not (has_passages or settings.max_f1_drop is not None):
         return figures
-    scores = _measure_answers(root, snapshot, answered).answers
+    name = name_answers(answered, False, root)
+    scores = _recall_or_measure(
+        root, snapshot, name, AnswerFigures, lambda index: measure_answers(index, answered, local)
+    ).answers
     if settings.max_f1_drop is not None:
         limit = "publishing.max_f1_drop", settings.max_f1_drop
         values = tuple(answer.f1 for answer in scores)
@@ -112,35 +118,19 @@ def measure_golden(root: Root, snapshot: str, questions: Sequence[Question]) -> 
     return figures
 
 
-def _measure_recall(root: Root, snapshot: str, questions: Sequence[Question]) -> RetrievalFigures:
-    name = name_retrieval(questions, GOLDEN_K, root.settings)
-    kept = load_retrieval(root.path, snapshot, name).get(METHOD)
-    if kept is not None:
-        return kept
-    with _opened(root, snapshot) as index:
-        [figures], _ = measure_retrieval(index, questions, [parse_condition(METHOD)], GOLDEN_K)
-    save_retrieval(root.path, snapshot, name, [figures])
-    return figures
-
-
-def _measure_answers(root: Root, snapshot: str, questions: Sequence[Question]) -> AnswerFigures:
-    name = name_answers(questions, False, root)
-    kept = load_answers(root.path, snapshot, name).get(METHOD)
-    if kept is not None:
-        return kept
-    with _opened(root, snapshot) as index:
-        [figures] = measure_answers(index, questions, [parse_condition(METHOD)])
-    save_answers(root.path, snapshot, name, [figures])
-    return figures
-
-
-@contextmanager
-def _opened(root: Root, snapshot: str) -> Iterator[GraphIndex]:
-    with (
-        naming_snapshot(snapshot),
-        GraphIndex(root.snapshots.open(snapshot), root.settings, root.embedder, root) as index,
-    ):
-        yield index
+def _recall_or_measure(
+    root: Root, snapshot: str, name: str, kind: type[Figures], measure: Callable[[GraphIndex], Sequence[Figures]]
+) -> Figures:
+    """Return stored figures of local search, else measure and store them."""
+    kept = load_figures(root.path, snapshot, name, kind).get(METHOD)
+    if kept is None:
+        with (
+            naming_snapshot(snapshot),
+            GraphIndex(root.snapshots.open(snapshot), root.settings, root.embedder, root) as index,
+        ):
+            [kept] = measure(index)
+        save_figures(root.path, snapshot, name, [kept])
+    return kept
 
 
 @contextmanager
@@ -345,7 +335,7 @@ def _without_models(settings: Settings) -> Settings:
     changes = {}
     for name in type(settings).model_fields:
         section = getattr(settings, name)
-        free = {"engine": "embedded", "rerank": False}
+        free = {"engine": "embedded", "rerank": False, "breadth": 1, "depth": 1}  # one follow-up question of DRIFT
         known = {key: value for key, value in free.items() if hasattr(section, key)}
         changes[name] = section.model_copy(update=known) if known else section
     return settings.model_copy(update=changes)

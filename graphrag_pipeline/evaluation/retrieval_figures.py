@@ -23,8 +23,8 @@ from graphrag_pipeline.evaluation.confidence import (
     Estimate,
     PairedDifference,
     compare_pairs,
-    estimate_amount,
     estimate_mean,
+    estimate_share,
 )
 from graphrag_pipeline.evaluation.questions import Evidence, Question, find_evidence
 from graphrag_pipeline.query.selection.strategies import STRATEGIES
@@ -42,28 +42,27 @@ class RetrievalFigures:
     """Retrieval figures of one method.
 
     Attributes:
-        recall: mean of recall@k over the questions, 0-1.
-        all_evidence: share of the questions whose whole evidence is found, 0-1.
         recalls: recall@k of each question, in order.
-        milliseconds: mean wall-clock time of a question.
         question_ms: wall-clock time of each question, in order, in milliseconds.
     """
 
     method: str
     k: int
-    recall: float
-    all_evidence: float
     recalls: tuple[float, ...]
-    milliseconds: float
     question_ms: tuple[float, ...]
 
     def estimates(self) -> dict[str, Estimate]:
         """Return the means with their confidence intervals."""
         return {
-            "recall": estimate_mean(self.recalls),
-            "all_evidence": estimate_mean(self.whole),
-            "milliseconds": estimate_amount(self.question_ms),
+            "recall": estimate_share(self.recalls),
+            "all_evidence": estimate_share(self.whole),
+            "milliseconds": estimate_mean(self.question_ms),
         }
+
+    @property
+    def recall(self) -> float:
+        """Mean of recall@k over the questions, 0-1."""
+        return float(np.mean(self.recalls))
 
     @property
     def whole(self) -> list[float]:
@@ -122,8 +121,7 @@ def _measure(
         return ids
 
     recalls = recall_each(index, [question.question for question in questions], evidence.rows, rank_timed, k)
-    mean, whole = float(np.mean(recalls)), float(np.mean(np.array(recalls) == 1))
-    return RetrievalFigures(condition.name, k, mean, whole, tuple(recalls), float(np.mean(times)), tuple(times))
+    return RetrievalFigures(condition.name, k, tuple(recalls), tuple(times))
 
 
 def recall_each(

@@ -25,7 +25,6 @@ from graphrag_pipeline.models.pieces import (
     PieceLimit,
     TextPiece,
     average_pieces,
-    distinct_pieces,
     pack_batches,
     piece_limit,
     pieces_to_send,
@@ -132,7 +131,7 @@ def count_calls_together(texts: Iterable[str], limits: EmbeddingModelSettings) -
     """Count the calls for texts that the embedder gets at once, in this order, as an index run sends text units."""
     limit = piece_limit(limits)
     distinct = dict.fromkeys(text for text in texts if text.strip())
-    pieces = distinct_pieces(piece for text in distinct for piece in pieces_to_send(text, limit))
+    pieces = list(dict.fromkeys(piece for text in distinct for piece in pieces_to_send(text, limit)))
     counts = [piece.n_tokens + limit.n_prefix for piece in pieces]
     batches = pack_batches(counts, limits.batch_size, limits.batch_max_tokens_per_request)
     return EmbeddingCalls(len(counts), len(batches), sum(counts))

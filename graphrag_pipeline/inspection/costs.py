@@ -41,7 +41,6 @@ class StageEstimate:
         least_calls, most_calls: range of a number of calls that is scaled, or that grows if the replies to retried
             records can be used; None if the calls are counted.
         n_retried: records whose replies could not be used before; each is asked once more.
-        most_cost: cost of `most_calls`, if it is not in proportion to `cost`.
     """
 
     stage: str
@@ -54,7 +53,6 @@ class StageEstimate:
     least_calls: int | None = None
     most_calls: int | None = None
     n_retried: int = 0
-    most_cost: float | None = None
 
     @property
     def call_range(self) -> tuple[int, int]:
@@ -62,10 +60,15 @@ class StageEstimate:
         least, most = self.least_calls, self.most_calls
         return self.n_calls if least is None else least, self.n_calls if most is None else most
 
+    def at(self, end: int) -> tuple[int, float]:
+        """Return the tokens and the US dollars of the least (0) or the most calls (1)."""
+        share = self.call_range[end] / max(1, self.n_calls)
+        return ceil(share * (self.prompt_tokens + self.completion_tokens)), share * (self.cost or 0.0)
+
 
 def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
     """Return an estimate with its cost by the model of a section; by the embedding model for None."""
-    from graphrag_pipeline.models.prices import find_price  # SQLAlchemy is slow to import
+    from graphrag_pipeline.models.spending import find_price  # SQLAlchemy is slow to import
 
     model = settings.chat_model_for(section) if section else settings.embedding_model
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
@@ -173,20 +176,11 @@ def refuse_over_budget(root: Root, estimates: Iterable[StageEstimate]) -> None:
     if not spending.has_ceiling:
         return
     made = list(estimates)
-    (tokens, cost), (most_tokens, most_cost) = (_sum_end(made, end) for end in (0, 1))
-    most_cost += sum(estimate.most_cost or 0.0 for estimate in made)
+    (tokens, cost), (most_tokens, most_cost) = (
+        (sum(estimate.at(end)[0] for estimate in made), sum(estimate.at(end)[1] for estimate in made)) for end in (0, 1)
+    )
     if problem := spending.explain_excess(tokens, cost, most_tokens, most_cost):
         raise BudgetExceededError(problem)
-
-
-def _sum_end(estimates: Iterable[StageEstimate], end: int) -> tuple[int, float]:
-    """Return the tokens and US dollars of the least (0) or the most calls (1) of estimates."""
-    tokens, cost = 0, 0.0
-    for estimate in estimates:
-        share = estimate.call_range[end] / max(1, estimate.n_calls)
-        tokens += ceil(share * (estimate.prompt_tokens + estimate.completion_tokens))
-        cost += share * (estimate.cost or 0.0)
-    return tokens, cost
 
 
 _FILE = "costs.jsonl"
@@ -295,7 +289,10 @@ def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
 def _render_range(estimates: Sequence[StageEstimate]) -> list[str]:
     """Render how the calls may differ from the estimates, if they are not all counted."""
     least, most = (sum(ends) for ends in zip(*(estimate.call_range for estimate in estimates), strict=True))
-    in_all = f"in all, {least:,} to {most:,} calls{_price_range(estimates)} are"
+    least_cost, most_cost = (sum(estimate.at(end)[1] for estimate in estimates) for end in (0, 1))
+    is_priced = most_cost and all(estimate.cost is not None for estimate in estimates)
+    price = f" for {least_cost:.4f} to {most_cost:.4f} USD" if is_priced else ""
+    in_all = f"in all, {least:,} to {most:,} calls{price} are"
     scaled = "~ is an estimate from the present index or from rules on a sample of this corpus"
     is_scaled = any(estimate.is_scaled for estimate in estimates)
     n_retried = sum(estimate.n_retried for estimate in estimates)
@@ -303,17 +300,6 @@ def _render_range(estimates: Sequence[StageEstimate]) -> list[str]:
         retried = f"{n_retried:,} records whose replies could not be used are asked once more each"
         return [scaled] * is_scaled + [f"{retried}, and further only if that reply can be used: {in_all} possible"]
     return [f"{scaled}; {in_all} likely: a model may find less or more than rules"] if is_scaled else []
-
-
-def _price_range(estimates: Sequence[StageEstimate]) -> str:
-    """Return the range of the cost if all prices are known."""
-    costs = [estimate.cost for estimate in estimates]
-    if None in costs or not any(costs):
-        return ""
-    least, most = (
-        sum((each.cost or 0.0) * each.call_range[end] / max(1, each.n_calls) for each in estimates) for end in (0, 1)
-    )
-    return f" for {least:.4f} to {most + sum(each.most_cost or 0.0 for each in estimates):.4f} USD"
 
 
 def _money(cost: float | None) -> str:

@@ -265,16 +265,11 @@ class _Estimator:
         if self._settings.embeddings.engine == "model":
             names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]
             estimates += [self._priced(self._embedding(stage), None) for stage in names]
-        decided = [self._decided(estimate) for estimate in estimates]
-        return sorted(decided, key=lambda estimate: list(STAGES).index(estimate.stage))
-
-    def _decided(self, estimate: StageEstimate) -> StageEstimate:
-        """Return an estimate; of a stage that runs only if the reply to a retried record can be used, as a range."""
-        if not self._retries.decide(estimate.stage):
-            return estimate
-        none = replace(estimate, n_calls=0, prompt_tokens=0, completion_tokens=0, is_scaled=True)
-        cost = None if estimate.cost is None else 0.0
-        return replace(none, least_calls=0, most_calls=estimate.call_range[1], cost=cost, most_cost=estimate.cost)
+        # A stage that runs only if the reply to a retried record can be used may need no call.
+        estimates = [
+            replace(one, least_calls=0, is_scaled=True) if self._retries.decide(one.stage) else one for one in estimates
+        ]
+        return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
 
     def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
         return with_price(self._settings, estimate, section)

@@ -175,7 +175,6 @@ class LedgerReport:
         group: one of `GROUPS`, or "".
         groups: sums by `group`.
         total: sum of all runs.
-        earlier_tokens, earlier_cost: paid before the ledger began, by an earlier release.
         spent_tokens, spent_cost: of the budget; what it allows is `max_tokens` and `max_cost`, None without a limit.
         unpriced: models without a known price, whose calls no cost counts.
     """
@@ -184,8 +183,6 @@ class LedgerReport:
     group: str
     groups: tuple[PaidCalls, ...]
     total: PaidCalls
-    earlier_tokens: int
-    earlier_cost: float
     spent_tokens: int
     spent_cost: float
     max_tokens: int | None
@@ -202,15 +199,12 @@ def report_ledger(root: Root, group: str = "") -> LedgerReport:
     budget = root.settings.budget
     is_begun = bool(root.settings.storage.cache_url) or (root.cache_folder / CACHE_FILE).exists()
     rows = root.models.spending.read_ledger() if is_begun else []  # a root without models needs no database
-    total = _sum("total", rows)
     tokens, cost = root.models.spending.total() if is_begun else (0, 0.0)
     return LedgerReport(
         runs=tuple(_run(name, own) for name, own in _grouped(rows, lambda row: row["run"])),
         group=group,
         groups=tuple(_sum(name, own) for name, own in sorted(_grouped(rows, lambda row: row[group]))) if group else (),
-        total=total,
-        earlier_tokens=max(0, tokens - total.prompt_tokens - total.completion_tokens),
-        earlier_cost=max(0.0, round(cost - total.cost, 9)),
+        total=_sum("total", rows),
         spent_tokens=tokens,
         spent_cost=cost,
         max_tokens=budget.max_tokens,
@@ -284,8 +278,9 @@ def _status(row: Mapping[str, Any]) -> str:
 
 def render_ledger(report: LedgerReport) -> list[str]:
     """Render the runs, or the sums if a group is given, with a header, totals, what is spent and the ceiling."""
+    spent = describe_budget(report.spent_tokens, report.spent_cost, report.max_tokens, report.max_cost)
     if not report.runs:
-        return [*(["no model calls yet"] if not report.spent_tokens else []), *_budget_lines(report)]
+        return ["no model calls yet", spent]
     shown = report.groups if report.group else report.runs
     labels = [[one.name or "(none)"] if report.group else [one.begun, say_command(one), one.status] for one in shown]
     header = [report.group] if report.group else ["begun", "command", "status"]
@@ -300,7 +295,7 @@ def render_ledger(report: LedgerReport) -> list[str]:
             f"no price is set for {', '.join(report.unpriced)}, so the cost of its calls is not known; set "
             "`prompt_price` and `completion_price`"
         )
-    return [*lines, *_budget_lines(report)]
+    return [*lines, spent]
 
 
 def name_run(run: PaidCalls) -> str:
@@ -326,16 +321,6 @@ def _figures(one: PaidCalls) -> tuple[str, str, str, str]:
     cost = f"{one.cost:.4f}" + (" or more" if one.n_unpriced else "")
     shown = "not known" if one.n_unpriced and not one.cost else cost
     return f"{one.n_calls:,}", f"{one.prompt_tokens:,}", f"{one.completion_tokens:,}", shown
-
-
-def _budget_lines(report: LedgerReport) -> list[str]:
-    lines = []
-    if report.earlier_tokens:
-        lines.append(
-            f"paid before this list began: {report.earlier_tokens:,} tokens, {report.earlier_cost:.4f} USD (an earlier "
-            "release noted no run for them)"
-        )
-    return [*lines, describe_budget(report.spent_tokens, report.spent_cost, report.max_tokens, report.max_cost)]
 
 
 def describe_budget(tokens: int, cost: float, max_tokens: int | None, max_cost: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +16,12 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
-from graphrag_pipeline.inspection.costs import StageEstimate
+from graphrag_pipeline.inspection.costs import StageEstimate, with_price
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.metering import Meter, MeteredModel
 from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import ChatModel, ChatReply, ChatRequest, Failure
-from graphrag_pipeline.models.prices import find_price
+from graphrag_pipeline.models.ports import ChatModel, Failure
 from graphrag_pipeline.pipeline.code_changes import CodeChange, find_code_changes
 from graphrag_pipeline.pipeline.detected_input import INPUT
 from graphrag_pipeline.pipeline.prompt_texts import diff_prompts
@@ -30,6 +30,7 @@ from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import STAGES, Stage, all_upstream_of, owner_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale_versions
 from graphrag_pipeline.publishing.contract_tables import CITED_KINDS
+from graphrag_pipeline.text.counted import spread_rows
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 _MENTIONS = ("entity_mentions", "relationship_mentions", "claim_mentions")
@@ -251,11 +252,7 @@ SAMPLERS: dict[str, Callable[[Root, Choose], Sample]] = {
     "community_reports": sample_communities,
 }
 """Stage -> sampler, for the stages that `try` supports."""
-
-
 EMBEDDED = "the embedded engine"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -311,42 +308,6 @@ class Trial:
     prompt_differences: Mapping[str, str] = field(default_factory=dict)
 
 
-class TrialModel:
-    """Chat model that counts replies, including stored ones; implements `ports.ChatModel`."""
-
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
-        self.stage, self.fingerprint, self.max_concurrency = model.stage, model.fingerprint, model.max_concurrency
-        self.n_replies = self.prompt_tokens = self.completion_tokens = 0
-
-    async def complete(self, request: ChatRequest[T]) -> ChatReply[T]:
-        """See `ports.ChatModel.complete`."""
-        reply = await self._model.complete(request)
-        self._count(reply)
-        return reply
-
-    def recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        """See `ports.ChatModel.recall`."""
-        replies = self._model.recall(requests)
-        for reply in replies:
-            if reply is not None:
-                self._count(reply)
-        return replies
-
-    def _count(self, reply: ChatReply[T]) -> None:
-        self.n_replies += 1
-        self.prompt_tokens += reply.prompt_tokens
-        self.completion_tokens += reply.completion_tokens
-
-
-def spread(ids: Sequence[str], n: int) -> list[str]:
-    """Return at most `n` ids, evenly spread over the sorted ids; always the same ones."""
-    ordered = sorted(ids)
-    if n >= len(ordered):
-        return ordered
-    return [ordered[(2 * i + 1) * len(ordered) // (2 * n)] for i in range(n)]
-
-
 def find_tried_stage(name: str) -> Stage:
     """Return a stage by its name or by its section of the settings.
 
@@ -369,18 +330,16 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         PipelineError: the stage or a stage above it never ran, there is no record to try, the model is not available,
             or the budget is spent.
     """
-    sample = SAMPLERS[stage.name](root, lambda ids: spread(ids, n_sample))
+    sample = SAMPLERS[stage.name](root, lambda ids: [sorted(ids)[row] for row in spread_rows(len(ids), n_sample)])
     if not sample.records:
         raise PipelineError(f"`{stage.name}` has nothing to try: the index has no {sample.asked_about}")
     changes, above = _find_changes(root, stage), _find_stale_above(root, stage)
     if not uses_chat_model(stage, root.settings):
         return Trial(stage.name, EMBEDDED, changes, above, sample.n_records, _compare(sample, sample.make()))
-    account = CallStats()
-    model = TrialModel(root.counted_in(account).models.chat_model(stage.engine))
+    account, meter = CallStats(), Meter()
+    model = MeteredModel(root.counted_in(account).models.chat_model(stage.engine), meter)
     results = run_all(stage.name, sample.works(model), model.max_concurrency)
     made = [result if isinstance(result, Failure) else sample.read(result) for result in results]
-    cost = None if account.n_unpriced else account.cost
-    tokens = account.prompt_tokens, account.completion_tokens
     stale = [StalePartition(stage.name, partition, (), changes) for partition in stage.partitions(root.settings)]
     [estimate] = estimate_index(root, stale)
     return Trial(
@@ -390,8 +349,8 @@ def try_stage(root: Root, stage: Stage, n_sample: int) -> Trial:
         above,
         sample.n_records,
         _compare(sample, made),
-        StageEstimate(stage.name, account.n_calls, account.n_cached, *tokens, cost),
-        _scale(root, stage, model, sample),
+        paid_calls(stage, account),
+        scale_calls(root, stage, meter, sample.n_records / len(sample.records)),
         estimate,
         diff_prompts(root, changes),
     )
@@ -428,14 +387,16 @@ def _compare(sample: Sample, made: Sequence[Result | Failure]) -> tuple[TriedRec
     )
 
 
-def _scale(root: Root, stage: Stage, model: TrialModel, sample: Sample) -> StageEstimate:
-    """Scale the calls of the sample to all records."""
-    share = sample.n_records / len(sample.records)
-    counts = (model.n_replies, model.prompt_tokens, model.completion_tokens)
-    n_calls, prompt_tokens, completion_tokens = (round(count * share) for count in counts)
-    model_settings = root.settings.chat_model_for(stage.engine)
-    price = find_price(
-        model_settings.model, model_settings.base_url, model_settings.prompt_price, model_settings.completion_price
-    )
-    cost = price.cost(prompt_tokens, completion_tokens) if price else None
-    return StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, cost, is_scaled=True)
+def scale_calls(root: Root, stage: Stage, meter: Meter, share: float) -> StageEstimate:
+    """Return the calls of a sample, stored replies included, scaled to all records, with their cost."""
+    counts = (round(n * share) for n in (meter.replies, meter.prompt_tokens, meter.completion_tokens))
+    n_calls, prompt_tokens, completion_tokens = counts
+    scaled = StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, is_scaled=True)
+    return with_price(root.settings, scaled, stage.engine)
+
+
+def paid_calls(stage: Stage, account: CallStats) -> StageEstimate:
+    """Return the calls of a sample that were paid, and their cost."""
+    cost = None if account.n_unpriced else account.cost
+    tokens = account.prompt_tokens, account.completion_tokens
+    return StageEstimate(stage.name, account.n_calls, account.n_cached, *tokens, cost)

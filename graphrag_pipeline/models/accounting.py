@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
 from graphrag_pipeline.errors import PipelineError
@@ -238,23 +238,9 @@ class CallStats:
 
     def merge(self, other: CallStats) -> CallStats:
         """Return the sum of both statistics."""
-        return CallStats(
-            self.n_calls + other.n_calls,
-            self.n_cached + other.n_cached,
-            self.n_retries + other.n_retries,
-            self.n_timeouts + other.n_timeouts,
-            self.n_unpriced + other.n_unpriced,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cost + other.cost,
-            self.seconds + other.seconds,
-            self.latencies + other.latencies,
-            max(self.limit, other.limit),
-            self.n_records + other.n_records,
-            self.n_unanswered + other.n_unanswered,
-            self.unanswered_tokens + other.unanswered_tokens,
-            self.unanswered_cost + other.unanswered_cost,
-        )
+        added = {item.name for item in fields(self)} - {"limit", "under_way", "waits"}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in added}
+        return CallStats(limit=max(self.limit, other.limit), **sums)
 
     def latency_s(self, share: float) -> float:
         """Return the latency in seconds that `share` (0 to 1) of the calls did not exceed, to 5 %; 0 without calls."""

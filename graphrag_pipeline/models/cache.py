@@ -1,7 +1,10 @@
-"""Store of replies and vectors, so that no request is paid twice.
+"""Store of replies, vectors and facts about models, so that no request is paid or refused twice.
 
 A reply is stored under its request key, also one that its request rejected, which the reader judges again. A vector is
 stored under the embedder's fingerprint and the hash of its text. Both are committed before the caller gets them.
+
+Facts about models that earlier commands found out are forms of JSON and sizes of batches. Only what differs from the
+first attempt is kept: a form other than the first one, a batch smaller than that of the settings.
 
 Keep out: requests, models, money.
 """
@@ -12,11 +15,13 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Connection, bindparam, delete, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Table, bindparam, delete, func, select
 
-from graphrag_pipeline.models.database import CHUNK, RESPONSES, VECTORS, SharedDatabase
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.database import BATCH_SIZES, CHUNK, REPLY_FORMS, RESPONSES, VECTORS, SharedDatabase
 from graphrag_pipeline.models.ports import CallFailedError
 
 _REPLY = select(RESPONSES).where(RESPONSES.c.request_key == bindparam("key"))  # four times as fast as an IN of one
@@ -145,3 +150,47 @@ def _chunks(keys: Collection[str]) -> Iterator[list[str]]:
     distinct = list(dict.fromkeys(keys))
     for start in range(0, len(distinct), CHUNK):
         yield distinct[start : start + CHUNK]
+
+
+class KnownFacts:
+    """A fact about each model, by its address and further names.
+
+    Args:
+        table: with the columns `model_key` and that of the fact.
+        kind: of fact, which is part of the key.
+    """
+
+    def __init__(self, database: SharedDatabase, table: Table, kind: str) -> None:
+        self._database, self._table, self._kind = database, table, kind
+
+    def read(self, base_url: str, *names: str) -> Any | None:
+        """Return the fact; None if it is not known."""
+        rows = self._database.read(select(self._table).where(self._is_of(base_url, *names)))
+        return rows[0][1] if rows else None
+
+    def write(self, base_url: str, *names: str, fact: object) -> Future[None]:
+        """Keep the fact, or forget it if it is None; the future is done when the change is committed."""
+        key, is_of = self._key_of(base_url, *names), self._is_of(base_url, *names)
+
+        def change(connection: Connection) -> None:
+            connection.execute(delete(self._table).where(is_of))
+            if fact is not None:
+                connection.execute(self._database.insert(self._table).values([key, fact]))
+
+        return self._database.submit(change)
+
+    def _key_of(self, base_url: str, *names: str) -> str:
+        return stable_hash(self._kind, base_url.rstrip("/"), *names)
+
+    def _is_of(self, base_url: str, *names: str) -> ColumnElement[bool]:
+        return self._table.c.model_key == self._key_of(base_url, *names)
+
+
+def known_forms(database: SharedDatabase) -> KnownFacts:
+    """Return the names of the forms of structured outputs that models accept, by base URL and model."""
+    return KnownFacts(database, REPLY_FORMS, "reply form")
+
+
+def known_batches(database: SharedDatabase) -> KnownFacts:
+    """Return the most texts that models take in one request, by base URL, path and model."""
+    return KnownFacts(database, BATCH_SIZES, "batch size")

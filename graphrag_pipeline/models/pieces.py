@@ -1,10 +1,13 @@
-"""Pieces of texts that are too long for an embedding model, and batches of texts.
+"""Pieces of texts that are too long for an embedding model, batches of texts, and the identity of their vectors.
 
 Pure functions over token counts. A text of n > `max_tokens` tokens is cut into ceil(n / max_tokens) near-equal pieces
 (600 at 450 -> 300 + 300; 1200 -> 3 x 400) between tokens, at a sentence end where one is near. Its vector is the mean
 of the pieces' vectors, normalised to length 1.
 
-Keep out: endpoints and stores.
+The identity is everything that the vector of a text depends on; its hash is the fingerprint. Two machines with one
+fingerprint make the same vectors, so their vectors can be in one index.
+
+Add here: a setting that changes a vector. Keep out: endpoints and stores.
 """
 
 from __future__ import annotations
@@ -12,14 +15,17 @@ from __future__ import annotations
 import bisect
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from graphrag_pipeline.errors import EncodingError, PipelineError
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.models.ports import canonical_json
 from graphrag_pipeline.settings.models import OWN_TOKENIZER, EmbeddingModelSettings
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import DEFAULT_ENCODING, count_tokens, count_tokens_each, token_boundaries
@@ -171,11 +177,6 @@ def pack_batches(n_tokens: Sequence[int], max_items: int, max_tokens: int) -> li
     return batches
 
 
-def distinct_pieces(pieces: Iterable[TextPiece]) -> list[TextPiece]:
-    """Return the pieces of some texts in order, each once: a piece of several texts is sent once."""
-    return list(dict.fromkeys(pieces))
-
-
 class PiecedTexts:
     """Texts that were cut into pieces; the vectors of the distinct pieces arrive in any order.
 
@@ -190,7 +191,7 @@ class PiecedTexts:
     def __init__(self, pieces_of: Mapping[str, Sequence[TextPiece]]) -> None:
         self._pieces_of = pieces_of
         self.halved: set[str] = set()
-        self.pieces = distinct_pieces(piece for pieces in pieces_of.values() for piece in pieces)
+        self.pieces = list(dict.fromkeys(piece for pieces in pieces_of.values() for piece in pieces))
         self._keys_of: dict[TextPiece, list[str]] = defaultdict(list)
         for key, pieces in pieces_of.items():
             for piece in pieces:
@@ -280,3 +281,45 @@ class _CutPlaces:
         if self._offsets[place] > offset and self._text[self._offsets[place - 1] : offset].isspace():
             place -= 1
         return place if 0 < self._offsets[place] <= offset else None
+
+
+# ------------------------------------------------------------------------------------------------------------- identity
+
+HALVE = "halve"
+_METHOD = "2"  # increase when splitting or averaging changes
+
+
+def fingerprint_of(settings: EmbeddingModelSettings) -> str:
+    """Return a hash that changes whenever the vector of a text may change."""
+    return stable_hash("embedding", canonical_json([*identity_of(settings).values()]))
+
+
+def identity_of(settings: EmbeddingModelSettings) -> dict[str, Any]:
+    """Return what the vector of a text depends on, by name.
+
+    Raises:
+        PipelineError: the tokenizer of the model is not known.
+    """
+    names = ("model", "parameters", "dimensions", "batch_max_tokens", "token_margin")
+    values = {f"embedding_model.{name}": getattr(settings, name) for name in names}
+    values["embedding_model.averaging"] = "by_tokens"
+    if settings.passage_prefix:
+        values["embedding_model.passage_prefix"] = settings.passage_prefix
+    if settings.refused_texts == HALVE:  # what is cut in two depends on the server, so another one makes other vectors
+        values |= {f"embedding_model.{name}": getattr(settings, name) for name in ("refused_texts", "base_url")}
+    return values | {"embedding_model.tokenizer": find_encoding(settings), "embedding method": _METHOD}
+
+
+def query_fingerprint_of(settings: EmbeddingModelSettings) -> str:
+    """Return the hash under which vectors of questions are stored: that of texts, unless their prefixes differ."""
+    fingerprint = fingerprint_of(settings)
+    if settings.query_prefix == settings.passage_prefix:
+        return fingerprint
+    return stable_hash("questions", fingerprint, settings.query_prefix)
+
+
+def equal_fingerprints_of(settings: EmbeddingModelSettings) -> tuple[str, ...]:
+    """Return the fingerprints of other vectors that are the same: where texts may be halved, those never halved."""
+    if settings.refused_texts != HALVE:
+        return ()
+    return (fingerprint_of(settings.model_copy(update={"refused_texts": "fail"})),)

@@ -7,16 +7,23 @@ more request. A rejected reply is stored, too, since it was paid, but no caller 
 of repeating the request. A record whose calls fail becomes a `Failure`, which is data like a reply. An error that
 concerns every record (a wrong key, a spent budget) is a `PipelineError` and ends the run.
 
+Equal request keys mean equal requests, for every sender and endpoint address. The key is a hash of everything that
+decides the reply: model, parameters, messages, response format, repeat number. The address is not part of it, so that
+replies serve after a server has moved. `chat_model.cache_name` tells two models of one name apart.
+
 Add here: a port when a step needs a new kind of answer. Keep out: clients, settings, and details of one vendor.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.ports import load_port
 
 if TYPE_CHECKING:
@@ -254,7 +261,7 @@ def load_static_embedder() -> Embedder:
 
 def can_search(embedder: Embedder, fingerprint: str) -> bool:
     """Whether vectors of a fingerprint can be compared with those that an embedder makes for questions."""
-    return fingerprint in (embedder.fingerprint, *getattr(embedder, "earlier_fingerprints", ()))
+    return fingerprint in (embedder.fingerprint, *getattr(embedder, "equal_fingerprints", ()))
 
 
 def for_questions(embedder: Embedder) -> Embedder:
@@ -282,3 +289,26 @@ def embed_distinct(texts: Sequence[str], embedder: Embedder) -> np.ndarray:
         return np.zeros((0, embedder.dimensions), dtype=np.float32)
     vectors = embedder.embed(list(rows))
     return vectors if len(rows) == len(order) else vectors[order]
+
+
+# --------------------------------------------------------------------------------------------------------- request keys
+
+# Not allowed in replies and prompts: JSON cannot encode lone surrogates as UTF-8, and PostgreSQL cannot store NUL.
+_UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON that is unique per value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def request_key_of(model: str, parameters: Mapping[str, Any], request: ChatRequest[Any], cache_name: str = "") -> str:
+    """Return 32 hex digits of model, parameters, messages, response format, repeat number and name of the cache."""
+    messages = [{"role": message["role"], "content": message["content"]} for message in request.messages]
+    parts = [model, dict(parameters), messages, request.response_format, request.repeat]
+    return stable_hash("chat", canonical_json([*parts, cache_name] if cache_name else parts))
+
+
+def sendable(text: str) -> str:
+    """Return the text with NUL and lone surrogates replaced by U+FFFD."""
+    return _UNSENDABLE.sub("\ufffd", text)

@@ -3,7 +3,7 @@
 All JSON that a model wrote is read here. The standard library reads strict JSON in linear time. The package json-repair
 repairs the rest. It is about 100 times slower, and quadratic or worse on some texts, so it gets at most `MAX_REPAIRED`
 characters and may read at most `MAX_READ`, about one second. No string raises an error. Values are clean: no
-characters that cannot be stored or seen, finite numbers, at most `MAX_DEPTH` levels.
+characters that cannot be stored or seen, keys in small letters, finite numbers, at most `MAX_DEPTH` levels.
 
 Structured replies: JSON schemas for requests, and validation of replies by pydantic models.
 
@@ -136,6 +136,9 @@ MAX_DEPTH = 50
 LARGEST = 10**30
 """Larger numbers and infinities are replaced by this one: a rating of 1e999 is out of range, not absent."""
 
+_WRITTEN_NUMBER = re.compile(
+    r"\s*+([-+]?\d{1,9}(?:[.,]\d{1,6})?)\s*+(?:%|(?:/|out of|of)\s*+([1-9]\d{0,2}))?\s*+", re.IGNORECASE
+)
 _FENCE = re.compile(r"```[\w-]{0,20}[ \t]*+\n?")
 # The start of JSON, not of prose in brackets such as "[Data: Entities (1)]", "[2, +more]" or "{see above}".
 _VALUE = re.compile(r"""\{\s*+(?:["'}\u201c]|\w{1,60}+\s*+:)|\[\s*+["'{\[\]\u201c]""")
@@ -202,6 +205,17 @@ def keep_whole_values(reply: str) -> str:
     return reply[: opened[last][1]] + "".join(closing)
 
 
+def read_number(value: Any, most: int) -> float | None:
+    """Return a score or rating as models write it, not yet checked against its range; None if it is no number.
+
+    Args:
+        most: of the scale. With it at 100, 85, "85", "85 %" and "8.5 out of 10" are all 85.
+    """
+    match = _WRITTEN_NUMBER.fullmatch(value) if isinstance(value, str) else None
+    number = float(match[1].replace(",", ".")) * most / int(match[2] or most) if match else value
+    return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
+
+
 def _read_integer(digits: str) -> int:
     """Return an integer; numbers over 32 digits become `LARGEST`, because their conversion takes quadratic time."""
     if len(digits) > 32:
@@ -263,7 +277,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return _UNSEEN.sub("", value)
     if isinstance(value, dict):
-        return {_UNSEEN.sub("", key): _clean(item) for key, item in value.items()}
+        return {_UNSEEN.sub("", key).strip().casefold(): _clean(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_clean(item) for item in value]
     if isinstance(value, bool | None) or -LARGEST <= value <= LARGEST:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,15 +15,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.pipeline.staleness import StalePartition
-from graphrag_pipeline.pipeline.time_left import Pace, TimeLeft
 from graphrag_pipeline.text.safe_output import escape_line
 
 LOG_EVERY_S = 10.0
 QUIET_EVERY_S = 30.0
+TOLERANCE = 1.25
+"""An estimate of the time left up to this factor above the one before, counted down, is noise."""
 
 
-class RunObserver(Protocol):
-    """Receives news of an index run."""
+class RunObserver:
+    """Receives news of an index run and ignores it. A subclass overrides what it needs."""
 
     def plan(self, stale: list[StalePartition]) -> None:
         """Receive what is stale, before anything runs."""
@@ -36,20 +36,7 @@ class RunObserver(Protocol):
         """Receive that a partition of a stage is done: computed, or skipped because it was fresh."""
 
 
-class SilentObserver(RunObserver):
-    """Ignores all news. A subclass overrides what it needs."""
-
-    def plan(self, stale: list[StalePartition]) -> None:
-        pass
-
-    def progress(self, message: str) -> None:
-        pass
-
-    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
-        pass
-
-
-class LogObserver(SilentObserver):
+class LogObserver(RunObserver):
     """Writes lines about model calls to a log."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
@@ -144,13 +131,58 @@ class PoolProgress:
             return
         self._reported, self._news = now, news
         is_paused = not account.starts() and account.next_wait() is not None
-        left = self._pace.say(total - done, now) if done < total and not is_paused else None
-        is_waiting = done < total and (is_quiet or left is None)
-        self._report(
-            describe_calls(account, done, total)
-            + (describe_waiting(account, now, is_waiting) if done < total else "")
-            + (describe_left(left) if left else "")
-        )
+        line = describe_calls(account, done, total)
+        if done < total:
+            left = "" if is_paused else self._pace.say(total - done, now)
+            line += describe_waiting(account, now, is_quiet or not left) + left
+        self._report(line)
+
+
+class Pace:
+    """The pace of one run of calls: the time since the first call over the records done that needed one.
+
+    A record that is answered from the store or without a model says nothing about calls, and each record left counts as
+    one that needs a call. So the time left is an upper estimate. It never grows from one line to the next, unless the
+    line says why. Records that surely need no call are done first (`pool.Work`).
+
+    Args:
+        account: where its calls are counted, perhaps after those of earlier runs.
+        now: monotonic time in seconds; the run has not made a call before.
+    """
+
+    def __init__(self, account: CallStats, now: float) -> None:
+        self._account = account
+        self._records, self._cost = account.n_records, account.cost
+        self._started = self._advanced = now
+        self._n_called = 0
+        self._said: tuple[float, int] | None = None  # when all will be done, and the retries until then
+
+    def look(self, now: float) -> None:
+        """Note how many records that needed a call are done."""
+        n_called = self._account.n_records - self._records
+        if n_called > self._n_called:
+            self._n_called, self._advanced = n_called, now
+        elif not n_called and not self._account.starts():
+            self._started = self._advanced = now
+
+    def say(self, n_left: int, now: float) -> str:
+        """Return what is left now, as in "; about 45 s and 0.72 USD left"; "" while no call is done."""
+        if not self._n_called:
+            return ""
+        each_s = (self._advanced - self._started) / self._n_called
+        n_queued = max(n_left - max(len(self._account.starts()), 1), 0)
+        seconds, why = max(n_left * each_s - (now - self._advanced), n_queued * each_s), ""
+        if self._said:
+            end, n_retries = self._said
+            expected = max(end - now, 0.0)
+            if seconds <= expected * TOLERANCE + each_s:
+                seconds = min(seconds, expected)
+            else:
+                reason = "after retries" if self._account.n_retries > n_retries else "calls take longer now"
+                why = f" (more than before: {reason})"
+        self._said = (now + seconds, self._account.n_retries)
+        cost = (self._account.cost - self._cost) / self._n_called * n_left
+        return f"; about {seconds:,.0f} s{f' and {cost:.2f} USD' if cost else ''} left{why}"
 
 
 def describe_calls(account: CallStats, done: int, total: int) -> str:
@@ -185,13 +217,6 @@ def describe_waiting(account: CallStats, now: float, is_waiting: bool) -> str:
         return f"; none under way{following}{limit}"
     since = f"{max(now - starts[0], 0):,.0f} s"
     return f"; {len(starts):,} under way{', the oldest' if len(starts) > 1 else ''} for {since}{limit}"
-
-
-def describe_left(left: TimeLeft) -> str:
-    """Return what is left, for example "; about 45 s and 0.72 USD left"."""
-    cost = f" and {left.cost:.2f} USD" if left.cost else ""
-    why = f" (more than before: {left.why_longer})" if left.why_longer else ""
-    return f"; about {left.seconds:,.0f} s{cost} left{why}"
 
 
 def _count(n: int, one: str, many: str = "") -> str:

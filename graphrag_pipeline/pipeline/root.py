@@ -345,6 +345,6 @@ class Root:
         """Return what vectors depend on, by name, without opening the cache."""
         if self.settings.embeddings.engine != "model":
             return {"embedding model": self.embedder.fingerprint}
-        from graphrag_pipeline.models.embedding_identity import identity_of
+        from graphrag_pipeline.models.pieces import identity_of
 
         return identity_of(self.settings.embedding_model)

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 
@@ -117,15 +119,8 @@ def find_set(root: Path, name: str) -> TunedSet | None:
     if not path.is_file():
         return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        values["examples"] = tuple(
-            TunedExample(**(item | {key: tuple(item[key]) for key in ("entities", "relationships")}))
-            for item in values["examples"]
-        )
-        values |= {key: tuple(values[key]) for key in ("entity_types", "remarks")}
-        values["sample"] = tuple((unit, document) for unit, document in values["sample"])
-        return TunedSet(**values)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return TypeAdapter(TunedSet).validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise PipelineError(
             f"`{path}` cannot be read ({error}); delete the folder and run `graphrag-pipeline tune` again: its replies "
             "are stored"

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.accounting import Caller, embedder_for
-from graphrag_pipeline.models.embedding_identity import identity_of
+from graphrag_pipeline.models.pieces import identity_of
 from graphrag_pipeline.models.ports import can_search, expecting, for_questions, load_static_embedder
 from graphrag_pipeline.publishing.arrays import LAYOUT_ARRAYS
 from graphrag_pipeline.query.filtering.document_mask import DocumentFields, document_rows, find_document_mask

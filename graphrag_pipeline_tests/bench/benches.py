@@ -7,7 +7,7 @@ figures of the same run.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -41,7 +41,6 @@ class Workspace:
         n_questions: that each part of `parity` compares.
         is_held_back: whether `judged` and `operations` take their held-back half.
         is_by_model: whether `operations` extracts and embeds by the test server.
-        settings: a YAML file whose values replace those of the root of `operations`.
     """
 
     def __init__(
@@ -52,7 +51,6 @@ class Workspace:
         n_questions: int = N_QUESTIONS,
         is_held_back: bool = False,
         is_by_model: bool = False,
-        settings: str | None = None,
     ) -> None:
         self._folder = folder
         self.peer_python = peer_python
@@ -60,7 +58,6 @@ class Workspace:
         self.n_questions = n_questions
         self.is_held_back = is_held_back
         self.is_by_model = is_by_model
-        self.settings = settings
         self.index_articles = cache(self._index_articles)
 
     def root_of(self, n_articles: int) -> Path:
@@ -85,6 +82,13 @@ class Workspace:
         measure_command(root, "init", str(root))
         return measure_command(root, "index")
 
+    def large_root(self, n_entities: int = 100_000) -> Path:
+        """A root with a published index of this size (`large_index.py`), made once."""
+        root = self.kept_folder("large") / str(n_entities)
+        if not (root / "snapshots" / "current.json").exists():
+            measure_module("graphrag_pipeline_tests.bench.large_index", str(root), str(n_entities))
+        return root
+
     def copy_sample(self) -> Path:
         """A fresh root with the sample corpus."""
         root = self._folder / "sample"
@@ -94,7 +98,7 @@ class Workspace:
         return root
 
 
-Bench = Callable[[Workspace], list[Figure]]
+Bench = Callable[[Workspace], Iterable[Figure]]
 
 
 def index_1400(workspace: Workspace) -> list[Figure]:
@@ -152,70 +156,63 @@ def demo(workspace: Workspace) -> list[Figure]:
     ]
 
 
-def ui(workspace: Workspace) -> list[Figure]:
-    """Index the sample from an empty root by clicks in Dagster's asset graph, in headless Chromium: see `ui.py`."""
+def ui(workspace: Workspace) -> Iterable[Figure]:
+    """Index the sample from an empty root by clicks in Dagster's asset graph, in headless Chromium."""
     from graphrag_pipeline_tests.bench.ui import run
 
     return run(Root(workspace.copy_sample()))
 
 
-def retrieval(workspace: Workspace) -> list[Figure]:
-    """Measure retrieval without a model: see `retrieval.py`."""
+def retrieval(workspace: Workspace) -> Iterable[Figure]:
+    """Measure retrieval without a model."""
     from graphrag_pipeline_tests.bench.retrieval import run
 
-    return run(workspace.empty_folder("retrieval"))
+    return run(workspace.kept_folder("retrieval"))
 
 
-def judged(workspace: Workspace) -> list[Figure]:
-    """Judge answers without a model by questions on five kinds of text: see `judged.py`."""
+def judged(workspace: Workspace) -> Iterable[Figure]:
+    """Judge answers without a model by questions on five kinds of text."""
     from graphrag_pipeline_tests.bench.judged import run
 
     return run(workspace.kept_folder("judged"), workspace.is_held_back)
 
 
-def operations(workspace: Workspace) -> list[Figure]:
-    """Judge entities and answers on documents of teams of engineers: see `operations.py`."""
+def operations(workspace: Workspace) -> Iterable[Figure]:
+    """Judge entities and answers on documents of teams of engineers."""
     from graphrag_pipeline_tests.bench.operations import run
 
-    return run(workspace.empty_folder("operations"), workspace.is_held_back, workspace.is_by_model, workspace.settings)
+    return run(workspace.empty_folder("operations"), workspace.is_held_back, workspace.is_by_model)
 
 
-def terms(workspace: Workspace) -> list[Figure]:
-    """Judge the entities of four kinds of text: see `terms.py`."""
-    from graphrag_pipeline_tests.bench.terms import run
-
-    return run()
-
-
-def selection(workspace: Workspace) -> list[Figure]:
-    """Measure the four aims of text unit selection: see `selection.py`."""
+def selection(workspace: Workspace) -> Iterable[Figure]:
+    """Measure the four aims of text unit selection."""
     from graphrag_pipeline_tests.bench.selection import run
 
-    return run(workspace.empty_folder("selection"))
+    return run(workspace.kept_folder("retrieval"))
 
 
-def global_tokens(workspace: Workspace) -> list[Figure]:
-    """Compare the tokens of dynamic and static global search: see `global_tokens.py`."""
+def global_tokens(workspace: Workspace) -> Iterable[Figure]:
+    """Compare the tokens of dynamic and static global search."""
     from graphrag_pipeline_tests.bench.global_tokens import run
 
-    return run(workspace.empty_folder("global_tokens"))
+    return run(workspace.kept_folder("global_tokens"))
 
 
-def permissions(workspace: Workspace) -> list[Figure]:
-    """Measure the cost of a view, and ask for 300 canary documents on every route: see `permissions.py`."""
+def permissions(workspace: Workspace) -> Iterable[Figure]:
+    """Measure the cost of a view, and ask for 300 canary documents on every route."""
     from graphrag_pipeline_tests.bench.permissions import run
 
     return run(workspace.empty_folder("permissions"))
 
 
-def stability(workspace: Workspace) -> list[Figure]:
-    """Count communities that stay when one of 100 articles is removed and restored: see `stability.py`."""
+def stability(workspace: Workspace) -> Iterable[Figure]:
+    """Count communities that stay when one of 100 articles is removed and restored."""
     from graphrag_pipeline_tests.bench.stability import run
 
     return run()
 
 
-def graph_merge(workspace: Workspace) -> list[Figure]:
+def graph_merge(workspace: Workspace) -> Iterable[Figure]:
     """Merge 1,000,000 entity and 5,000,000 relationship mentions into a graph with communities, and a tenth of them."""
     tenth, whole = (_merge_mentions(workspace, n) for n in (100_000, 1_000_000))
     what = "graph and communities of 1M entity and 5M relationship mentions"
@@ -231,35 +228,49 @@ def _merge_mentions(workspace: Workspace, n_entity_mentions: int) -> ProcessUsag
     return measure_module("graphrag_pipeline_tests.bench.graph_merge", str(folder))
 
 
-def model_engine(workspace: Workspace) -> list[Figure]:
+def model_engine(workspace: Workspace) -> Iterable[Figure]:
     """100 articles through the whole model engine, and again."""
     return index_by_model(workspace.empty_folder("model_engine"))
 
 
-def model_calls(workspace: Workspace) -> list[Figure]:
+def model_calls(workspace: Workspace) -> Iterable[Figure]:
     """5,000 calls of extraction at 200 ms, 50 at once."""
     return ask_many(workspace.empty_folder("model_calls"))
 
 
-def parity(workspace: Workspace) -> list[Figure]:
-    """Compare searches with Microsoft GraphRAG itself: see `parity.py`."""
+def parity(workspace: Workspace) -> Iterable[Figure]:
+    """Compare searches with Microsoft GraphRAG itself."""
     from graphrag_pipeline_tests.bench.parity import run
 
     return run(workspace)
 
 
-def serve(workspace: Workspace) -> list[Figure]:
-    """Measure the server on an index of 100,000 entities: see `serve.py`."""
-    from graphrag_pipeline_tests.bench.serve import run
+def serve(workspace: Workspace) -> Iterable[Figure]:
+    """Measure the server on an index of 100,000 entities."""
+    from graphrag_pipeline_tests.bench.serve import measure_server
 
-    return list(run(workspace.kept_folder("large")))
+    return measure_server(workspace.large_root())
 
 
-def explorer(workspace: Workspace) -> list[Figure]:
-    """Open pages of the explorer on an index of 100,000 entities: see `explorer.py`."""
+def explorer(workspace: Workspace) -> Iterable[Figure]:
+    """Open pages of the explorer on an index of 100,000 entities."""
     from graphrag_pipeline_tests.bench.explorer import measure_explorer
 
-    return measure_explorer(workspace.kept_folder("large"))
+    return measure_explorer(workspace.large_root())
+
+
+def local_context(workspace: Workspace) -> Iterable[Figure]:
+    """Select contexts of local search on an index of 100,000 entities, and measure its quality."""
+    from graphrag_pipeline_tests.bench.local_context import USUAL, run
+
+    return run(workspace.large_root(), 100_000, USUAL)
+
+
+def local_context_1m(workspace: Workspace) -> Iterable[Figure]:
+    """The same on 1,000,000 entities: 13 GB of disk and, while the index is made, 15 GB of memory."""
+    from graphrag_pipeline_tests.bench.local_context import LARGE, run
+
+    return run(workspace.large_root(1_000_000), 1_000_000, LARGE)
 
 
 _FAST = (
@@ -272,7 +283,6 @@ _FAST = (
     judged,
     operations,
     selection,
-    terms,
     global_tokens,
     permissions,
     stability,
@@ -281,5 +291,6 @@ _FAST = (
 )
 BENCHES: dict[str, Bench] = {bench.__name__: bench for bench in _FAST}
 """Run by default, in this order."""
-SLOW: dict[str, Bench] = {bench.__name__: bench for bench in (graph_merge, index_20000, parity, serve, explorer, ui)}
+_SLOW = (graph_merge, index_20000, parity, serve, explorer, local_context, local_context_1m, ui)
+SLOW: dict[str, Bench] = {bench.__name__: bench for bench in _SLOW}
 """Run by name, or with `--slow`."""

@@ -1,8 +1,6 @@
 """The explorer in headless Chromium over an index of 100,000 entities: first page, and graph at community level.
 
-    python -m graphrag_pipeline_tests.bench.explorer [FOLDER]
-
-keeps the index in FOLDER and uses it again. The server runs in this process. Times are medians from the start of the
+The server runs in this process. Times are medians from the start of the
 navigation, by the browser's clock: until the form of the first page is in the page, and until the picture of the graph
 was given to the graphics processor. Headless Chromium draws without one, so what follows is not measured. Keep out:
 what the pages show (`serve/explorer/test_explorer.py` of the tests).
@@ -11,13 +9,10 @@ what the pages show (`serve/explorer/test_explorer.py` of the tests).
 from __future__ import annotations
 
 import statistics
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline_tests.bench.large_index import publish_large_index
-from graphrag_pipeline_tests.bench.measuring import Figure, print_table
+from graphrag_pipeline_tests.bench.measuring import Figure
 from graphrag_pipeline_tests.support.dagster.live_browser import running_chromium
 from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 from graphrag_pipeline_tests.support.serving import running_server
@@ -35,9 +30,7 @@ _WATCH = """
 
 
 def measure_explorer(root: Path) -> list[Figure]:
-    """Return the figures of an index, made in `root` if it has none."""
-    if not (root / "snapshots" / "current.json").exists():
-        publish_large_index(root)
+    """Return the figures of a large index."""
     with running_server({"large": root}) as running, running_chromium(1400, 1000) as browser:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
         pages = {"#/ask": "form.question", "#/graph": ".canvas[data-drawn]"}
@@ -57,8 +50,3 @@ def _median(browser: Any, address: str, mark: str) -> float:
         shown = wait_until(lambda: browser.execute_script("return window.shownAt[arguments[0]]", mark), PATIENCE_S)
         found.append(shown / 1000)
     return statistics.median(found)
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="graphrag-bench-") as temporary:
-        print_table(measure_explorer(Path(sys.argv[1] if len(sys.argv) > 1 else temporary) / "large"))

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,25 +97,3 @@ def figures_of(what: str, usage: ProcessUsage, max_wall_s: float | None, max_gb:
         Figure(f"{what}: processor", usage.cpu_s, "s"),
         Figure(f"{what}: peak memory", usage.peak_bytes / 1e9, "GB", max_gb),
     ]
-
-
-def stage_seconds(root: Path) -> list[Figure]:
-    """Seconds of every stage, all partitions together, as Dagster's events of a root have them."""
-    from dagster import AssetKey, AssetRecordsFilter, DagsterInstance
-
-    from graphrag_pipeline.pipeline.stages import ALL_STAGES
-
-    figures = []
-    with DagsterInstance.from_config(str(root / "dagster")) as instance:
-        for name in ALL_STAGES:
-            found = instance.fetch_materializations(AssetRecordsFilter(AssetKey(name)), limit=1000).records
-            events = (record.asset_materialization for record in found)
-            values = [event.metadata["seconds"].value for event in events if event and "seconds" in event.metadata]
-            figures.append(Figure(f"stage {name}", float(sum(map(float, map(str, values)))), "s"))
-    return figures
-
-
-def print_table(figures: Sequence[Figure]) -> None:
-    """Rows without a heading, as they become known."""
-    for figure in figures:
-        print(figure.to_row(), flush=True)

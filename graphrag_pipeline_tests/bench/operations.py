@@ -10,8 +10,8 @@ a dbt project of a fictional company. A root is made by `init`, indexed from not
 - false refusals, right refusals: as in `judged`.
 
 The root keeps `operations.json`: the passages of each question. `--held-back` takes the other company: only to confirm
-a result, never to choose a rule. `--model` extracts and embeds by the test server; answers stay passages. `--settings`
-names a YAML file whose values replace those of the root. The bench is called `operations`.
+a result, never to choose a rule. `--model` extracts and embeds by the test server; answers stay passages. The bench is
+called `operations`.
 """
 
 from __future__ import annotations
@@ -88,25 +88,15 @@ def read_half(half: str) -> dict[str, Any]:
     return values
 
 
-def make_root(root: Path, half: str, base_url: str | None, changes: Mapping[str, Any]) -> None:
-    """Make a root of one half, with changed settings; with a URL, models of the test server read the texts."""
+def make_root(root: Path, half: str, base_url: str | None) -> None:
+    """Make a root of one half whose answers are passages; with a URL, models of the test server read the texts."""
     by_model = ("--engine", "model", "--chat-model", "test-chat", "--embedding-model", "test-embedding", "--base-url")
     measure_command(root, "init", str(root), *((*by_model, base_url) if base_url else ()))
     shutil.copytree(DATA / half, root / "input", dirs_exist_ok=True)
     path = root / "settings.yaml"
     settings = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    for values in ({"answers": {"engine": "embedded"}}, changes):
-        overlay(settings, values)
+    settings.setdefault("answers", {})["engine"] = "embedded"
     path.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
-
-
-def overlay(settings: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Replace the values of nested mappings in place."""
-    for name, value in changes.items():
-        if isinstance(value, dict) and isinstance(settings.get(name), dict):
-            overlay(settings[name], value)
-        else:
-            settings[name] = value
 
 
 # ------------------------------------------------------------------------------------------------------------- entities
@@ -171,13 +161,12 @@ def ask_all(index: GraphIndex, questions: Iterable[Mapping[str, Any]]) -> list[O
     ]
 
 
-def run(folder: Path, held_back: bool = False, by_model: bool = False, settings: str | None = None) -> list[Figure]:
+def run(folder: Path, held_back: bool = False, by_model: bool = False) -> list[Figure]:
     """Index one half in `folder`, judge its entities and its questions, and print the first entities."""
     name = "held_back" if held_back else "dev"
     half, root = read_half(name), folder / name
-    changes = yaml.safe_load(Path(settings).read_text(encoding="utf-8")) if settings else None
     with serving() if by_model else nullcontext() as base_url:
-        make_root(root, name, base_url, changes or {})
+        make_root(root, name, base_url)
         figures = figures_of(f"{name}: index", measure_command(root, "index"), max_wall_s=None, max_gb=None)
         with GraphIndex.open(root) as index:
             columns = ["title", "type", "names", "degree"]

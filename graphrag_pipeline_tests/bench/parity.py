@@ -140,12 +140,6 @@ def make_peer(folder: Path, python: Path | None = None, is_recording: bool = Fal
     return Peer(python, folder / "exchange", is_recording)
 
 
-def given_peer_python(argument: str | None) -> Path | None:
-    """Return the Python of the command line or of `GRAPHRAG_PEER_PYTHON`; None if an environment is to be made."""
-    given = argument or os.environ.get(PEER_PYTHON)
-    return Path(given) if given else None
-
-
 # ----------------------------------------------------------------------------------------------------------- recordings
 
 

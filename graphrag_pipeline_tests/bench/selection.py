@@ -8,19 +8,13 @@ packing. Means over the questions:
 - coverage: share of the matched entities that a text unit or an excerpt informs.
 - diversity: 1 - the mean cosine of two text units.
 
-Vectors are the bundled ones. The bench is called `selection`; by itself
-
-    python -m graphrag_pipeline_tests.bench.selection [FOLDER]
-
-prints one row for each strategy; FOLDER keeps the indexes.
+Vectors are the bundled ones.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -87,37 +81,10 @@ def measure_strategies(index: GraphIndex) -> Iterator[tuple[str, Aims]]:
         yield strategy, Aims(*np.mean(aims, axis=0).tolist())
 
 
-def measure_sizes(folder: Path) -> Iterator[tuple[int, str, Aims]]:
-    """Yield the text unit size, the strategy and its aims; indexes in the folder are used again."""
+def run(folder: Path) -> Iterator[Figure]:
+    """Yield a figure for each text unit size, strategy and aim; indexes in the folder are used again."""
     for size, index in open_stories(folder):
         for strategy, aims in measure_strategies(index):
-            yield size, strategy, aims
-
-
-def run(folder: Path) -> list[Figure]:
-    """Return a figure for each aim; coverage has a limit where there are excerpts."""
-    return [
-        Figure(f"{size} tokens, {strategy}: {aim}", value, "", least=_least(strategy, aim))
-        for size, strategy, aims in measure_sizes(folder)
-        for aim, value in vars(aims).items()
-    ]
-
-
-def _least(strategy: str, aim: str) -> float | None:
-    return LEAST_COVERAGE if aim == "coverage" and strategy != "depth_first" else None
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print one row for each size and strategy."""
-    print("| tokens | strategy | relevance | density | coverage | diversity |\n|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as temporary:
-        for size, strategy, aims in measure_sizes(Path(arguments[0]) if arguments else Path(temporary)):
-            values = " | ".join(
-                f"{value:.2f}" if aim == "density" else f"{value:.3f}" for aim, value in vars(aims).items()
-            )
-            print(f"| {size} | `{strategy}` | {values} |", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+            for aim, value in vars(aims).items():
+                least = LEAST_COVERAGE if aim == "coverage" and strategy != "depth_first" else None
+                yield Figure(f"{size} tokens, {strategy}: {aim}", value, "", least=least)

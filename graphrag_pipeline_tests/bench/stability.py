@@ -2,13 +2,12 @@
 
 The embedded engine extracts each generated article once. Then each article in turn is left out and put back: the graph
 is merged, and communities are detected from the earlier ones. A community is kept if one of its level has exactly its
-members. The bound is the share of communities without an entity of that article alone. Keep out: disk, Dagster.
+members. Keep out: disk, Dagster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
 
 import pyarrow as pa
@@ -30,23 +29,6 @@ _SETTINGS = Settings()
 Mentions = Mapping[str, pa.Table]
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Shares of communities that are kept when one document goes, and when it comes back.
-
-    Attributes:
-        bound: share that keeps all its entities when it goes.
-        cold_removed: share kept by a run from cold.
-        restored: share of the first communities that are there at the end.
-    """
-
-    removed: float
-    added: float
-    restored: float
-    cold_removed: float
-    bound: float
-
-
 def run(n_articles: int = 100) -> list[Figure]:
     """Leave out each article in turn and put it back."""
     extracted = [
@@ -54,18 +36,12 @@ def run(n_articles: int = 100) -> list[Figure]:
     ]
     whole = _detect(_merge(extracted))
     kept = [_leave_out(whole, _merge([*extracted[:i], *extracted[i + 1 :]])) for i in range(n_articles)]
+    removed, added, cold = map(mean, zip(*kept, strict=True))
+    both = (removed + added) / 2
     return [
-        Figure("communities kept, a document of 100 removed or added: mean", _both(kept), "", least=LEAST_KEPT),
-        Figure("communities kept, removed", mean(k.removed for k in kept), ""),
-        Figure("communities kept, added", mean(k.added for k in kept), ""),
-        Figure("communities kept, removed and added again", mean(k.restored for k in kept), ""),
-        Figure("communities kept, removed, cold", mean(k.cold_removed for k in kept), ""),
-        Figure("communities that could be kept, removed", mean(k.bound for k in kept), ""),
+        Figure("communities kept, a document of 100 removed or added: mean", both, "", least=LEAST_KEPT),
+        Figure("communities kept, removed, cold", cold, ""),
     ]
-
-
-def _both(kept: Sequence[Kept]) -> float:
-    return mean((k.removed + k.added) / 2 for k in kept)
 
 
 def _extract(name: str, content: str) -> Mentions:
@@ -86,19 +62,11 @@ def _detect(graph: Mapping[str, pa.Table], published: PublishedGraph | None = No
     return PublishedGraph(entities, relationships, communities)
 
 
-def _leave_out(whole: PublishedGraph, graph: Mapping[str, pa.Table]) -> Kept:
-    """Return the shares for the way to a smaller graph and back."""
+def _leave_out(whole: PublishedGraph, graph: Mapping[str, pa.Table]) -> tuple[float, float, float]:
+    """Return the shares that are kept on the way to a smaller graph, on the way back, and by a run from cold."""
     smaller = _detect(graph, whole)
     again = _detect({"entities": whole.entities, "relationships": whole.relationships}, smaller)
-    there = set(graph["entities"]["id"].to_pylist())
-    could_stay = [there.issuperset(members) for members in whole.communities["entity_ids"].to_pylist()]
-    return Kept(
-        removed=_share_kept(whole, smaller),
-        added=_share_kept(smaller, again),
-        restored=_share_kept(whole, again),
-        cold_removed=_share_kept(whole, _detect(graph)),
-        bound=mean(could_stay),
-    )
+    return _share_kept(whole, smaller), _share_kept(smaller, again), _share_kept(whole, _detect(graph))
 
 
 def _share_kept(before: PublishedGraph, after: PublishedGraph) -> float:

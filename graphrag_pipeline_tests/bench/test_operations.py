@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphrag_pipeline_tests.bench.operations import DATA, Outcome, find_wanted, holds, list_first, overlay, read_half
+from graphrag_pipeline_tests.bench.operations import DATA, Outcome, find_wanted, holds, list_first, read_half
 
 QUESTION = {"evidence": [[{"quote": "Owner: Ann"}, {"quote": "run by Ann"}], [{"quote": "tier … 1"}]]}
 ENTITIES = [
@@ -56,9 +56,3 @@ def test_wanted_names_and_junk_are_found_without_case() -> None:
         ("junk", "MARCH 3"),
         ("?", "VAN"),
     ]
-
-
-def test_settings_are_overlaid_value_by_value() -> None:
-    settings = {"input": {"folder": "input", "tables": []}, "graph": {"weight": "sum"}}
-    overlay(settings, {"input": {"tables": [1]}, "new": {"a": 1}})
-    assert settings == {"input": {"folder": "input", "tables": [1]}, "graph": {"weight": "sum"}, "new": {"a": 1}}

@@ -11,7 +11,6 @@ from graphrag_pipeline_tests.bench.retrieval import (
 from graphrag_pipeline_tests.support.corpora.retrieval_questions import (
     ask_for_documents,
     ask_for_passages,
-    ask_for_sentences,
     bare,
     write_dossiers,
 )
@@ -36,15 +35,8 @@ def test_passages_of_the_other_questions_are_left_out_and_the_second_hop_is_not_
     )
 
 
-def test_a_sentence_is_not_repeated_whole_by_its_question() -> None:
-    text = " ".join(document["text"] for document in write_dossiers(1, 2))
-    asked = ask_for_sentences(text, 10)
-    assert not any(sentence in one.question for one in asked for sentence in one.evidence)
-
-
 def test_the_manual_has_all_evidence_of_its_questions() -> None:
-    pages = {page["title"]: " ".join(page["text"].split()) for page in read_manual()}
-    kinds = read_manual_questions()
-    assert {kind: len(asked) for kind, asked in kinds.items()} == {"pages": 46, "passages": 30}
-    assert all(name in pages for one in kinds["pages"] for piece in one.evidence for name in piece.split("|"))
-    assert all(any(phrase in text for text in pages.values()) for one in kinds["passages"] for phrase in one.evidence)
+    pages = {page["title"] for page in read_manual()}
+    asked = read_manual_questions()
+    assert len(asked) == 46
+    assert all(name in pages for one in asked for piece in one.evidence for name in piece.split("|"))

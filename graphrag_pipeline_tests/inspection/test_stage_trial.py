@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.inspection.stage_trial import (
     EMBEDDED,
-    spread,
     try_stage,
 )
 from graphrag_pipeline.pipeline.root import Root
@@ -27,13 +24,6 @@ def extract_words(request: ReceivedRequest) -> str | None:
     words = request.prompt.rpartition("<text>")[2].split()[1:5]
     reply = f'("entity"<|>{" ".join(words)}<|>PERSON<|>Wrote the first program.)##<|COMPLETE|>'
     return reply if request.kind in ("extraction", "gleaning") else None
-
-
-@given(st.sets(st.text(max_size=3)), st.integers(1, 30))
-def test_a_sample_is_spread_over_all_and_the_same_in_any_order(ids: set[str], n: int) -> None:
-    sample = spread(list(ids), n)
-    assert sample == spread(sorted(ids, reverse=True), n) == sorted(set(sample))
-    assert set(sample) <= ids and len(sample) == min(n, len(ids))
 
 
 def test_without_a_change_no_call_is_made_and_results_are_equal(model_index: ModelIndex) -> None:

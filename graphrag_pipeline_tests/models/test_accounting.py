@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
-from graphrag_pipeline.models.accounting import Caller, CallStats, embedder_for
+from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import ChatReply
@@ -30,15 +29,6 @@ def test_each_caller_counts_its_own_calls_and_the_model_counts_all(tmp_path: Pat
     assert (chat.stats.n_calls, chat.stats.n_cached, vectors.stats.n_calls) == (2, 1, 1)
 
 
-def test_a_call_counts_in_every_account_that_was_handed_on(tmp_path: Path) -> None:
-    command, question = CallStats(), CallStats()
-    with running_model_server(lambda asked: "a fact") as server:
-        chat = chat_model(server.base_url, tmp_path).for_caller(Caller((command,)))
-        complete(chat.for_caller(Caller((question,))), ask("both"))
-        complete(chat, ask("command"))
-    assert (command.n_calls, question.n_calls) == (2, 1)
-
-
 def test_a_cancelled_scope_stops_the_calls_of_its_caller_alone(tmp_path: Path) -> None:
     scope = CallScope()
     scope.cancel()
@@ -52,10 +42,6 @@ def test_a_cancelled_scope_stops_the_calls_of_its_caller_alone(tmp_path: Path) -
         assert vectors.embed(["not cancelled"]).any()
     assert (chat.stats.n_calls, vectors.stats.n_calls) == (1, 1)
     assert isinstance(reply, ChatReply) and reply.text == "a fact"
-
-
-def test_an_embedder_without_requests_has_no_caller() -> None:
-    assert embedder_for(load_static_embeddings(), Caller((CallStats(),))) is load_static_embeddings()
 
 
 def test_roots_of_one_folder_share_clients_and_keep_their_accounts(tmp_path: Path) -> None:

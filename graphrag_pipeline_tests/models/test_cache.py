@@ -44,12 +44,6 @@ def test_a_reply_is_found_again_with_all_it_took(cache: ResponseCache, tmp_path:
     assert ResponseCache(open_cache(tmp_path)).read(["key"]) == {"key": stored("Scrooge", cost=0.25)}
 
 
-def test_a_later_reply_replaces_an_earlier_one(cache: ResponseCache) -> None:
-    cache.write("key", stored("first"))
-    cache.write("key", stored("second")).result()
-    assert cache.read(["key"])["key"].text == "second"
-
-
 def test_more_keys_than_a_statement_takes_are_read_and_forgotten(cache: ResponseCache) -> None:
     keys = [f"{i}" for i in range(2500)]
     for done in [cache.write(key, stored(key)) for key in keys]:

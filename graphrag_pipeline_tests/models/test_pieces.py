@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -14,15 +16,19 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.pieces import (
     PieceLimit,
     TextPiece,
-    average_pieces,
     average_vectors,
-    halve,
+    fingerprint_of,
+    identity_of,
     pack_batches,
     piece_limit,
+    query_fingerprint_of,
     split_to_pieces,
 )
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.text.tokens import count_tokens
+from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 
 
 def words(n_tokens: int) -> str:
@@ -85,11 +91,6 @@ def test_a_cut_moves_to_a_sentence_end_that_is_near() -> None:
     assert all(piece.text.strip().startswith("The") and piece.text.strip().endswith(".") for piece in pieces)
 
 
-def test_a_cut_does_not_move_to_a_sentence_end_that_is_far() -> None:
-    text = "Short. " + words(590)
-    assert max(sizes(text, 450)) - min(sizes(text, 450)) <= 4
-
-
 def test_letters_keep_their_marks_and_emoji_stay_whole() -> None:
     text = "e\u0301" * 400 + "\U0001f469\u200d\U0001f680" * 200
     pieces = split_to_pieces(text, 100)
@@ -122,17 +123,6 @@ def test_sentences_that_fill_the_limit_exactly_are_not_cut_more_often() -> None:
         assert len(sizes(text, 450)) == math.ceil(count_tokens(text) / 450)
 
 
-def test_a_plain_mean_is_not_weighted() -> None:
-    pieces = [TextPiece("a", 300), TextPiece("b", 100)]
-    vectors = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
-    assert average_pieces(vectors, pieces) == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
-
-
-def test_half_a_piece_is_half_its_tokens() -> None:
-    assert [piece.n_tokens for piece in halve(TextPiece(words(101), 101))] in ([50, 51], [51, 50])
-    assert halve(TextPiece("a", 1)) == [TextPiece("a", 1)]
-
-
 def test_the_mean_is_weighted_by_tokens_and_normalised() -> None:
     mean = average_vectors([np.array([1.0, 0.0]), np.array([0.0, 1.0])], [300, 100])
     assert mean == pytest.approx(np.array([3.0, 1.0]) / math.sqrt(10))
@@ -147,3 +137,38 @@ def test_batches_hold_all_in_order_within_both_limits(n_tokens: list[int], max_i
     assert all(batch for batch in batches)
     assert all(len(batch) <= max_items for batch in batches)
     assert all(len(batch) == 1 or sum(n_tokens[i] for i in batch) <= max_tokens for batch in batches)
+
+
+def test_limit_tokenizer_margin_and_averaging_are_in_the_identity() -> None:
+    identity = identity_of(EmbeddingModelSettings(model="m", batch_max_tokens=450))
+    assert identity["embedding_model.batch_max_tokens"] == 450
+    assert identity["embedding_model.tokenizer"] == "o200k_base"
+    assert identity["embedding_model.token_margin"] == 0.0
+    assert identity["embedding_model.averaging"] == "by_tokens"
+
+
+def test_a_tokenizer_counts_by_the_encoding_that_it_means() -> None:
+    named = EmbeddingModelSettings(model="text-embedding-3-small", tokenizer="cl100k_base")
+    own = EmbeddingModelSettings(model="text-embedding-3-small", tokenizer="model")
+    assert fingerprint_of(named) == fingerprint_of(own)
+
+
+def test_the_prefix_of_texts_is_in_the_identity_and_that_of_questions_is_not() -> None:
+    plain = EmbeddingModelSettings(model="m")
+    prefixed = EmbeddingModelSettings(model="m", passage_prefix="passage: ")
+    asked = EmbeddingModelSettings(model="m", query_prefix="query: ")
+    assert identity_of(prefixed)["embedding_model.passage_prefix"] == "passage: "
+    assert len({fingerprint_of(plain), fingerprint_of(prefixed)}) == 2
+    assert fingerprint_of(plain) == fingerprint_of(asked) == query_fingerprint_of(plain)
+    assert query_fingerprint_of(asked) != fingerprint_of(asked)
+
+
+def test_another_machine_with_another_margin_is_refused_and_told_the_difference(model_index: ModelIndex) -> None:
+    path = model_index.root.path / "settings.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values["embedding_model"] |= {"token_margin": 0.2, "batch_max_tokens": 450}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    other = Root(model_index.root.path)
+    changes = r"embedding_model.batch_max_tokens 8000 -> 450, embedding_model.token_margin 0.0 -> 0.2; run `graphrag"
+    with contextlib.closing(other.snapshots.open()) as snapshot, pytest.raises(PipelineError, match=changes):
+        GraphIndex(snapshot, other.settings, other.embedder, other)

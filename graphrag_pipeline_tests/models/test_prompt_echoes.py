@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given
@@ -12,16 +11,7 @@ from hypothesis import strategies as st
 
 from graphrag_pipeline.engines.model.answers.points import HEADER
 from graphrag_pipeline.indexing.reports import context_text
-from graphrag_pipeline.models.prompt_echoes import (
-    _CONTEXT,
-    FRAME_LIKENESS,
-    LEAST_LIKENESS,
-    PromptEchoes,
-    _is_like,
-    _long_runs,
-    _words_of,
-    shows_context,
-)
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import PROMPT_NAMES, load_prompt
 from graphrag_pipeline.query.rendering import ContextStyle, heading_of
 
@@ -56,7 +46,6 @@ def test_example_values_and_instructions_are_echoes(prompt: str, value: str) -> 
     [
         ("community_report", "Quillon Robotics and Tarnby"),
         ("community_report", "Community Overview"),
-        ("community_report", "A paragraph that supports Marley in the data of 1843"),
         ("community_report", "The community is led by Leonie Akabua."),
         ("global_search_map", "The reports say that the fire began in a store room."),
         ("drift_follow_up", "Which question did the marshal leave open?"),
@@ -95,28 +84,12 @@ def test_each_long_instruction_makes_a_copy_of_a_long_text(name: str) -> None:
     [
         "The descriptions below, written about Heron, disagree: one says 1962, another 1965.",
         "Readers judge what the community is about by its harbour; its entities hang together by the ferry.",
-        "Heron opened the Brill Observatory in 1962 and was its first head. Omar Seck was her pupil, who left.",
         "Reports, entities, relationships and claims about Heron are kept in the harbour office.",
         "Keep every fact; say it once, wrote Heron to the clerk of Tarnby, who printed it in the harbour gazette.",
     ],
 )
 def test_prose_that_shares_some_words_with_a_prompt_is_no_copy(value: str) -> None:
     assert not any(echoes_of(name).is_copied(value) for name in PROMPT_NAMES)
-
-
-def test_a_good_value_may_be_worded_like_an_example_but_not_like_an_instruction() -> None:
-    opening = "is the central place of this community and serves as the location of"
-    prompt = PromptEchoes(
-        f'Say which of the places is the most important one of all.\n{{{{"summary": "Oasis {opening} it"}}}}'
-    )
-    assert not prompt.is_copied(f"Tarnby {opening} the harbour market.")
-    assert prompt.is_copied("Say which of the places is the most important one of all: Tarnby, by its harbour market.")
-
-
-def test_runs_in_scripts_without_spaces_are_twice_as_long() -> None:
-    rule = "\u8bf7\u7528\u4e00\u53e5\u8bdd\u8bf4\u660e\u7406\u7531\u5e76\u4e14\u4e0d\u8981\u6dfb\u52a0\u4efb\u4f55"
-    prompt, other = PromptEchoes(rule), "\u8d75\u94b1\u5b59\u674e\u5468\u5434\u90d1\u738b" * 20
-    assert prompt.is_copied(rule + other) and not prompt.is_copied(rule[:12] + other)
 
 
 HEADERS = [
@@ -138,19 +111,6 @@ def test_headings_of_tables_in_prompts_are_seen_on_one_line_and_apart(header: st
     assert shows_context(header.splitlines()[1]) or header.count("|") == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "-----",
-        "# Sources\n\n- The log of 1962",
-        "Entities, relationships, claims and reports",
-        "-----Summary-----\nHeron",
-    ],
-)
-def test_headings_of_the_models_own_are_no_context(value: str) -> None:
-    assert not shows_context(value)
-
-
 def test_what_the_data_holds_word_by_word_is_none() -> None:
     value = "Ines Calvo opened the Brill Observatory and ran it."
     assert echoes_of("extract_graph").holds(value)
@@ -161,7 +121,7 @@ def test_examples_of_a_users_prompt_count_with_delimiters_as_placeholders() -> N
     prompt = PromptEchoes(
         '{{"title": "Verdant Oasis"}}\n("entity"{tuple_delimiter}MIRA{tuple_delimiter}GEO)\n{input_text}'
     )
-    assert prompt.holds("verdant oasis") and prompt.names("Mira") and not prompt.names("Geo")
+    assert prompt.holds("verdant oasis") and prompt.example_names == {"MIRA"}
     assert not prompt.holds("title") and not prompt.holds("input_text")
     assert not PromptEchoes("Write about {input_text} at most").holds("Write about at most")
 
@@ -175,33 +135,3 @@ def test_characters_of_scripts_without_spaces_count_half() -> None:
 @given(st.sampled_from(PROMPT_NAMES), st.text(max_size=60))
 def test_any_text_is_judged(name: str, value: str) -> None:
     assert echoes_of(name).holds(value, value) is False
-
-
-_INSTRUCTIONS = load_prompt(None, "community_report").text
-
-
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from(_INSTRUCTIONS.split()), st.sampled_from(["fog", "Tarnby,", "\u6f22\u5b57", "id,title"])
-        ),
-        max_size=30,
-    ),
-    st.integers(0, len(_INSTRUCTIONS)),
-    st.integers(0, 120),
-)
-def test_a_copy_is_found_wherever_it_begins(words: list[str], start: int, n_characters: int) -> None:
-    value = " ".join([*words, _INSTRUCTIONS[start : start + n_characters], *words])
-    echoes = echoes_of("community_report")
-    runs = set(_long_runs(_words_of(value))) & echoes._instructions
-    assert echoes.is_copied(value) == (bool(runs) or bool(_CONTEXT.search(value)))
-
-
-_WORDS = st.lists(st.sampled_from(("the", "mill", "burned", "down", "then")), max_size=9).map(tuple)
-
-
-@given(_WORDS, _WORDS, st.sampled_from((LEAST_LIKENESS, FRAME_LIKENESS)))
-def test_likeness_is_the_ratio_of_difflib_whatever_is_decided_sooner(
-    one: tuple[str, ...], other: tuple[str, ...], least: float
-) -> None:
-    assert _is_like(one, other, least) == (SequenceMatcher(None, one, other, False).ratio() >= least)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from graphrag_pipeline.inspection.costs import StageEstimate, refuse_over_budget
 from graphrag_pipeline.inspection.index_reports import LedgerReport, find_unpriced, render_ledger, report_ledger
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, round_up
+from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, find_price, round_up
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.command_line import environment
@@ -55,7 +56,7 @@ def test_processes_at_once_and_a_killed_one_lose_no_call(tmp_path: Path) -> None
     report = read(root)
     found = {run.command: (run.status, run.n_calls, run.cost) for run in report.runs}
     assert found == {"index": ("done", 20, 10.0), "query": ("done", 20, 10.0), "killed": ("killed", 20, 10.0)}
-    assert (report.total.n_calls, report.spent_tokens, report.earlier_tokens) == (60, 60 * 15, 0)
+    assert (report.total.n_calls, report.spent_tokens) == (60, 60 * 15)
     header, *lines, total, spent = render_ledger(report)
     columns = "begun command status calls prompt tokens reply tokens USD run"
     assert header.split() == columns.split()
@@ -90,15 +91,10 @@ def test_a_run_has_the_status_of_its_end(tmp_path: Path, error: BaseException | 
     assert find_unpriced(root) == ("m",)
 
 
-def test_what_an_earlier_release_paid_is_said(tmp_path: Path) -> None:
+def test_a_root_without_models_has_no_database(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", {})
     assert render_ledger(report_ledger(root))[0] == "no model calls yet"
     assert not (root.path / "cache" / "responses.sqlite").exists()
-    root.models.spending.settle("", 100, 1.5).result()  # as a release without a ledger did
-    root.models.spending.settle("", 10, 0.5, LedgerEntry("graph", "m", 10, 0, 0.5)).result()
-    report = report_ledger(root)
-    assert (report.earlier_tokens, report.earlier_cost) == (100, 1.5)
-    assert "paid before this list began: 100 tokens, 1.5000 USD" in "\n".join(render_ledger(report))
 
 
 def test_a_call_whose_process_was_killed_counts_as_paid(tmp_path: Path) -> None:
@@ -137,3 +133,29 @@ def test_the_advised_budget_is_enough_for_the_most_that_a_run_may_need(tmp_path:
 @given(st.floats(1e-6, 1e9))
 def test_a_rounded_limit_is_never_below_the_amount_and_at_most_a_tenth_above(value: float) -> None:
     assert value * (1 - 1e-9) <= round_up(value) <= value * 1.1 + 1e-9
+
+
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1", "https://mine.openai.azure.com", "http://127.0.0.1:1/v1"])
+def test_a_known_model_has_its_price_at_its_provider_and_behind_an_unknown_address(url: str) -> None:
+    price = find_price("gpt-4o-mini", url)
+    assert price is not None
+    assert price.cost(1_000_000, 1_000_000) == pytest.approx(0.15 + 0.60)
+    embedding = find_price("text-embedding-3-small", url)
+    assert embedding is not None
+    assert embedding.cost(1_000_000, 0) == pytest.approx(0.02)
+
+
+def test_settings_come_before_the_list() -> None:
+    price = find_price("gpt-4o-mini", "https://api.openai.com/v1", 2.0, 4.0)
+    assert price is not None
+    assert price.cost(500_000, 250_000) == pytest.approx(2.0)
+    free = find_price("llama3.2", "http://localhost:11434/v1", 0.0)
+    assert free is not None
+    assert free.cost(10, 10) == 0.0
+
+
+def test_an_unknown_model_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
+        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
+    assert len([record for record in caplog.records if "never-heard-of" in record.message]) == 1

@@ -17,7 +17,7 @@ from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.open_work import measure_lag
-from graphrag_pipeline.pipeline.progress import SilentObserver
+from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
@@ -164,7 +164,7 @@ def test_a_changed_setting_of_the_embedding_model_is_named(model_index: ModelInd
     assert reasons["entity_embeddings"] == ("embedding_model.batch_max_tokens: 8000 -> 450",)
 
 
-class _Lines(SilentObserver):
+class _Lines(RunObserver):
     """Keeps the messages of an index run."""
 
     def __init__(self) -> None:

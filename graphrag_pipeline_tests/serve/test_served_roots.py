@@ -29,7 +29,6 @@ from graphrag_pipeline.serve import served_roots
 from graphrag_pipeline.serve.errors import NotReadyError, error_of
 from graphrag_pipeline.serve.served_roots import ServedRoots, access_build, building_views
 from graphrag_pipeline.storage.snapshot_store import roll_back
-from graphrag_pipeline_tests.bench.publications import REQUESTS
 from graphrag_pipeline_tests.support.damage import flip_bit, index_files
 from graphrag_pipeline_tests.support.open_files import count_open_files
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -37,6 +36,12 @@ from graphrag_pipeline_tests.support.serving import running_server
 
 QUESTION = {"question": "Who is Bob Cratchit?"}
 PATHS = ("/entities", "/documents", "/facets", "/reports")
+REQUESTS: list[tuple[str, dict | None]] = [
+    *(("/search", QUESTION | {"method": method}) for method in ("local", "global", "drift", "basic", "lazy")),
+    ("/search", QUESTION | {"filters": ["id!=none"]}),
+    *((f"/{kind}", None) for kind in ("entities", "documents", "reports", "relationships", "communities", "facets")),
+]
+"""Paths with the body of a POST, or None for a GET."""
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import NumberedStates, StoreState
+from graphrag_pipeline.storage.shared.state import OWNED, NumberedStates, StoreState
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, make_root
 
@@ -56,6 +56,11 @@ def state_of(url: str) -> StoreState:
     state = NumberedStates(open_object_store(url)).latest()
     assert state is not None
     return state
+
+
+def object_names(url: str) -> set[str]:
+    """Return the names of a store's files and folders of snapshots and stages."""
+    return {name for folder in OWNED for name in open_object_store(url).names(folder)}
 
 
 def opened_snapshot(root: Root) -> str:

@@ -33,7 +33,6 @@ def documents(run: StageRun) -> None:
 
     records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
     tables = build_documents(records)
-    run.count_tokens("documents", tables["text"])
     run.write(documents=tables)
 
 
@@ -95,7 +94,6 @@ def graph(run: StageRun) -> None:
     unused = find_unused(overrides, tables["entities"])
     run.details["overrides without effect"] = len(unused)
     run.details |= metadata.of_lines("overrides without effect, each", unused)
-    run.count_tokens("entity titles", tables["entities"]["title"])
     run.write(failures, **tables)
 
 
@@ -116,7 +114,6 @@ def summarized_descriptions(run: StageRun) -> None:
         known = run.paid("descriptions", "descriptions.max_joined")
     made = run.root.describer().describe(run.read("entities"), run.read("relationships"), known, run.progress())
     run.count_problems(made.problems)
-    run.count_tokens("descriptions", made.descriptions["description"])
     run.write(made.failures, descriptions=made.descriptions)
 
 
@@ -141,7 +138,6 @@ def _published_graph(run: StageRun) -> "PublishedGraph | None":
 def community_reports(run: StageRun) -> None:
     from graphrag_pipeline.indexing.reports.community_reports import report_communities
     from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-    from graphrag_pipeline.publishing.contract_tables import with_full_content
     from graphrag_pipeline.text.tokens import count_tokens_each
 
     reporter = run.root.reporter()
@@ -157,7 +153,6 @@ def community_reports(run: StageRun) -> None:
         partial(count_tokens_each, encoding=run.settings.text_units.encoding),
     )
     run.count_problems(reporter.problems)
-    run.count_tokens("reports", with_full_content(reports)["full_content"])
     run.write(reporter.failures, community_reports=reports)
 
 
@@ -218,7 +213,6 @@ def _embed(run: StageRun, vector_table: str, rows: pa.Table, beside: Sequence[st
 
     name = VECTOR_TABLES[vector_table][1]
     texts = embedded_texts(vector_table, rows)
-    run.count_tokens("embedded texts", texts)
     table, embedder, progress = STAGE_TABLES[name], run.root.embedder, run.progress()
     rows, failures = embed_texts(texts, table, embedder, run.known(name), progress, beside)
     run.write(failures, **{name: rows})

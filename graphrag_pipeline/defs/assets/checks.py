@@ -28,14 +28,8 @@ from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 _MIXED_PROMPTS = "mixed_prompts"
-
-
 _REMOVED_DOCUMENTS = "removed_documents"
-
-
 _MAX_LISTED = 20
-
-
 _MAX_IN_LINE = 3  # in the line beside the check in the UI
 
 

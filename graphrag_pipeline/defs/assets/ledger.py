@@ -10,8 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from graphrag_pipeline.defs.assets.pages.metadata import COST, as_table
-from graphrag_pipeline.defs.assets.pages.pictures import plot_bars
+from graphrag_pipeline.defs.assets.pages.metadata import COST, as_table, plot_bars
 from graphrag_pipeline.defs.runs.naming import asset_key, group_of
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.inspection.index_reports import (

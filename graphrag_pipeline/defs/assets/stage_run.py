@@ -231,13 +231,6 @@ class StageRun:
         head = Head(self.stage.name, WHOLE, (), snapshot_id, version, self.code, self._inputs)
         self.root.tables.write_head(head)
 
-    def count_tokens(self, subject: str, texts: Iterable[str] | pa.ChunkedArray) -> None:
-        """Add the number of tokens of these texts to the metadata; `subject` says what they are."""
-        from graphrag_pipeline.text.tokens import count_tokens_each
-
-        values = texts.to_pylist() if isinstance(texts, pa.ChunkedArray) else list(texts)
-        self.details |= metadata.of_tokens(subject, count_tokens_each(values, self.settings.text_units.encoding))
-
     def count_problems(self, problems: Mapping[str, int]) -> None:
         """Add the parts of replies that were left out or repaired, by reason, to the metadata and the log of costs."""
         self.details |= metadata.of_counts("records repaired or skipped", problems)

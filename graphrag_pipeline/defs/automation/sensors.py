@@ -47,8 +47,6 @@ from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status.value not in FINISHED]
-
-
 _LOST_AFTER = timedelta(hours=1)
 
 
@@ -128,17 +126,9 @@ def build_data_sensors(root: Root) -> list[dg.SensorDefinition]:
 NOTHING_CHANGED = (
     "nothing changed: the index is up to date with the input folder, the overrides, the prompts and the settings"
 )
-
-
 _FIRST_WAIT_S = 300
-
-
 """Seconds before failed input is tried again; the wait doubles each time, up to `_MAX_WAIT_S`."""
-
-
 _MAX_WAIT_S = 6 * 3600
-
-
 _COMMUNITIES = "communities"
 
 

@@ -61,17 +61,9 @@ def log_costs(
 
 
 MODEL_CHECKS = "model_checks"
-
-
 """The name of these requests in the log of costs."""
-
-
 TIMEOUT_S = 60.0
-
-
 _PROMPT = "Reply with one word: yes."
-
-
 _MAX_TOKENS = 16
 
 _ModelSettings = ChatModelSettings | EmbeddingModelSettings

@@ -43,7 +43,7 @@ from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
 from graphrag_pipeline.pipeline.file_repairs import DamagedFile, check_passed
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
-from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
+from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.prompt_texts import check_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
@@ -135,7 +135,7 @@ def run_index(
     with one_index_run(root.path), root.writing(), keeping_instances():
         if allow_removal and root.shared:
             root.shared.join()
-        return _run_index(root, _Recorder(observer or SilentObserver()), allow_empty, tags)
+        return _run_index(root, _Recorder(observer or RunObserver()), allow_empty, tags)
 
 
 def run_stages(
@@ -155,7 +155,7 @@ def run_stages(
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
-        _materialize(root, wanted, observer or SilentObserver(), tags or {}, {})
+        _materialize(root, wanted, observer or RunObserver(), tags or {}, {})
         report_missing_events(root)
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 _REPORTED = "graphrag_reported"
-
-
 """JSON file in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
 
 
@@ -121,8 +119,6 @@ def _made_by(root: Root, stage: Stage, above: Stage, partition: str) -> str:
 
 
 _HOUR_S = 3600
-
-
 _CONFIRMED = "Confirmed: nothing changed since it was published."
 
 
@@ -202,8 +198,6 @@ def _repeat_checks(instance: DagsterInstance, event: AssetMaterialization, check
 
 
 _STATE_REPORTED = "graphrag_state_reported"
-
-
 """File in the Dagster home: a hash of the state at the last report of an index run, and of what was shown then."""
 
 

@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from graphrag_pipeline.defs.assets.pages.metadata import COST
-from graphrag_pipeline.defs.jobs.queries import KeptAnswer, MethodName, count_tokens, keep_answer
+from graphrag_pipeline.defs.jobs.queries import MethodName, count_tokens, keep_answer
 from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.naming import ASK, BATCH_JOB, KIND_TAG, asset_key, full_name
 from graphrag_pipeline.pipeline.root import Root
@@ -20,7 +20,6 @@ from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.batch.question_files import BatchQuestion, read_question_file
 from graphrag_pipeline.query.batch.run import CONCURRENCY, BatchAnswer, answer_into_file
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.token_budget import ModelUsage, QueryUsage
 
 
@@ -73,7 +72,7 @@ def answer_batch(context: dg.OpExecutionContext, index_root: IndexRoot, batch: B
         if answered.result is None:
             context.log.warning(f"{answered.question.question[:200]!r}: {answered.error}")
         else:
-            keep_answer(context, root, _as_kept(answered.result), answered.question.filters)
+            keep_answer(context, root, answered.result, answered.question.filters)
 
     with GraphIndex.open(index_root.path, snapshot=batch.snapshot) as index:
         account = answer_into_file(index, batch.questions, Path(batch.answers), batch.concurrency, keep)
@@ -118,18 +117,3 @@ def build_batch_job(root: Root) -> dg.JobDefinition:
         report_batch_account(answer_batch(open_batch()))
 
     return batch_job
-
-
-def _as_kept(result: SearchResult) -> KeptAnswer:
-    method = str(result.selection.get("chosen", result.method))
-    return KeptAnswer(
-        result.question,
-        result.to_markdown(),
-        method,
-        result.snapshot,
-        result.usage,
-        result.seconds,
-        len(result.citations),
-        result.selection,
-        result.options,
-    )

@@ -1,7 +1,7 @@
 """The jobs that answer a question: one for each search method, its ops and configuration; and the asset of answers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from enum import Enum
 from types import UnionType
@@ -17,56 +17,25 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.naming import ASK, KIND_TAG, SEARCH_JOB, asset_key, full_name, group_of
-from graphrag_pipeline.errors import SettingsError
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
-from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query, run_step
+from graphrag_pipeline.query.index.graph_index import GraphIndex, as_result, prepare_query, run_step
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.rendering import render_answer
+from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.token_budget import EMBEDDED, QueryUsage
 from graphrag_pipeline.settings.search_names import CHOOSABLE_METHODS, SEARCH_METHODS, STRATEGIES
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.text.safe_output import neutralize_markdown
 
 ANSWERS = "answers"
-
-
 _MAX_SHOWN = 50_000
-
-
 """Characters of an answer in an event: the UI shows no more at once, and every event is a row of the database."""
-
-
 _COUNTS = ("rated", "kept", "pruned")
-
-
 """Counts of community reports, if the method rates them; separate numbers, which the UI plots."""
-
-
-@dataclass(frozen=True)
-class KeptAnswer:
-    """An answer as the history shows it.
-
-    Attributes:
-        markdown: the answer with its sources.
-        usage: of models, and of the embedded engine if it wrote the answer.
-        seconds: from question to answer.
-        selection: how the context was chosen, as `SearchResult.selection`.
-        options: the options of the method that answered, with its defaults; `strategy` is one of local search.
-    """
-
-    question: str
-    markdown: str
-    method: str
-    snapshot: str
-    usage: QueryUsage
-    seconds: float
-    n_citations: int
-    selection: Mapping[str, Any]
-    options: Mapping[str, Any]
 
 
 def build_answers_asset(root: Root) -> dg.AssetSpec:
@@ -89,14 +58,15 @@ def count_tokens(usage: QueryUsage) -> dict[str, int]:
     return shown
 
 
-def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, filters: Sequence[str] = ()) -> None:
+def keep_answer(context: dg.OpExecutionContext, root: Root, answer: SearchResult, filters: Sequence[str] = ()) -> None:
     """Record an answer in the history."""
     total = answer.usage.of_models
+    method = str(answer.selection.get("chosen", answer.method))
     metadata: dict[str, Any] = {
         "question": answer.question,
-        "answer": as_markdown(answer.markdown[:_MAX_SHOWN]),
-        "method": answer.method,
-        "strategy": answer.options.get("strategy") or f"{answer.method} search has none",
+        "answer": as_markdown(answer.to_markdown()[:_MAX_SHOWN]),
+        "method": method,
+        "strategy": answer.options.get("strategy") or f"{method} search has none",
         "snapshot": answer.snapshot,
         **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
         "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
@@ -104,7 +74,7 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
         "model calls": total.calls,
         **({"model calls without a price": total.unpriced} if total.unpriced else {COST: round(total.cost, 6)}),
         "seconds to answer": round(answer.seconds, 3),
-        "citations in the answer": answer.n_citations,
+        "citations in the answer": len(answer.citations),
         "options of the method": dg.MetadataValue.json(dict(answer.options)),
         "selection": dg.MetadataValue.json(round_figures(answer.selection)),
     }
@@ -119,20 +89,8 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: KeptAnswer, 
 
 
 OPTIONS = "with_options"
-
-
 """Place of the options of a method. Dagster sorts names, so that it comes after question, filters and strategy."""
-
-
-WITHOUT_VALUE = "without_value"
-
-
-"""Option of a job that only lists the options that are null: Dagster leaves null values out of the Launchpad's text."""
-
-
 EXAMPLE_QUESTION = "What are the main topics of these documents?"
-
-
 """The question that the Launchpad shows at first."""
 
 
@@ -142,22 +100,12 @@ def _one_of(name: str, values: Iterable[str]) -> Any:
 
 
 MethodName: Any = _one_of("MethodName", SEARCH_METHODS)
-
-
 """Names of search methods; Dagster lists them, and refuses others."""
-
-
 StrategyName: Any = _one_of("StrategyName", STRATEGIES)
-
-
 """Names of text unit selection strategies."""
-
-
 Role: Any = _one_of("Role", ("user", "assistant"))
 
 _UNION_TYPES = (Union, UnionType)
-
-
 _BOUNDS = {"ge": "at least", "le": "at most"}
 
 
@@ -185,15 +133,6 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
     fields_of = type(section).model_fields
     options = {name: fields_of[name] for name in method.options if name != "strategy"}
     fields = {name: _option(name, info, getattr(section, name)) for name, info in options.items()}
-    unset = [name for name, (_, info) in fields.items() if info.default is None]
-    if unset:
-        fields[WITHOUT_VALUE] = (
-            list[_one_of(f"{method.name}_{WITHOUT_VALUE}", unset)],  # type: ignore[misc]
-            Field(
-                default=unset,
-                description="Options that are null. To set one, take it from this list and write it with its value.",
-            ),
-        )
     described = f"Options of {method.section}, with the values of settings.yaml."
     section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **fields)  # type: ignore[call-overload]
     own: dict[str, Any] = {OPTIONS: (section_config, Field(default=section_config(), description=described))}
@@ -205,24 +144,6 @@ def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuest
         own["strategy"] = (StrategyName | None, Field(default=None, description=described))
     model: type[AskedQuestion] = create_model(f"{method.name.title()}Question", __base__=AskedQuestion, **own)
     return model
-
-
-def refuse_contradiction(run_config: Mapping[str, Any]) -> None:
-    """Refuse options that have a value and are listed as options without one.
-
-    Args:
-        run_config: as it was given, without defaults.
-
-    Raises:
-        SettingsError: with the names of the options.
-    """
-    options = run_config.get(OPTIONS) or {}
-    both = [name for name in options.get(WITHOUT_VALUE) or () if options.get(name) is not None]
-    if both:
-        shown = ", ".join(f"{name}: {options[name]}" for name in both)
-        raise SettingsError(
-            f"{OPTIONS} has {shown} and lists {', '.join(both)} under {WITHOUT_VALUE}, too; remove one of the two"
-        )
 
 
 def _option(name: str, info: FieldInfo, value: Any) -> tuple[Any, Any]:
@@ -290,7 +211,6 @@ def pin_question(asked: AskedQuestion) -> PinnedQuestion:
     """Return a job's configuration as plain values for its first op."""
     values = asked.model_dump(mode="json", warnings=False)
     options = values.pop(OPTIONS)
-    options.pop(WITHOUT_VALUE, None)
     return PinnedQuestion(**values, options=MethodOptions(**options))
 
 
@@ -304,7 +224,6 @@ def build_opening_op(method: SearchMethod) -> dg.OpDefinition:
         index_root: IndexRoot,
     ) -> SearchState:
         with in_words():
-            refuse_contradiction(context.run.run_config)
             return _pin(context, index_root, config, method.name)
 
     return open_snapshot
@@ -362,17 +281,8 @@ def build_answering_op(step: SearchStep) -> dg.OpDefinition:
         if answer.uncited:
             shown["sentences without support"] = sum(sentence.citation is None for sentence in answer.uncited)
         context.add_output_metadata(shown)
-        kept = KeptAnswer(
-            question=query.user_question,
-            markdown=markdown,
-            method=query.method,
-            snapshot=query.snapshot,
-            usage=after.whole_usage,
-            seconds=after.seconds,
-            n_citations=len(answer.citations),
-            selection={**after.selection, **step.show(after), **query.time.account},
-            options=query.options,
-        )
+        selection = {**after.selection, **step.show(after), **query.time.account}
+        kept = replace(as_result(after, query.method, query.user_question), selection=selection)
         keep_answer(context, index_root.open(), kept, query.filters)
         context.log.info(f"The answer, by {query.method} search of snapshot {query.snapshot}:\n\n{markdown}")
         return output | {"answer": answer.text}
@@ -415,8 +325,6 @@ def _models(after: SearchState) -> dict[str, Any]:
 
 
 _ALIASES = {"local": "answer_locally", "basic": "answer_basically"}
-
-
 """Names in the job of `auto` of a step that several methods share, as run histories know them."""
 
 
@@ -431,11 +339,7 @@ def _build_ops() -> dict[str, dg.OpDefinition]:
 
 
 _OPENING = {method.name: build_opening_op(method) for method in METHODS.values()}
-
-
 _OPS = _build_ops()
-
-
 _CHOOSING = build_choosing_op(METHODS["auto"].steps[0])
 
 

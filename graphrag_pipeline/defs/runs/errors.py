@@ -29,11 +29,7 @@ from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline.text.safe_output import as_code_block
 
 _DISK_ERRORS = ("No space left on device", "Read-only file system", "Permission denied", "Disk quota exceeded")
-
-
 _INTERRUPTED = "DagsterExecutionInterruptedError"
-
-
 """Dagster raises this for both Ctrl-C and SIGTERM while a stage runs."""
 
 
@@ -152,8 +148,6 @@ def show_failures_in_words() -> None:
 RETRY_POLICY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 
 _STAYING = (SettingsError, PromptError, BudgetExceededError, OldDefinitionsError, MixedPromptsError)
-
-
 """Errors that a retry cannot cure."""
 
 

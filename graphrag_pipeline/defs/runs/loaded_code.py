@@ -17,8 +17,6 @@ RELOAD = (
     "settings.yaml (or a prompt) changed since these definitions were loaded; choose Reload definitions in the Dagster "
     "UI (Lineage page)"
 )
-
-
 _TAG_DIGITS = 12
 """Digits of a version in the tag of a run, which the UI shows in full."""
 

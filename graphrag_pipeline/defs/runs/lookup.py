@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 _LOOKED_AT = 200
-
-
 """Number of a partition's materializations that are searched, newest first."""
 
 

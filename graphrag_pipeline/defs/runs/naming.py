@@ -16,137 +16,73 @@ if TYPE_CHECKING:
 
 
 ONLY_STALE_TAG = "graphrag/only_stale"
-
-
 """Run tag: skip a partition that is fresh by now, because the stages above it came out equal."""
 
 RECLUSTER_TAG = "graphrag/recluster"
-
-
 """Run tag: cluster communities from cold, whatever is published."""
 
 ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
-
-
 """Run tag: publish although many published documents are gone (`publishing.max_removed_share`)."""
 
 STARTED_BY_TAG = "graphrag/started_by"
-
-
 """Tag of a run of assets: id of the job run that started it."""
 
 PARENT_TAGS = ("dagster/parent_run_id", "dagster/root_run_id")
-
-
 """Dagster's own tags of a run that belongs to another: the UI links them, and lists such runs beside their root."""
 
 CHANGED_TAG = "graphrag/changed_files"
-
-
 """Run tag: the changed files that the run indexes, at most three by name."""
 
 KIND_TAG = "graphrag/kind"
-
-
 """Tag of a job and of its runs: what the job is for."""
-
-
 INDEX, ASK, INSPECT, EVALUATE = "index", "ask", "inspect", "evaluate"
-
-
 """Kinds of jobs."""
 
 BACKFILL_TAG = "dagster/backfill"
-
-
 """Dagster's own tag of a run: the id of its backfill."""
 
 HOST_TAG = "graphrag/host"
-
-
 """Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
 
 LOADED_TAG = "graphrag/code_version"
-
-
 """Tag of an asset's op and of a job that indexes: the code version when the definitions were loaded."""
 
 REINDEX_STALE = "reindex_stale"
-
-
 REINDEX_ALL = "reindex_all"
-
-
 EMBEDDINGS_ONLY = "embeddings_only"
-
-
 REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY)
-
-
 """Jobs that index as the command line does, in one op."""
 
 BUCKET_JOB = "index_bucket"
-
-
 CORPUS_JOB = "graph_and_later"
-
-
 REPORTS_JOB = "reports_only"
-
-
 PUBLISHING_ASSET_JOBS = (CORPUS_JOB, REPORTS_JOB)
-
-
 """Jobs over assets that end with the published snapshot."""
 
 ASSET_JOB = "__ASSET_JOB"
-
-
 """Dagster's job for assets that are materialized in the UI, by a backfill or by an automation condition."""
 
 WHOLE_INPUT = "whole_input"
-
-
 """Source asset: all documents of the input folder and the overrides as one version."""
 
 FINISHED = ("SUCCESS", "FAILURE", "CANCELED")
-
-
 """Statuses of runs that ended."""
 
 VERIFY_FILES = "verify_files"
-
-
 STALE_REPORT = "stale_report"
-
-
 OBSERVE_SOURCES = "observe_sources"
-
-
 BATCH_JOB = "batch_job"
-
-
 EVALUATION_JOB = "evaluation_job"
-
-
 SEARCH_JOB = "_search_job"
-
-
 """End of the names of jobs that answer a question."""
 
 OTHER_JOBS = (VERIFY_FILES, STALE_REPORT, OBSERVE_SOURCES, BATCH_JOB, EVALUATION_JOB)
-
-
 """Jobs that index nothing, beside those that answer a question."""
 
 SHOWN_STATE = "graphrag_state.json"
-
-
 """File in the Dagster home: what each check of the state showed last, so that equal states are not reported again."""
 
 INDEXING_JOBS = frozenset({*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS, BUCKET_JOB, ASSET_JOB})
-
-
 """Plain names of jobs that change the index."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.ports import Failure
-from graphrag_pipeline.pipeline.progress import RunObserver, SilentObserver
+from graphrag_pipeline.pipeline.progress import RunObserver
 
 
 class PooledCalls:
@@ -73,7 +73,7 @@ class IndexSession:
         partition: the one that a stage is working on, or worked on last.
     """
 
-    observer: RunObserver = field(default_factory=SilentObserver)
+    observer: RunObserver = field(default_factory=RunObserver)
     pooled: PooledCalls = field(default_factory=PooledCalls)
     costs: RunCosts = field(default_factory=RunCosts)
     caller_accounts: tuple[CallStats, ...] = ()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.engines.model.extraction.reply_fields import MAX_TEXT
+from graphrag_pipeline.engines.model.extraction.reply_records import MAX_TEXT
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.ports import Described, Describer, Subject, iterate_subjects
 from graphrag_pipeline.models.pool import MAX_SHORTENED, Progress, Work, run_all, split_failures

@@ -32,7 +32,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
-from graphrag_pipeline.models.reply_json import json_schema_format, read_json, text_limit
+from graphrag_pipeline.models.reply_json import json_schema_format, read_json, read_number, text_limit
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
@@ -48,7 +48,6 @@ from graphrag_pipeline.query.search.raters import (
 from graphrag_pipeline.query.token_budget import answer_cost, count_prompts, reply_tokens
 from graphrag_pipeline.settings.settings import GlobalSearchSettings, LazySearchSettings
 from graphrag_pipeline.text.cut_texts import cut_tokens
-from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 MAX_RATING = 5
@@ -62,7 +61,6 @@ ROW_TOKENS = 50
 """Most tokens of a report in a prompt besides its text: its number, title line and weight."""
 HEADING_TOKENS = 50
 """Most tokens of a prompt's headings and marks."""
-_NUMBER = late_re(r"\s*+(\d(?:[.,]\d{1,6})?)\s*+(?:/\s*+5)?\s*+")
 
 
 class RatingReply(BaseModel):
@@ -369,7 +367,7 @@ def read_rating(reply: str, echoes: PromptEchoes | None = None) -> int:
         ReplyFormatError: the reply has no rating from 0 to 5 of the model's own.
     """
     for value in read_json(reply):
-        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        fields = value if isinstance(value, dict) else {}
         if "rating" in fields:
             reason = fields.get("reason")
             if echoes and isinstance(reason, str) and echoes.holds(reason):
@@ -398,9 +396,8 @@ def read_ratings(reply: str, numbers: Sequence[int]) -> Ratings:
 
 
 def _read_number(value: Any) -> int:
-    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    number = float(match.group(1).replace(",", ".")) if match else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_RATING:
+    number = read_number(value, MAX_RATING)
+    if number is None or not 0 <= number <= MAX_RATING:
         raise ReplyFormatError(f"the rating is {str(value)[:40]!r}, not a number from 0 to {MAX_RATING}")
     return int(number)
 

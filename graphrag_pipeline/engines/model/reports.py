@@ -11,9 +11,9 @@ is not a number becomes `MIDDLE_RATING`. A finding without text is left out. A m
 the central entities. A citation of a number that is not in the prompt is invented: it is removed and counted.
 
 A value that repeats the prompt (`models/prompt_echoes.py`) counts as missing, and so does a rating so explained. Of a
-longer text, the sentences that repeat the prompt are left out, and those that it holds before. A title that names
-nothing, such as "Community", and a repeated finding count as missing. A report without a summary or finding of its own
-is rejected.
+longer text, the sentences that repeat the prompt are left out, and those that it holds before. A title without a
+word of the data, such as "Community Overview", and a repeated finding count as missing. A report without a summary or
+finding of its own is rejected.
 
 Keep out: contexts (`indexing/reports/contexts.py`), parsing replies.
 """
@@ -35,9 +35,9 @@ from graphrag_pipeline.indexing.reports.community_reports import Report
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.models.pool import Progress, Work, complete_within_window, run_all
 from graphrag_pipeline.models.ports import ChatModel, ChatRequest, Failure, Message, ReplyFormatError
-from graphrag_pipeline.models.prompt_echoes import PromptEchoes
+from graphrag_pipeline.models.prompt_echoes import PromptEchoes, shows_context
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
-from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, read_number, text_limit
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.text.cut_texts import drop_repeated_sentences
 from graphrag_pipeline.text.extractive import sentences_of
@@ -54,10 +54,7 @@ ECHO = "text of the prompt"
 """Problem: a value repeats the prompt."""
 REPEATED = "repeated sentence or finding"
 
-_GENERIC = frozenset({"overview", "summary", "analysis", "report", "community", "group", "network", "general", "title"})
 _BLANKS = re.compile(r"[ \t]{2,}+")
-_NUMBER = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,6})?")
-_RANGE = re.compile(r"\d\s*(?:to|\.\.+|[-\u2013\u2014])\s*\d")
 
 
 # The docstrings of these two models are descriptions in the schema that is sent; request keys cover them.
@@ -98,29 +95,28 @@ class _FieldReader:
     problems: Counter[str]
 
     def read_cited(self, value: Any) -> str:
-        return cite_ids(self.keep_own(_text(value)), self.ids, self.problems, self.echoes)
+        return cite_ids(self.keep_own(_text(value)), self.ids, self.problems)
 
     def read_line(self, value: Any) -> str:
         return self.keep_own(_one_line(value))
 
     def keep_own(self, text: str) -> str:
         """Return a text without sentences that repeat the prompt or that it holds before, counted; "" for an echo."""
-        own = "" if self.echoes.holds(text, self.data) else self.echoes.keep_own(text, self.data)
+        own = "" if shows_context(text) else self.echoes.keep_own(text, self.data)
         self.problems[ECHO] += own != text
         once = drop_repeated_sentences(own)
         self.problems[REPEATED] += once != own
         return once
 
     def read_title(self, value: Any, central: Sequence[str]) -> str:
-        """Return a title, or the names of the central entities if it has only words of the prompt or of any report."""
+        """Return a title, or the names of the central entities if it has no word of the data."""
         title = self.read_line(value)
-        names = {word for name in central for word in find_words(fold(name))}
-        words = find_words(fold(title))
-        own = " ".join(word for word in words if word not in _GENERIC)
-        if words and names.isdisjoint(words) and (not own or self.echoes.has_all_words(own)):
+        names = ", ".join(central)
+        is_named = not set(find_words(fold(names))).isdisjoint(find_words(fold(title)))
+        if title and not is_named and not self.echoes.has_own_word(title, self.data):
             self.problems["title that names nothing"] += 1
             title = ""
-        return title or ", ".join(central)
+        return title or names
 
 
 def parse_reply(reply: str, context: CommunityContext, echoes: PromptEchoes | None = None) -> WrittenReport:
@@ -164,10 +160,8 @@ def _find_reports(values: list[Any]) -> Iterator[Mapping[str, Any]]:
     level: list[Any] = values
     while level:
         for value in level:
-            if isinstance(value, dict):
-                fields = {str(key).strip().casefold(): item for key, item in value.items()}
-                if fields.keys() >= {"summary", "findings"}:
-                    yield fields
+            if isinstance(value, dict) and value.keys() >= {"summary", "findings"}:
+                yield value
         inner = [value.values() if isinstance(value, dict) else value for value in level]
         level = [item for items in inner for item in items if isinstance(item, dict | list)]
 
@@ -189,48 +183,35 @@ def _read_findings(value: Any, reader: _FieldReader) -> Iterator[tuple[str, str]
             yield finding
 
 
-def cite_ids(
-    text: str,
-    ids: Mapping[str, Mapping[str, str]],
-    problems: Counter[str],
-    echoes: PromptEchoes | None = None,
-) -> str:
+def cite_ids(text: str, ids: Mapping[str, Mapping[str, str]], problems: Counter[str]) -> str:
     """Replace local numbers in the citations of a text by stable ids.
 
     Args:
         ids: kind -> number -> id.
         problems: counts unknown numbers, which are removed.
-        echoes: of the prompt; the numbers of a citation copied from it count as unknown.
     """
 
     def replace(parts: Cited) -> str:
         cited: dict[str, dict[str, None]] = {}
-        is_copied = echoes is not None and echoes.is_copied_citation(parts)
-        for kind, numbers in parts:
-            for number in numbers:
-                if number in ids.get(kind, ()) and not is_copied:
-                    cited.setdefault(kind, {})[ids[kind][number]] = None
-                else:
-                    problems["invented citation"] += 1
+        for kind, number in ((kind, number) for kind, numbers in parts for number in numbers):
+            if number in ids.get(kind, ()):
+                cited.setdefault(kind, {})[ids[kind][number]] = None
+            else:
+                problems["invented citation"] += 1
         return render_citation(cited.items())
 
     return replace_written(text, replace).strip()
 
 
 def _read_rating(value: Any, problems: Counter[str]) -> float:
-    """Read a rating from 0 to 10, such as 8.5, "8.5" or "8.5/10"; clip others, use `MIDDLE_RATING` for non-numbers.
-
-    A range, such as the prompt's own "0 to 10", is not a number.
-    """
-    is_text = isinstance(value, str) and not _RANGE.search(value[:40])
-    match = _NUMBER.search(value[:40]) if is_text else None
-    number = float(match.group(0).replace(",", ".")) if match else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
+    """Read a rating from 0 to 10; clip others, use `MIDDLE_RATING` for what is no number, such as "0 to 10"."""
+    number = read_number(value, 10)
+    if number is None:
         problems["rating not a number"] += 1
         return MIDDLE_RATING
     if not 0 <= number <= 10:
         problems["rating out of range"] += 1
-    return float(min(max(number, 0), 10))
+    return min(max(number, 0.0), 10.0)
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,7 @@ from graphrag_pipeline.models.prompts import default_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.section import THRESHOLDS, QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.counted import counted, spread_rows
 
 MAX_EXAMPLES = 5
 
@@ -98,13 +98,6 @@ def share_of(name: str, n_found: int, n: int, counted: str, examples: Sequence[s
 def not_measured(name: str, reason: str) -> QualityFigure:
     """Return a figure without a value."""
     return QualityFigure(name, None, 0, "", reason)
-
-
-def spread_rows(n_rows: int, n_wanted: int) -> list[int]:
-    """Return at most `n_wanted` row numbers, evenly spread over `n_rows` rows, ascending."""
-    if n_wanted >= n_rows:
-        return list(range(n_rows))
-    return [(2 * i + 1) * n_rows // (2 * n_wanted) for i in range(n_wanted)]
 
 
 FIGURES: dict[str, FigureKind] = {
@@ -427,16 +420,14 @@ def _is_in(column: pa.ChunkedArray, values: Iterable[str]) -> pa.ChunkedArray:
     return pc.is_in(column, value_set=pa.array(sorted(values), pa.string()))
 
 
-MAX_MATRIX_ROWS = 20_000
-"""Entities whose vectors are held in memory at once: 20 MB with 256 dimensions."""
 N_COMPARED = 500
 """Entities, evenly spread, whose nearest entities by vector are looked up; the share is known within 2 %."""
 DUPLICATE_SIMILARITY = 0.95
 """Minimum cosine at which two entities of one type count as duplicates by vector."""
 _VECTORS = "default-entity-description"
 _N_NEIGHBOURS = 8
-_BLOCK_ROWS = 256
-_COLUMNS = ["id", "title", "type", "description"]
+_BLOCK_ROWS = 20_000  # entities whose vectors are held in memory at once: 20 MB with 256 dimensions
+_COLUMNS = ["title", "type", "description"]
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -476,41 +467,26 @@ def _measure_by_vector(snapshot: Snapshot) -> QualityFigure:
     rows = spread_rows(entities.num_rows, N_COMPARED)
     if not rows:
         return not_measured("duplicates_by_vector", "the index has no entities")
-    near = _find_by_product(snapshot, rows) if entities.num_rows < MAX_MATRIX_ROWS else _find_by_search(snapshot, rows)
-    pairs = (_name_pair(snapshot, row, nearest) for row, nearest in zip(rows, near, strict=True))
-    found = [pair for pair in pairs if pair]
+    collection, ids = snapshot.vectors(_VECTORS), entities["id"].to_pylist()
+    sample = _unit_vectors(collection.vectors([ids[row] for row in rows]))
+    near: dict[int, list[tuple[float, int]]] = {row: [] for row in rows}
+    for start in range(0, len(ids), _BLOCK_ROWS):
+        cosines = sample @ _unit_vectors(collection.vectors(ids[start : start + _BLOCK_ROWS])).T
+        for place, other in np.argwhere(cosines >= DUPLICATE_SIMILARITY).tolist():
+            near[rows[place]].append((-float(cosines[place, other]), start + other))
+    found = [pair for row in rows if (pair := _name_pair(snapshot, row, near[row]))]
     return share_of("duplicates_by_vector", len(found), len(rows), "compared entities", found)
 
 
-def _find_by_product(snapshot: Snapshot, rows: list[int]) -> Iterator[list[tuple[int, float]]]:
-    """Yield the entity rows nearest to each of `rows` with their cosines, best first, by comparing with all."""
-    ids = snapshot.table("entities")["id"].to_pylist()
-    vectors = snapshot.vectors(_VECTORS).vectors(ids)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[start : start + _BLOCK_ROWS]
-        for row, cosines in zip(block, vectors[block] @ vectors.T, strict=True):
-            best = np.argpartition(-cosines, min(_N_NEIGHBOURS, len(ids) - 1))[: _N_NEIGHBOURS + 1]
-            yield sorted(((int(i), float(cosines[i])) for i in best if i != row), key=lambda pair: (-pair[1], pair[0]))
+def _unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def _find_by_search(snapshot: Snapshot, rows: list[int]) -> Iterator[list[tuple[int, float]]]:
-    """Yield what `_find_by_product` yields, by a search in the vector store for each row."""
-    collection = snapshot.vectors(_VECTORS)
-    ids = [entity["id"] for entity in snapshot.take("entities", rows, ["id"])]
-    for row, vector in zip(rows, collection.vectors(ids), strict=True):
-        near = dict(collection.search(vector, _N_NEIGHBOURS + 1))
-        found = snapshot.rows_of("entities", list(near))
-        yield [(int(i), cosine) for i, cosine in zip(found, near.values(), strict=True) if i not in (-1, row)]
-
-
-def _name_pair(snapshot: Snapshot, row: int, near: list[tuple[int, float]]) -> str:
+def _name_pair(snapshot: Snapshot, row: int, near: list[tuple[float, int]]) -> str:
     """Return "TITLE = OTHER (cosine)" for the nearest duplicate of an entity; "" without one."""
-    cosines = [(other, cosine) for other, cosine in near if cosine >= DUPLICATE_SIMILARITY]
-    if not cosines:
-        return ""
-    entity, *others = snapshot.take("entities", [row, *(other for other, _ in cosines)], _COLUMNS)
-    for other, (_, cosine) in zip(others, cosines, strict=True):
+    nearest = [(cosine, other) for cosine, other in sorted(near) if other != row][:_N_NEIGHBOURS]
+    entity, *others = snapshot.take("entities", [row, *(other for _, other in nearest)], _COLUMNS)
+    for other, (cosine, _) in zip(others, nearest, strict=True):
         if other["type"] == entity["type"] and other["description"] != entity["description"]:
-            return f"{entity['title']} = {other['title']} ({cosine:.3f})"
+            return f"{entity['title']} = {other['title']} ({-cosine:.3f})"
     return ""

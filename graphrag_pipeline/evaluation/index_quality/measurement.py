@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -22,17 +22,17 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     measure_graph,
     measure_placeholders,
     not_measured,
-    spread_rows,
 )
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stage_code import asks_any_model
 from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.lookups import name_key
 from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
-from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.counted import counted, spread_rows
 
 MAX_CHARACTERS = 1_000_000
 """Characters of documents that the embedded engine reads; the first document is always read."""
@@ -42,39 +42,6 @@ _FIGURES = ("engine_ratio", "engine_overlap")
 
 Names = Set[str]
 """The keys of all written names of one entity."""
-
-
-@dataclass(frozen=True)
-class EngineAgreement:
-    """Entities of both engines in the same text units.
-
-    Attributes:
-        model: the model that extracted, or `an import`.
-        n_text_units: text units compared.
-        n_model, n_embedded: entities, summed over the text units.
-        n_shared_model: entities of the model that the embedded engine finds in the same text unit.
-        n_shared_embedded: entities of the embedded engine that the model has in the same text unit.
-        missed: entities that only the embedded engine finds, in at least one text unit; the most frequent first.
-        added: entities that only the model has.
-    """
-
-    model: str
-    n_text_units: int
-    n_model: int
-    n_embedded: int
-    n_shared_model: int
-    n_shared_embedded: int
-    missed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-
-    def describe(self) -> str:
-        """Return the counts in one sentence."""
-        ours, theirs = self.n_embedded / self.n_text_units, self.n_model / self.n_text_units
-        shared = self.n_shared_embedded / self.n_text_units
-        return (
-            f"{theirs:.1f} entities a text unit by {self.model}, {ours:.1f} by the embedded engine, {shared:.1f} of "
-            f"which both find ({self.n_text_units:,} text units)"
-        )
 
 
 def find_extractor(snapshot: Snapshot) -> str:
@@ -87,41 +54,41 @@ def find_extractor(snapshot: Snapshot) -> str:
     return ", ".join(sorted(models - {""}))
 
 
-def compare_engines(snapshot: Snapshot, embedded: Extractor, n_text_units: int) -> EngineAgreement | None:
-    """Compare the stored extraction of a model with the embedded engine; None if nothing can be compared."""
+def compare_engines(snapshot: Snapshot, embedded: Extractor, n_text_units: int = N_COMPARED) -> list[QualityFigure]:
+    """Compare the stored extraction of a model with the embedded engine on text units that are evenly spread."""
     model = find_extractor(snapshot)
-    rows = spread_rows(snapshot.n_rows("text_units"), n_text_units) if model else []
-    found = _extract(snapshot, rows, embedded) if rows else {}
+    if not model:
+        return [not_measured(name, "the embedded engine extracted the entities") for name in _FIGURES]
+    found = _extract(snapshot, spread_rows(snapshot.n_rows("text_units"), n_text_units), embedded)
     if not found:
-        return None
+        return [not_measured(name, "no text unit has a place in a document") for name in _FIGURES]
     stored = _stored_entities(snapshot, list(found))
-    return count_agreement(model, [(stored[unit], found[unit]) for unit in found])
+    return measure_agreement(model, [(stored[unit], found[unit]) for unit in found])
 
 
-def count_agreement(model: str, units: Sequence[tuple[Mapping[str, Names], Mapping[str, Names]]]) -> EngineAgreement:
-    """Count shared entities.
+def measure_agreement(
+    model: str, units: Sequence[tuple[Mapping[str, Names], Mapping[str, Names]]]
+) -> list[QualityFigure]:
+    """Return the ratio and the overlap of the entities of two engines.
 
     Args:
+        model: the model that extracted, or `an import`.
         units: for each text unit the model's entities and those of the embedded engine, with their names, by title.
     """
-    missed: defaultdict[str, int] = defaultdict(int)
-    added: defaultdict[str, int] = defaultdict(int)
-    for theirs, ours in units:
-        for title in _unmatched(ours, theirs):
-            missed[title] += 1
-        for title in _unmatched(theirs, ours):
-            added[title] += 1
-    n_model, n_embedded = sum(len(theirs) for theirs, _ in units), sum(len(ours) for _, ours in units)
-    return EngineAgreement(
-        model,
-        len(units),
-        n_model,
-        n_embedded,
-        n_model - sum(added.values()),
-        n_embedded - sum(missed.values()),
-        _most_frequent(missed),
-        _most_frequent(added),
+    missed = Counter(title for theirs, ours in units for title in _unmatched(ours, theirs))
+    added = Counter(title for theirs, ours in units for title in _unmatched(theirs, ours))
+    n, n_model, n_embedded = len(units), sum(len(theirs) for theirs, _ in units), sum(len(ours) for _, ours in units)
+    n_shared = n_model - added.total()
+    note = (
+        f"{n_model / n:.1f} entities a text unit by {model}, {n_embedded / n:.1f} by the embedded engine, "
+        f"{(n_embedded - missed.total()) / n:.1f} of which both find ({n:,} text units)"
     )
+    ratio, overlap = n_model / n_embedded if n_embedded else None, n_shared / n_model if n_model else None
+    shared = f"{n_shared:,} of {n_model:,} entities of {model}"
+    return [
+        QualityFigure("engine_ratio", ratio, n, "text units", note, _most_frequent(missed)),
+        QualityFigure("engine_overlap", overlap, n, "text units", shared, _most_frequent(added)),
+    ]
 
 
 def _unmatched(entities: Mapping[str, Names], others: Mapping[str, Names]) -> list[str]:
@@ -131,23 +98,6 @@ def _unmatched(entities: Mapping[str, Names], others: Mapping[str, Names]) -> li
 
 def _most_frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda title: (-counts[title], title))[:MAX_EXAMPLES])
-
-
-def agreement_figures(found: EngineAgreement | None, extractor: str) -> list[QualityFigure]:
-    """Return the ratio and the overlap of an agreement; without values if it is None."""
-    if found is None:
-        reason = (
-            "the embedded engine extracted the entities" if not extractor else "no text unit has a place in a document"
-        )
-        return [not_measured(name, reason) for name in _FIGURES]
-    ratio = found.n_model / found.n_embedded if found.n_embedded else None
-    overlap = found.n_shared_model / found.n_model if found.n_model else None
-    shared = f"{found.n_shared_model:,} of {found.n_model:,} entities of {found.model}"
-    counted = (found.n_text_units, "text units")
-    return [
-        QualityFigure("engine_ratio", ratio, *counted, found.describe(), found.missed),
-        QualityFigure("engine_overlap", overlap, *counted, shared, found.added),
-    ]
 
 
 def _extract(snapshot: Snapshot, rows: Sequence[int], embedded: Extractor) -> dict[str, dict[str, Names]]:
@@ -265,9 +215,12 @@ def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator
     yield from measure_graph(snapshot, extraction.uses_model and extraction.has_claims)
     yield from measure_duplicates(snapshot)
     yield from measure_citations(snapshot)
-    yield measure_placeholders(root, snapshot, clean)
-    found = compare_engines(snapshot, load_port("extractor")(root), N_COMPARED)
-    yield from agreement_figures(found, find_extractor(snapshot))
+    extractor = find_extractor(snapshot)
+    if extractor or asks_any_model(root.settings):
+        yield measure_placeholders(root, snapshot, clean)
+    else:
+        yield not_measured("placeholders", "no model wrote the index")
+    yield from compare_engines(snapshot, load_port("extractor")(root))
 
 
 def _path_of(root: Root, snapshot_id: str) -> Path:
@@ -294,8 +247,8 @@ def render_quality(quality: IndexQuality, settings: QualitySettings, before: Ind
     rows = [
         [
             figure.name,
-            render_value(figure.value),
-            *([render_value(old[figure.name].value)] if before else []),
+            _show(figure.value),
+            *([_show(old[figure.name].value)] if before else []),
             figure.render_threshold(settings),
             "WARN" if figure.is_low(settings) else "",
             figure.note,
@@ -310,15 +263,14 @@ def render_quality(quality: IndexQuality, settings: QualitySettings, before: Ind
     return lines
 
 
-def render_value(value: float | None) -> str:
-    """Return a figure with three decimals; "-" if it was not measured."""
+def _show(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
 def _explain(figure: QualityFigure, settings: QualitySettings) -> Iterator[str]:
     kind = figure.kind
     yield (
-        f"{figure.name}: {kind.meaning} is {render_value(figure.value)}, wanted "
+        f"{figure.name}: {kind.meaning} is {_show(figure.value)}, wanted "
         f"{figure.render_threshold(settings)} (`quality.thresholds.{kind.option}`)"
     )
     yield f"  {kind.advice}"

@@ -18,16 +18,15 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.endpoints.endpoint import ModelSettings, RejectedError
+from graphrag_pipeline.models.cache import KnownFacts
+from graphrag_pipeline.models.endpoints.endpoint import ModelSettings, RejectedError, unset_hint
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ListedModel, ProbedReply, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
 from graphrag_pipeline.models.endpoints.reranker import MAX_DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS
-from graphrag_pipeline.models.endpoints.sdk_client import unset_hint
 from graphrag_pipeline.models.endpoints.windows import READ
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.models.ports import ChatRequest, Message
-from graphrag_pipeline.models.prices import KnownForms
 from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
@@ -227,7 +226,7 @@ class _Rating(BaseModel):
 
 
 def examine_chat_model(
-    section: str, settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownForms
+    section: str, settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownFacts
 ) -> Examination:
     """Check a chat model with about ten small requests; the first failure ends the examination.
 
@@ -288,7 +287,7 @@ def _check_stream(probe: EndpointProbe) -> Finding:
     return Finding("stream", "ok", f"first words after {reply.first_s or 0:.1f} s")
 
 
-def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownForms) -> Finding:
+def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_forms: KnownFacts) -> Finding:
     """Find the form of structured outputs that the endpoint takes and whose reply fits; the first one, as in a run."""
     messages: list[Message] = [{"role": "user", "content": _RATE}]
     parse, schema = partial(parse_reply, model=_Rating), json_schema_format(_Rating)
@@ -315,7 +314,7 @@ def _check_structure(settings: ChatModelSettings, probe: EndpointProbe, known_fo
         break
     if settings.structured_output in (AUTO, FORMS[0]):
         found = next((form for form in taken if form != FORMS[0] and form == taken[0]), None)
-        known_forms.write(settings.base_url, settings.model, found).result()
+        known_forms.write(settings.base_url, settings.model, fact=found).result()
     return _judge_structure(problems, taken)
 
 

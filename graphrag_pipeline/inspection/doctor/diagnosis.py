@@ -131,7 +131,7 @@ def _keep_batch_size(
     """Keep the largest batch that the endpoint takes for later commands, or that it takes those of the settings."""
     if any(finding.check == "batch" for finding in examined.findings):
         size = examined.settings.get("batch_size")
-        root.models.known_batches.write(settings.base_url, path, settings.model, size).result()
+        root.models.known_batches.write(settings.base_url, path, settings.model, fact=size).result()
 
 
 def _published_dimensions(root: Root) -> int | None:

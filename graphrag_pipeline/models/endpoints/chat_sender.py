@@ -25,10 +25,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NoReturn
 
 from graphrag_pipeline.models.accounting import Caller
+from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
 from graphrag_pipeline.models.endpoints.problems import Problem
@@ -45,9 +45,7 @@ from graphrag_pipeline.models.endpoints.windows import (
     least_reply,
     read_model_windows,
 )
-from graphrag_pipeline.models.ports import CallFailedError, Message
-from graphrag_pipeline.models.prices import KnownForms
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CallFailedError, Message, sendable
 from graphrag_pipeline.settings.models import ChatModelSettings
 
 _LOG = logging.getLogger(__name__)
@@ -93,11 +91,11 @@ class LearnedModel:
     limits: dict[tuple[int, float], AdaptiveLimit] = field(default_factory=dict)
 
     @classmethod
-    def of_settings(cls, settings: ChatModelSettings, known_forms: KnownForms | None = None) -> LearnedModel:
+    def of_settings(cls, settings: ChatModelSettings, known_forms: KnownFacts | None = None) -> LearnedModel:
         """Return what the settings say, and the form of JSON that an earlier command found."""
         place = (settings.base_url, settings.model)
         kept = known_forms.read(*place) if known_forms else None
-        keep = partial(known_forms.write, *place) if known_forms else None
+        keep = (lambda form: known_forms.write(*place, fact=form)) if known_forms else None
         return cls(ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window))
 
     def limit_for(self, settings: ChatModelSettings) -> AdaptiveLimit:
@@ -216,7 +214,7 @@ class ChatSender:
                     _PATH, body, key, expected, read_completion, caller, read_silently, cap
                 )
             except RejectedError as error:
-                if "stream" not in str(error.problem):
+                if not error.problem.is_about_stream:
                     raise
                 self._learned.streams = False
                 where = f"{self._settings.model} at {self._endpoint.host}"

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Self
 
 from graphrag_pipeline.models.accounting import Caller
-from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.cache import ResponseCache, known_batches, known_forms
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.endpoints.reranker import Reranker
-from graphrag_pipeline.models.prices import KnownBatches, KnownForms
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
@@ -49,8 +48,8 @@ class ModelClients:
         self._learned: dict[tuple[str, ...], LearnedModel] = {}
         self._caller = Caller()
         database, self.cache = _open_cache(location)
-        self.known_forms = KnownForms(database)
-        self.known_batches = KnownBatches(database)
+        self.known_forms = known_forms(database)
+        self.known_batches = known_batches(database)
         self.spending = Spending(database, settings.budget)
 
     def chat_model(self, section: str) -> OpenAIChatModel:

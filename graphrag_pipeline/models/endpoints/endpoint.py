@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -29,14 +30,13 @@ from urllib.parse import urlsplit
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
-from graphrag_pipeline.models.endpoints.problems import Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.problems import NO_KEY, Problem, attempt_errors, describe_problem
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, read_reasoning, read_usage
-from graphrag_pipeline.models.endpoints.sdk_client import make_client, unset_hint
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
+from graphrag_pipeline.models.event_loop import http_client
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prices import Price, find_price
-from graphrag_pipeline.models.spending import LedgerEntry, Rate, Spending
+from graphrag_pipeline.models.spending import LedgerEntry, Price, Rate, Spending, find_price
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 
 if TYPE_CHECKING:
@@ -399,3 +399,44 @@ def _record_outcome(span: AttemptSpan, outcome: Sent[Any] | Problem) -> None:
         span.add_answer(outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.cost)
     else:
         span.add_problem(outcome)
+
+
+# ----------------------------------------------------------------------------------------------------------- SDK client
+
+_NEEDS_KEY = ("api.openai.com", ".openai.azure.com")
+
+
+def make_client(settings: ModelSettings, host: str) -> openai.AsyncOpenAI:
+    """Open the SDK client of an endpoint, without the retries of the SDK (`endpoint.py` retries).
+
+    Raises:
+        SettingsError: the endpoint needs a key and the variable is empty, or its value cannot be a key.
+    """
+    import openai
+
+    key = _read_key(settings.api_key_env, host)
+    shared: Any = {"timeout": settings.timeout_s, "max_retries": 0, "http_client": http_client()}
+    if settings.api_version:
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=settings.base_url,
+            api_version=settings.api_version,
+            api_key=key,
+            **shared,
+        )
+    return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, **shared)
+
+
+def unset_hint(variable: str) -> str:
+    """Return an addition to the name of the key's variable in a message: whether it is not set."""
+    return "" if os.environ.get(variable, "").strip() else " (which is not set)"
+
+
+def _read_key(variable: str, host: str) -> str:
+    key = os.environ.get(variable, "").strip()
+    if not key and host.endswith(_NEEDS_KEY):
+        raise SettingsError(f"{host} needs a key: set the environment variable {variable} (named by api_key_env)")
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError(
+            f"the environment variable {variable} holds characters that a key cannot have; set it again"
+        )
+    return key or NO_KEY

@@ -173,6 +173,42 @@ class AdaptiveLimit:
                 turn.set_result(None)
 
 
+class FirstRequest:
+    """The first request of a kind: the others wait for its result, so that an endpoint refuses the kind only once.
+
+    Args:
+        longest_s: longest wait. A refusal comes at once, so a long reply does not hold up the other requests.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._under_way: asyncio.Event | None = None
+
+    @asynccontextmanager
+    async def turn(self, is_decided: Callable[[], bool]) -> AsyncIterator[None]:
+        """Wait for the trial that is under way, or be the trial, unless the result is known."""
+        while self._under_way is not None and not is_decided():
+            try:
+                await asyncio.wait_for(self._under_way.wait(), self._longest_s)
+            except TimeoutError:
+                break
+        mine = None
+        if self._under_way is None and not is_decided():
+            mine = self._under_way = asyncio.Event()
+        try:
+            yield
+        finally:
+            if mine is not None:
+                mine.set()
+                self._under_way = None if self._under_way is mine else self._under_way
+
+    def end(self) -> None:
+        """Let the others go before the trial itself has ended, since its result is known."""
+        if self._under_way is not None:
+            self._under_way.set()
+            self._under_way = None
+
+
 @dataclass
 class _Round:
     """The requests answered under one limit, which is in force since a loop time."""

@@ -12,22 +12,19 @@ is not stored.
 If an endpoint refuses the form in which JSON is asked for, the next form is tried and kept (`reply_forms.py`). Neither
 this nor a corrective turn, a cap or a limit changes the key of the reply.
 
-Stored replies of one chat model that can be used: whole ones, and ones that were cut off.
-
 A whole reply is stored under the key of its request, whatever cap and window were in force. A reply that was cut off
 has a key with both: if the cap is raised, only such replies are requested again.
-
-Replies judged by the `parse` of their request, sent or stored, rejected or not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller, CallStats
@@ -53,9 +50,10 @@ from graphrag_pipeline.models.ports import (
     ChatRequest,
     Message,
     ReplyFormatError,
+    canonical_json,
+    request_key_of,
 )
 from graphrag_pipeline.models.reply_json import describe_schema, keep_whole_values
-from graphrag_pipeline.models.requests import canonical_json, request_key_of
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.text.cut_texts import cut_note, is_loop
@@ -65,137 +63,38 @@ T = TypeVar("T")
 _CUT = "the reply was cut off (finish_reason length)"
 _LOOP = (
     f"{_CUT} while it repeated itself, which a larger cap does not help: set frequency_penalty in parameters of the "
+    "model, or use a larger model"
 )
-_LOOP += "model, or use a larger model"
 
 
-@dataclass(frozen=True)
-class ReplyFault:
-    reason: str
-
-
-def judge(request: ChatRequest[T], answer: Completion, cap_option: str) -> T | ReplyFault:
-    """Return the parsed value of a completion, or why it cannot be used; of one that was cut off, of what is whole.
+def judge(request: ChatRequest[T], answer: Completion, cap_option: str = "") -> T:
+    """Return the parsed value of a completion; of one that was cut off, of what is whole.
 
     Args:
         cap_option: the option that caps the reply, such as `answers.max_map_tokens`.
+
+    Raises:
+        ReplyFormatError: it cannot be used; with the reason.
     """
-    fault = find_fault(answer, cap_option)
-    if fault:
-        return ReplyFault(fault)
+    if fault := find_fault(answer, cap_option):
+        raise ReplyFormatError(fault)
     keep_whole: Callable[[str], str] | None = str
     if answer.is_cut:
         keep_whole = request.keep_whole or (keep_whole_values if request.response_format else None)
+    cut = (_LOOP if is_loop(answer.text) else f"{_CUT}; raise {cap_option}") if answer.is_cut else ""
     if keep_whole is None:
-        return ReplyFault(_explain_cut(answer.text, cap_option))
+        raise ReplyFormatError(cut)
     try:
         return request.parse(keep_whole(answer.text))
     except RecursionError:
-        return ReplyFault("the reply is nested too deeply")
+        raise ReplyFormatError("the reply is nested too deeply") from None
     except (ReplyFormatError, ValueError) as error:
-        return ReplyFault(f"{_explain_cut(answer.text, cap_option)}: {error}" if answer.is_cut else str(error))
+        raise ReplyFormatError(f"{cut}: {error}" if cut else str(error)) from None
 
 
-def _explain_cut(text: str, cap_option: str) -> str:
-    return _LOOP if is_loop(text) else f"{_CUT}; raise {cap_option}"
-
-
-def say_how_often(n_asked: int) -> str:
-    if n_asked == MAX_ASKED:
-        return f" (asked {n_asked} times; {NOT_ASKED_AGAIN})"
-    return " (asked twice)" if n_asked == 2 else f" (asked {n_asked} times)" if n_asked > 2 else ""
-
-
-def revive(request: ChatRequest[T], key: str, stored: StoredReply) -> ChatReply[T] | None:
-    """Return a stored reply, or None if the `parse` of the request rejects it now."""
-    value = judge(request, Completion(stored.text, stored.finish_reason), cap_option="")
-    return None if isinstance(value, ReplyFault) else reply_of(stored, value, key, is_cached=True)
-
-
-def reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
-    return ChatReply(
-        text=stored.text,
-        value=value,
-        request_key=key,
-        finish_reason=stored.finish_reason,
-        prompt_tokens=stored.prompt_tokens,
-        completion_tokens=stored.completion_tokens,
-        seconds=stored.seconds,
-        cost=stored.cost,
-        is_cached=is_cached,
-    )
-
-
-@dataclass(frozen=True)
-class StoredAttempts(Generic[T]):
-    """The stored replies to a request and its corrections.
-
-    Attributes:
-        rejected: those that `parse` rejects, and why, in order.
-        accepted: the first that it accepts now, as after a change of the parser; None without one.
-        stored: the row of that reply.
-    """
-
-    rejected: list[tuple[Completion, str]]
-    accepted: ChatReply[T] | None = None
-    stored: StoredReply | None = None
-
-
-def count_attempts(cache: ResponseCache, keys: Sequence[str]) -> list[int]:
-    """Return how many replies to each request, by its key, and to its corrections are stored."""
-    asked = cache.read(keys) if keys else {}
-    corrections = {key: [correction_key(key, n) for n in range(1, MAX_ASKED)] for key in asked}
-    stored = cache.read([one for some in corrections.values() for one in some]) if asked else {}
-    return [(key in asked) + sum(one in stored for one in corrections.get(key, [])) for key in keys]
-
-
-def read_attempts(cache: ResponseCache, request: ChatRequest[T], key: str, cap_option: str) -> StoredAttempts[T]:
-    """Return the stored replies to a request and its corrections, judged (`judge`)."""
-    keys = [correction_key(key, n) for n in range(MAX_ASKED)]
-    stored = cache.read(keys)
-    rejected: list[tuple[Completion, str]] = []
-    for found in (stored[one] for one in keys if one in stored):
-        answer = Completion(found.text, found.finish_reason)
-        judged = judge(request, answer, cap_option)
-        if not isinstance(judged, ReplyFault):
-            return StoredAttempts(rejected, reply_of(found, judged, key, is_cached=True), found)
-        rejected.append((answer, judged.reason))
-    return StoredAttempts(rejected)
-
-
-class ReplyStore:
-    """The stored replies of one model.
-
-    Args:
-        cap: most tokens of a reply, if the request sets none.
-    """
-
-    def __init__(self, settings: ChatModelSettings, cache: ResponseCache, cap: int | None) -> None:
-        self._settings = settings
-        self._cache = cache
-        self._cap = cap
-
-    def key_of(self, request: ChatRequest[Any]) -> str:
-        """Return the key of a whole reply."""
-        return request_key_of(self._settings.model, self._settings.parameters, request, self._settings.cache_name)
-
-    def read(self, requests: Sequence[ChatRequest[Any]], is_cut: bool) -> list[tuple[str, StoredReply] | None]:
-        """Return the key and the stored reply of each request: a whole or rejected one, or else one that was cut."""
-        keys = [self.key_of(request) for request in requests]
-        if is_cut:
-            keys = [self._cut_key(key, request) for key, request in zip(keys, requests, strict=True)]
-        found = self._cache.read(keys) if keys else {}
-        return [(key, found[key]) if key in found else None for key in keys]
-
-    async def write(self, request: ChatRequest[Any], reply: StoredReply) -> str:
-        """Store a reply that can be used; return its key when it is stored."""
-        key = self.key_of(request)
-        key = self._cut_key(key, request) if reply.finish_reason == CUT_OFF else key
-        await asyncio.wrap_future(self._cache.write(key, reply))
-        return key
-
-    def _cut_key(self, key: str, request: ChatRequest[Any]) -> str:
-        return stable_hash("cut", key, str(request.cap_of(self._cap)), str(self._settings.context_window))
+def _reply_of(stored: StoredReply, value: T, key: str, is_cached: bool) -> ChatReply[T]:
+    usage = stored.prompt_tokens, stored.completion_tokens, stored.seconds, stored.cost
+    return ChatReply(stored.text, value, key, stored.finish_reason, *usage, is_cached)
 
 
 WIDER = 2
@@ -241,7 +140,6 @@ class OpenAIChatModel:
         self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
         self._caller = Caller((self.stats,))
         self._sender = ChatSender(stage, settings, self._endpoint, self._learned, spending.has_ceiling)
-        self._store = ReplyStore(settings, cache, self._cap)
 
     @property
     def window(self) -> int | None:
@@ -278,7 +176,7 @@ class OpenAIChatModel:
             yield cut_note(reply.text)
 
     async def _complete(self, request: ChatRequest[T], on_token: OnToken | None) -> ChatReply[T]:
-        key = self._store.key_of(request)
+        key = self._key_of(request)
         under_way = self._cache.in_flight
         while True:
             [reply] = self._recall([request])
@@ -310,27 +208,53 @@ class OpenAIChatModel:
 
     def count_asked(self, requests: Sequence[ChatRequest[Any]]) -> list[int]:
         """Return how many replies to each request and its corrections are stored: at most `MAX_ASKED` are requested."""
-        return count_attempts(self._cache, [self._store.key_of(request) for request in requests])
+        keys = [[correction_key(self._key_of(request), n) for n in range(MAX_ASKED)] for request in requests]
+        stored = self._cache.read([one for some in keys for one in some]) if keys else {}
+        return [sum(one in stored for one in some) for some in keys]
+
+    def _key_of(self, request: ChatRequest[Any]) -> str:
+        """Return the key of a whole reply."""
+        return request_key_of(self._settings.model, self._settings.parameters, request, self._settings.cache_name)
+
+    def _cut_key_of(self, request: ChatRequest[Any]) -> str:
+        cap, window = request.cap_of(self._cap), self._settings.context_window
+        return stable_hash("cut", self._key_of(request), str(cap), str(window))
 
     def _recall(self, requests: Sequence[ChatRequest[T]]) -> list[ChatReply[T] | None]:
-        replies = self._revive(requests, is_cut=False)
-        missing = [position for position, reply in enumerate(replies) if reply is None]
-        cut = self._revive([requests[position] for position in missing], is_cut=True)
-        for position, reply in zip(missing, cut, strict=True):
-            replies[position] = reply
+        """Return the stored replies that can be used: whole ones, else ones that were cut off."""
+        replies: list[ChatReply[T] | None] = [None] * len(requests)
+        for key_of in (self._key_of, self._cut_key_of):
+            keys = {place: key_of(requests[place]) for place, reply in enumerate(replies) if reply is None}
+            stored = self._cache.read(keys.values()) if keys else {}
+            for place, key in keys.items():
+                if found := stored.get(key):
+                    with contextlib.suppress(ReplyFormatError):
+                        value = judge(requests[place], Completion(found.text, found.finish_reason))
+                        replies[place] = _reply_of(found, value, key, is_cached=True)
         return replies
 
-    def _revive(self, requests: Sequence[ChatRequest[T]], is_cut: bool) -> list[ChatReply[T] | None]:
-        stored = self._store.read(requests, is_cut)
-        return [found and revive(request, *found) for request, found in zip(requests, stored, strict=True)]
+    async def _store(self, request: ChatRequest[Any], stored: StoredReply) -> str:
+        """Store a reply that can be used; return its key when it is stored."""
+        key = self._cut_key_of(request) if stored.finish_reason == CUT_OFF else self._key_of(request)
+        await asyncio.wrap_future(self._cache.write(key, stored))
+        return key
 
     async def _request_reply(self, request: ChatRequest[T], key: str, on_token: OnToken | None) -> ChatReply[T]:
         """Request a reply, once more if the first one cannot be used and no text of it was passed on; store it."""
-        attempts = read_attempts(self._cache, request, key, request.cap_option or self._cap_option)
-        if attempts.accepted is not None and attempts.stored is not None:
-            await self._store.write(request, attempts.stored)
-            return attempts.accepted
-        rejected, unpaid = attempts.rejected, ""
+        cap_option = request.cap_option or self._cap_option
+        keys = [correction_key(key, n) for n in range(MAX_ASKED)]
+        known = self._cache.read(keys)
+        rejected: list[tuple[Completion, str]] = []
+        for stored in (known[one] for one in keys if one in known):
+            answer = Completion(stored.text, stored.finish_reason)
+            try:  # it may be accepted now, as after a change of the parser
+                value = judge(request, answer, cap_option)
+            except ReplyFormatError as error:
+                rejected.append((answer, str(error)))
+            else:
+                await self._store(request, stored)
+                return _reply_of(stored, value, key, is_cached=True)
+        unpaid = ""
         calls: list[Sent[Completion]] = []
         for _ in range(min(1 if rejected else 2, MAX_ASKED - len(rejected))):
             if not rejected:
@@ -340,24 +264,31 @@ class OpenAIChatModel:
                 if messages is None:
                     break
                 with_room = self._give_room(request, messages, rejected[-1][0])
-                unpaid = _ask_gate(request, messages, rejected[-1][0].text, with_room)
-                if unpaid:
-                    break
+                if gate := request.repeat_gate:
+                    n_times = 1 if with_room is request else WIDER
+                    unpaid = gate.refuse(messages, rejected[-1][0].text, n_times)
+                    if unpaid:
+                        break
                 sent = await self._send(messages, with_room, key)
             calls.append(sent)
-            judged = judge(request, sent.value, request.cap_option or self._cap_option)
-            if not isinstance(judged, ReplyFault):
-                stored = self._to_store(sent.value, calls)
-                return reply_of(stored, judged, await self._store.write(request, stored), is_cached=False)
-            await self._store_rejected(correction_key(key, len(rejected)), sent)
-            rejected.append((sent.value, judged.reason))
-            if on_token is not None and sent.value.text.strip():  # it has readers
+            answer = sent.value
+            try:
+                value = judge(request, answer, cap_option)
+            except ReplyFormatError as error:
+                if not answer.is_refused:
+                    kept = self._to_store(answer, [sent])
+                    await asyncio.wrap_future(self._cache.write(correction_key(key, len(rejected)), kept))
+                rejected.append((answer, str(error)))
+            else:
+                stored = self._to_store(answer, calls)
+                return _reply_of(stored, value, await self._store(request, stored), is_cached=False)
+            if on_token is not None and answer.text.strip():  # it has readers
                 break
         answer, reason = rejected[-1]
         if request.repeat_gate:
             request.repeat_gate.count_last(answer.text)
-        how_often = say_how_often(len(rejected))
-        raise CallFailedError(f"{reason}{how_often}{unpaid}", key, answer.text or answer.refusal)
+        unpaid = f"; not asked again: {unpaid}" if unpaid else ""
+        raise CallFailedError(f"{reason}{_say_how_often(len(rejected))}{unpaid}", key, answer.text or answer.refusal)
 
     def _correct(
         self, request: ChatRequest[Any], answer: Completion, reason: str, n_asked: int
@@ -376,10 +307,6 @@ class OpenAIChatModel:
             return request
         fits = not self._learned.window.refuses(PromptSize(count_prompt(messages), WIDER * cap))
         return replace(request, max_tokens=WIDER * cap) if fits else request
-
-    async def _store_rejected(self, key: str, sent: Sent[Completion]) -> None:
-        if not sent.value.refusal and sent.value.finish_reason != "content_filter":
-            await asyncio.wrap_future(self._cache.write(key, self._to_store(sent.value, [sent])))
 
     def _to_store(self, answer: Completion, calls: Sequence[Sent[Completion]]) -> StoredReply:
         costs = [call.cost for call in calls if call.cost is not None]
@@ -400,7 +327,7 @@ class OpenAIChatModel:
             try:
                 return await self._post(request.messages, {}, request, key, on_token)
             except RejectedError as error:
-                if "stream" not in str(error.problem):
+                if not error.problem.is_about_stream:
                     raise
         return await self._send(request.messages, request, key)
 
@@ -433,10 +360,7 @@ class OpenAIChatModel:
         return await self._sender.send(messages, more, cap, key, self._caller, on_token)
 
 
-def _ask_gate(
-    request: ChatRequest[Any], messages: Sequence[Message], rejected: str, with_room: ChatRequest[Any]
-) -> str:
-    """Return why the gate of a request lets no corrective one be sent, as part of a message; "" if it does."""
-    n_times = 1 if with_room is request else WIDER
-    reason = request.repeat_gate.refuse(messages, rejected, n_times) if request.repeat_gate else ""
-    return f"; not asked again: {reason}" if reason else ""
+def _say_how_often(n_asked: int) -> str:
+    if n_asked == MAX_ASKED:
+        return f" (asked {n_asked} times; {NOT_ASKED_AGAIN})"
+    return " (asked twice)" if n_asked == 2 else f" (asked {n_asked} times)" if n_asked > 2 else ""

@@ -9,7 +9,7 @@ vectors. With `refused_texts: halve` it is cut in two, and the fingerprint holds
 two, since its vector is not kept in an index.
 
 Tokens are counted with `embedding_model.tokenizer`. A text is cut only if it is longer than `batch_max_tokens`, less
-`token_margin`. A vector that release 0.1 stored for a text that neither release cuts is used again.
+`token_margin`.
 
 Keep out: which texts are embedded, and search in vectors.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -29,30 +29,25 @@ import numpy as np
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import Caller, CallStats
-from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.embedding_identity import (
-    HALVE,
-    earlier_fingerprints_of,
-    fingerprint_of,
-    query_fingerprint_of,
-    was_never_cut,
-)
+from graphrag_pipeline.models.cache import KnownFacts, ResponseCache
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_vectors
 from graphrag_pipeline.models.pieces import (
+    HALVE,
     PiecedTexts,
     TextPiece,
     average_pieces,
+    equal_fingerprints_of,
+    fingerprint_of,
     halve,
     pack_batches,
     piece_limit,
     pieces_to_send,
+    query_fingerprint_of,
 )
 from graphrag_pipeline.models.pool import Progress, Work, run_all
-from graphrag_pipeline.models.ports import CallFailedError, Failure
-from graphrag_pipeline.models.prices import KnownBatches
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CallFailedError, Failure, sendable
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 
@@ -72,7 +67,7 @@ class OpenAIEmbedder:
 
     Attributes:
         fingerprint: hash of model, parameters, requested dimensions, and how long texts are split and averaged.
-        earlier_fingerprints: of earlier releases, whose snapshots this model can search.
+        equal_fingerprints: of other vectors that are the same, whose snapshots this model can search.
         stats: calls, tokens and cost of this model, for all callers.
     """
 
@@ -82,12 +77,12 @@ class OpenAIEmbedder:
         settings: EmbeddingModelSettings,
         cache: ResponseCache,
         spending: Spending,
-        known_batches: KnownBatches | None = None,
+        known_batches: KnownFacts | None = None,
     ) -> None:
         self.stage = stage
         self.stats = CallStats()
         self.fingerprint = fingerprint_of(settings)
-        self.earlier_fingerprints = earlier_fingerprints_of(settings)
+        self.equal_fingerprints = equal_fingerprints_of(settings)
         self._stored_as = self.fingerprint
         self._prefix = settings.passage_prefix
         self._may_halve = settings.refused_texts == HALVE
@@ -132,7 +127,7 @@ class OpenAIEmbedder:
             PipelineError: a request is needed and fails.
         """
         if self._learned.dimensions is None:
-            fingerprints = (self.fingerprint, *self.earlier_fingerprints)
+            fingerprints = (self.fingerprint, *self.equal_fingerprints)
             stored = (self._cache.read_any_vector(fingerprint) for fingerprint in fingerprints)
             vector = next((found for found in stored if found is not None), None)
             self._learned.dimensions = len(vector) if vector is not None else len(self._request_one())
@@ -188,16 +183,10 @@ class OpenAIEmbedder:
     def read_stored(self, text_of: Mapping[str, str]) -> dict[str, np.ndarray]:
         """Return the vectors of texts by hash that need no request."""
         vectors = self._cache.read_vectors(self._stored_as, text_of)
-        if self._stored_as != self.fingerprint:
-            return vectors
-        others = [key for key, text in text_of.items() if key not in vectors and was_never_cut(text, self._settings)]
-        return vectors | self._read_earlier(others)
-
-    def _read_earlier(self, keys: Collection[str]) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
-        for fingerprint in self.earlier_fingerprints if keys else ():
-            found |= self._cache.read_vectors(fingerprint, keys)
-        return found
+        for fingerprint in self.equal_fingerprints if self._stored_as == self.fingerprint else ():
+            missing = [key for key in text_of if key not in vectors]
+            vectors |= self._cache.read_vectors(fingerprint, missing) if missing else {}
+        return vectors
 
     def _embed_missing(
         self, text_of: Mapping[str, str], vectors: dict[str, np.ndarray], progress: Progress | None = None

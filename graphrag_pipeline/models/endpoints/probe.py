@@ -7,24 +7,24 @@ after a failure nor stored. Keep out: what the answers mean (`inspection/doctor/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list, make_client
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_completion, read_vectors
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
-from graphrag_pipeline.models.endpoints.sdk_client import make_client
 from graphrag_pipeline.models.endpoints.windows import choose_listed, read_model_windows
 from graphrag_pipeline.models.event_loop import start_in_loop
-from graphrag_pipeline.models.ports import Message, ReplyFormatError
-from graphrag_pipeline.models.requests import canonical_json
+from graphrag_pipeline.models.ports import Message, ReplyFormatError, canonical_json
 from graphrag_pipeline.models.spending import Spending
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -146,23 +146,9 @@ class EndpointProbe:
             PipelineError: the request fails.
         """
         dimensions = getattr(self._settings, "dimensions", None)
-        defaults = {"dimensions": dimensions} if dimensions else {}
-        endpoint = Endpoint("model_checks", self._settings, self._spending, {"encoding_format": "base64", **defaults})
-        expected = TokenUsage(sum(map(estimate_tokens, texts)))
-        key = stable_hash("doctor", *texts)
-
-        async def send() -> tuple[list[Any], float, TokenUsage]:
-            sent = await endpoint.post(
-                "/embeddings",
-                {"input": list(texts)},
-                key,
-                expected,
-                lambda body: read_vectors(body, n=len(texts)),
-                self._caller,
-            )
-            return sent.value, sent.seconds, sent.usage
-
-        return start_in_loop(send()).result()
+        defaults = {"encoding_format": "base64", **({"dimensions": dimensions} if dimensions else {})}
+        body = {"input": list(texts)}
+        return self._send("/embeddings", body, texts, partial(read_vectors, n=len(texts)), defaults)
 
     def rerank(self, question: str, texts: Sequence[str]) -> tuple[Scores, float, TokenUsage]:
         """Return the scores of texts for a question in one request, its seconds and its usage.
@@ -171,17 +157,24 @@ class EndpointProbe:
             PipelineError: the request fails.
         """
         path = getattr(self._settings, "path", "/rerank")
-        endpoint = Endpoint("model_checks", self._settings, self._spending)
-        expected = TokenUsage(sum(map(estimate_tokens, texts)) + len(texts) * estimate_tokens(question))
-        key = stable_hash("doctor", question, *texts)
         body = rerank_body(path, question, texts)
+        read = partial(read_scores, n=len(texts))
+        return self._send(path, body, [*texts, *[question] * len(texts)], read)
 
-        async def send() -> tuple[Scores, float, TokenUsage]:
-            read = partial(read_scores, n=len(texts))
-            sent = await endpoint.post(path, body, key, expected, read, self._caller)
-            return sent.value, sent.seconds, sent.usage
-
-        return start_in_loop(send()).result()
+    def _send(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        texts: Sequence[str],
+        read: Callable[[object], T],
+        defaults: Mapping[str, Any] | None = None,
+    ) -> tuple[T, float, TokenUsage]:
+        """Send one request; `texts` are what the endpoint counts the tokens of."""
+        endpoint = Endpoint("model_checks", self._settings, self._spending, defaults)
+        expected = TokenUsage(sum(map(estimate_tokens, texts)))
+        key = stable_hash("doctor", *texts)
+        sent = start_in_loop(endpoint.post(path, body, key, expected, read, self._caller)).result()
+        return sent.value, sent.seconds, sent.usage
 
 
 def _read_body(body: object) -> Mapping[str, Any]:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
-from graphrag_pipeline.models.endpoints.sdk_client import NO_KEY
 from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import PaidReplyError, ReplyFormatError
 
@@ -27,52 +26,43 @@ MAX_MESSAGE = 300
 _MAX_READ = 20_000
 """Characters of an endpoint's text in which a key is looked for; `MAX_MESSAGE` of them are shown."""
 LEAST_KEY = 8
+NO_KEY = "none"
+"""What is sent to a server that needs no key."""
 
 _RETRIED = frozenset({408, 409, 425, 429})
 _FATAL = frozenset({401, 402, 403, 404})
 _REFUSED = frozenset({400, 413, 422, 500, 501})
 """Statuses by which servers refuse a request for good; 500 only with words that say so."""
 _OVERLOAD = frozenset({429, 503, 529})
-_TOO_LONG = re.compile(
-    r"context.(?:length|size|window)|n_ctx|too long|too large to process|input is too large|too many (?:input )?tokens"
-    r"|maximum (?:context|sequence|input|allowed|number of tokens)|(?:input|prompt|sequence) length"
-    r"|max(?:imum)?_(?:seq|context|model_len)|exceeds? the (?:available |model'?s )?(?:context|maximum|limit|model|max)"
-    r"|exceeds? (?:max|\d+ tokens)|(?:longer|larger|more tokens) than (?:the )?(?:max|context|model|allowed|batch|\d)"
+_REFUSALS = {
+    "length": r"context.(?:length|size|window)|n_ctx|too long|too large to process|input is too large"
+    r"|too many (?:input )?tokens|maximum (?:context|sequence|input|allowed|number of tokens)"
+    r"|(?:input|prompt|sequence) length|max(?:imum)?_(?:seq|context|model_len)"
+    r"|exceeds? (?:the (?:available |model'?s )?(?:context|maximum|limit|model|max)|max|\d+ tokens)"
+    r"|(?:longer|larger|more tokens) than (?:the )?(?:max|context|model|allowed|batch|\d)"
+    r"|exceeds? the (?:context|maximum|limit|model|max)"
     r"|token limit|max_new_tokens. must be|must have less than|physical batch size|exceed_context_size",
-    re.IGNORECASE,
-)
-_TOO_MANY = re.compile(
-    r"batch.?size|(?:number|count) of (?:inputs|texts|documents|items)"
+    "number": r"batch.?size|(?:number|count) of (?:inputs|texts|documents|items)"
     r"|too many (?:inputs|texts|documents|items|strings)|array too long|should have at most \d+ items?"
     r"|(?:one|single|\d+) (?:inputs?|texts?|documents?|strings?) "
     r"(?:is|are|at a time|per request|in one request|only)|(?:only|at most|maximum of|up to) (?:one|a single|\d+) "
     r"(?:inputs?|texts?|documents?|items?|strings?)",
-    re.IGNORECASE,
-)
-"""Words of a refusal of the number of texts in a request, unless it speaks of the length of a text, too."""
-_OF_LENGTH = re.compile(r"token|too large to process", re.IGNORECASE)
-_CANNOT_WORK = re.compile(
-    r"(?:does|do|is|are) not (?:support|implement)\w* (?:\w+ )?(?:embeddings?|chat|completions?|this endpoint|generat)"
+    "tokens": r"token|too large to process",
+    "service": r"(?:does|do|is|are) not (?:support|implement)\w* (?:\w+ )?"
+    r"(?:embeddings?|chat|completions?|this endpoint|generat)"
     r"|(?:embeddings?|chat|completions?)(?: endpoint)? (?:is|are) not (?:supported|implemented|enabled|available)"
     r"|start it with|pooling type 'none'",
-    re.IGNORECASE,
-)
-_FORMAT = re.compile(
-    r"response_?format|json_object|structured output|guided|grammar|schema\b|support (?:tool|function)"
+    "format": r"response_?format|json_object|structured output|guided|grammar|schema\b|support (?:tool|function)"
     r"|tools? (?:param|choice|call)|tool_choice",
-    re.IGNORECASE,
-)
-_SCHEMA_TYPE = re.compile(
-    r"json_schema|response_?format\W{0,3}type|\btype must be|should be '(?:text|json_object)'", re.IGNORECASE
-)
-"""Words of a refusal of the type `json_schema`, unless it names a part of the schema: then another schema may work."""
-_SCHEMA_PART = re.compile(
-    r"json_schema\.|(?:min|max)(?:Items|Length|imum)|\benum\b|propert|keyword|grammar|repetition|invalid schema"
-    r"|in context",
-    re.IGNORECASE,
-)
+    "schema type": r"json_schema|response_?format\W{0,3}type|\btype must be|should be '(?:text|json_object)'",
+    "schema part": r"json_schema\.|(?:min|max)(?:Items|Length|imum)|\benum\b|propert|keyword|grammar|repetition"
+    r"|invalid schema|in context",
+    "parameter": r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted",
+    "stream": r"stream",
+}
+"""What the words of a refusal may be about -> how servers say so. A new wording is added here and nowhere else."""
+_PATTERNS = {subject: re.compile(words, re.IGNORECASE) for subject, words in _REFUSALS.items()}
 _NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
-_UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -130,41 +120,51 @@ class Problem:
         """Whether the endpoint wants to be paid first."""
         return self.status == 402 or self.code == "insufficient_quota"
 
+    @functools.cached_property
+    def subjects(self) -> frozenset[str]:
+        """What a refusal is about (`_REFUSALS`); nothing for a status that does not refuse a request for good."""
+        if self.status not in _REFUSED:
+            return frozenset()
+        return frozenset(subject for subject, words in _PATTERNS.items() if words.search(self.message))
+
     @property
     def is_not_served(self) -> bool:
         """Whether the server has no such endpoint: for example, it was started without embeddings."""
-        is_named = self.status in _REFUSED and bool(_CANNOT_WORK.search(self.message))
-        return (self.status in (405, 501) or is_named) and not self.is_about_format
+        return (self.status in (405, 501) or "service" in self.subjects) and not self.is_about_format
 
     @property
     def is_too_many(self) -> bool:
         """Whether the endpoint finds that a request has too many texts, if it has several."""
-        is_of_length = bool(_OF_LENGTH.search(self.message))
-        return self.status in _REFUSED and bool(_TOO_MANY.search(self.message)) and not is_of_length
+        return "number" in self.subjects and "tokens" not in self.subjects
 
     @property
     def is_too_long(self) -> bool:
         """Whether the endpoint finds a prompt or a text too long. llama.cpp and Ollama say so with status 500."""
-        is_named = self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
-        return self.status == 413 or (self.status in _REFUSED and is_named)
+        is_coded = self.status in _REFUSED and self.code == "context_length_exceeded"
+        return self.status == 413 or is_coded or "length" in self.subjects
 
     @property
     def is_about_format(self) -> bool:
         """Whether the endpoint does not support the form of structured outputs that the request asks for."""
-        return self.status in _REFUSED and (
-            self.param.startswith(("response_format", "tool")) or bool(_FORMAT.search(self.message))
-        )
+        is_named = self.status in _REFUSED and self.param.startswith(("response_format", "tool"))
+        return is_named or "format" in self.subjects
 
     @property
     def is_about_schema_type(self) -> bool:
         """Whether the endpoint refuses any JSON schema, not only a part of the one that it got."""
-        is_named = self.param.endswith(".type") or bool(_SCHEMA_TYPE.search(self.message))
-        return self.is_about_format and is_named and not _SCHEMA_PART.search(self.message)
+        is_named = self.param.endswith(".type") or "schema type" in self.subjects
+        return self.is_about_format and is_named and "schema part" not in self.subjects
+
+    @property
+    def is_about_stream(self) -> bool:
+        """Whether the endpoint refuses to stream."""
+        return "stream" in self.subjects
 
     @property
     def unsupported_parameter(self) -> str:
         """The name of a parameter that the model does not accept; empty for another problem."""
-        if self.status not in (400, 422) or not _UNSUPPORTED.search(f"{self.code} {self.message}"):
+        is_named = _PATTERNS["parameter"].search(f"{self.code} {self.message}")
+        if self.status not in (400, 422) or not is_named:
             return ""
         named = re.search(r"['\"`](\w+)['\"`]", self.message)
         return self.param or (named.group(1) if named else "")

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError, sendable
 
 MAX_REPORTED = 1_000_000_000  # tokens; a larger report of an endpoint is ignored
 
@@ -77,7 +76,38 @@ _STRICTER = (
 )
 
 _CALLED = ("tool_calls", "function_call")
-THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)  # in the text of local reasoning models
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_OPENING = "<think>"
+
+
+class ThoughtFilter:
+    """Holds back the thoughts that a local reasoning model writes before its reply, and passes on all text after them.
+
+    The one place that knows how thoughts are marked, for whole replies and for streams.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._is_open = False
+
+    def add(self, text: str) -> str:
+        """Return what can be passed on now that this piece has come."""
+        if self._is_open:
+            return text
+        self._held += text
+        if _OPENING.startswith(self._held.lstrip()[: len(_OPENING)]):
+            thoughts = _THOUGHTS.match(self._held)
+            if thoughts is None or thoughts.end() == len(self._held):
+                return ""
+        return self.rest()
+
+    def rest(self, is_cut: bool = False) -> str:
+        """Return the text that is held back and is no thought; of thoughts that were cut off, nothing."""
+        held, self._held, self._is_open = self._held, "", True
+        thoughts = _THOUGHTS.match(held)
+        if thoughts is None and is_cut and held.lstrip().startswith(_OPENING):
+            return ""
+        return held[thoughts.end() :] if thoughts else held
 
 
 @dataclass(frozen=True)
@@ -93,9 +123,14 @@ class Completion:
         """Whether the text reached the most tokens of a reply."""
         return self.finish_reason == CUT_OFF
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the model, or a filter of its endpoint, declines to answer."""
+        return bool(self.refusal) or self.finish_reason == "content_filter"
+
 
 def read_completion(body: object) -> Completion:
-    """Return the first choice of a chat completion, without a leading `<think>` block, closed or cut off.
+    """Return the first choice of a chat completion, without the thoughts before it.
 
     The arguments of a called tool are the text.
 
@@ -109,16 +144,15 @@ def read_completion(body: object) -> Completion:
     text = sendable(_arguments_of(message.get("tool_calls")) or _text_of(message.get("content")))
     finish_reason = str(choice.get("finish_reason") or "stop")
     finish_reason = "stop" if finish_reason in _CALLED else finish_reason
-    if text.lstrip().startswith("<think>"):
-        thoughts = THOUGHTS.match(text)
-        text = text[thoughts.end() :] if thoughts else "" if finish_reason == CUT_OFF else text
+    thoughts = ThoughtFilter()
+    text = thoughts.add(text) + thoughts.rest(finish_reason == CUT_OFF)
     refusal = message.get("refusal")
     return Completion(text, finish_reason, sendable(refusal) if isinstance(refusal, str) else "")
 
 
 def find_fault(answer: Completion, cap_option: str) -> str:
     """Return why a completion cannot be used by any request; empty if it can. `cap_option` caps its tokens."""
-    if answer.refusal or answer.finish_reason == "content_filter":
+    if answer.is_refused:
         return f"the model refused: {answer.refusal[:200] or 'content filter'}"
     if not answer.text.strip():
         cut = f": all its tokens were used before its first word, as by thoughts; raise {cap_option}"
@@ -135,7 +169,7 @@ def correct_messages(
         n_asked: number of requests before; each wording is another, since an equal request at temperature 0 would get
             an equal answer.
     """
-    if answer.refusal or answer.finish_reason == "content_filter":
+    if answer.is_refused:
         return None
     again = f" {n_asked} answers so far could not be used. {_STRICTER[min(n_asked, MAX_ASKED) - 2]}" * (n_asked > 1)
     if answer.is_cut:

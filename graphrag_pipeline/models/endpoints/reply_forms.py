@@ -9,7 +9,7 @@
 | `plain` | the schema in words |
 
 They are tried in this order. A form that an endpoint refuses is left for all clients of the model, and the one that it
-takes is kept for later commands (`models/prices.py`). A kept form that is refused is forgotten, and all are tried
+takes is kept for later commands (`models/cache.py`). A kept form that is refused is forgotten, and all are tried
 again. A form that the settings name is the only one. The first request in a form is its trial: the others wait for the
 result, so that an endpoint refuses a form once and not once for each request under way.
 
@@ -18,11 +18,11 @@ Keep out: sending, and reading a reply (`replies.py`, `models/reply_json.py`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from graphrag_pipeline.models.endpoints.limits import FirstRequest
 from graphrag_pipeline.models.endpoints.replies import add_to_last
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.reply_json import bound_schema, describe_schema
@@ -33,8 +33,7 @@ UNLIMITED = FORMS[1]
 """The form that a request with limits is repeated in; a request without limits has no use for it."""
 
 TRIAL_S = 1.0
-"""Longest wait for the result of a trial. A refusal comes at once, so a form that is not refused until then counts as
-taken, and a long reply does not hold up the other requests."""
+"""Longest wait for the result of a trial."""
 
 
 class ReplyForms:
@@ -54,7 +53,7 @@ class ReplyForms:
         self._keep = keep
         self.current = self._kept or self._forms[0]
         self._taken = {(pinned, True), (pinned, False)} if len(self._forms) == 1 else set()
-        self._trial: asyncio.Event | None = None
+        self._trial = FirstRequest(TRIAL_S)
 
     @asynccontextmanager
     async def turn(self, has_limits: bool) -> AsyncIterator[str]:
@@ -63,22 +62,12 @@ class ReplyForms:
         Args:
             has_limits: whether the request has limits, which may be refused in a form that is taken without.
         """
-        while self._trial is not None and (self.current, has_limits) not in self._taken:
-            try:
-                await asyncio.wait_for(self._trial.wait(), TRIAL_S)
-            except TimeoutError:
-                self._taken.add((self.current, has_limits))
-        form, trial = self.current, None
-        if self._trial is None and (form, has_limits) not in self._taken:
-            trial = self._trial = asyncio.Event()
-        try:
+        async with self._trial.turn(lambda: (self.current, has_limits) in self._taken):
+            form = self.current
             yield form
             self._taken.add((form, has_limits))
-            self._note_taken(form)
-        finally:
-            if trial is not None:
-                self._trial = None
-                trial.set()
+            if form == self.current and form not in (self._kept, self._forms[0]):
+                self._change_kept(form)  # others were refused before it
 
     def leave(self, refused: str, may_be_limits: bool) -> bool:
         """Go on to the next form after a refusal; return whether the request may be sent again.
@@ -101,11 +90,6 @@ class ReplyForms:
             return False
         self.current = following[0]
         return True
-
-    def _note_taken(self, form: str) -> None:
-        """Keep the form that the endpoint took if others were refused before it."""
-        if form == self.current and form not in (self._kept, self._forms[0]):
-            self._change_kept(form)
 
     def _change_kept(self, form: str | None) -> None:
         self._kept = form

@@ -25,14 +25,19 @@ from typing import Any, Self
 
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller
-from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.cache import KnownFacts, ResponseCache, StoredReply
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens
 from graphrag_pipeline.models.pool import Work, run_all
-from graphrag_pipeline.models.ports import CallFailedError, Failure, PaidReplyError, ReplyFormatError
-from graphrag_pipeline.models.prices import KnownBatches
-from graphrag_pipeline.models.requests import canonical_json, sendable
+from graphrag_pipeline.models.ports import (
+    CallFailedError,
+    Failure,
+    PaidReplyError,
+    ReplyFormatError,
+    canonical_json,
+    sendable,
+)
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import RerankModelSettings
 from graphrag_pipeline.text.tokens import count_tokens_each, token_boundaries
@@ -74,7 +79,7 @@ class Reranker:
         settings: RerankModelSettings,
         cache: ResponseCache,
         spending: Spending,
-        known_batches: KnownBatches | None = None,
+        known_batches: KnownFacts | None = None,
     ) -> None:
         self._settings = settings
         self._cache = cache

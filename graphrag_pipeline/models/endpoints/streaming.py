@@ -18,10 +18,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
-from graphrag_pipeline.models.endpoints.replies import THOUGHTS
+from graphrag_pipeline.models.endpoints.replies import ThoughtFilter
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
-from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError
-from graphrag_pipeline.models.requests import sendable
+from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError, sendable
 from graphrag_pipeline.text.cut_texts import ends_in_certain_loop
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ STREAM_OPTIONS: dict[str, Any] = {"stream": True, "stream_options": {"include_us
 
 CLOSING_S = 5.0
 CHECKED_AFTER = 200  # characters after which a text is looked at for a loop
-_OPENING = "<think>"
 _END = object()
 
 
@@ -68,7 +66,7 @@ async def post_streamed(
     """Send a chat request and read its stream.
 
     Args:
-        on_token: receives the text, without a leading `<think>` block.
+        on_token: receives the text, without the thoughts before it.
         timeout_s: longest silence.
         key: request key, for a failure.
 
@@ -124,7 +122,7 @@ class _StreamedReply:
         self.n_passed_on = 0
         self.finish_reason = ""
         self._on_token = on_token
-        self._thoughts = _ThoughtFilter()
+        self._thoughts = ThoughtFilter()
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._arguments: list[str] = []
@@ -163,8 +161,8 @@ class _StreamedReply:
         return True
 
     def whole(self) -> dict[str, Any]:
-        """Return the response body; first pass on text that was held back as an unclosed `<think>` block."""
-        self._pass_on(self._thoughts.rest())
+        """Return the response body; first pass on what was held back and is no thought."""
+        self._pass_on(self._thoughts.rest(self.finish_reason == CUT_OFF))
         message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
         if self._arguments:
             message["tool_calls"] = [{"function": {"arguments": "".join(self._arguments)}}]
@@ -175,7 +173,7 @@ class _StreamedReply:
         if isinstance(content, str) and content:
             self._text.append(content)
             self._n_unchecked += len(content)
-            self._pass_on(self._thoughts.pass_on(sendable(content)))
+            self._pass_on(self._thoughts.add(sendable(content)))
 
     def _add_arguments(self, calls: object) -> None:
         """Add a piece of the arguments of the first called tool."""
@@ -190,32 +188,6 @@ class _StreamedReply:
         if text:
             self.n_passed_on += 1
             self._on_token(text)
-
-
-class _ThoughtFilter:
-    """Filter that holds back a leading `<think>...</think>` block and passes on all text after it."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._is_open = False
-
-    def pass_on(self, text: str) -> str:
-        if self._is_open:
-            return text
-        self._held += text
-        start = self._held.lstrip()[: len(_OPENING)]
-        if _OPENING.startswith(start):
-            thoughts = THOUGHTS.match(self._held)
-            if thoughts is None or thoughts.end() == len(self._held):
-                return ""
-            self._held = self._held[thoughts.end() :]
-        return self.rest()
-
-    def rest(self) -> str:
-        """Return the text that is held back and not part of a block."""
-        held, self._held, self._is_open = self._held, "", True
-        thoughts = THOUGHTS.match(held) if held.lstrip().startswith(_OPENING) else None
-        return held[thoughts.end() :] if thoughts else held
 
 
 def iterate_in_loop(items: AsyncIterator[T], scope: CallScope | None = None) -> Iterator[T]:

@@ -139,6 +139,25 @@ def run_step(index: IndexReader, step: SearchStep, state: SearchState, on_token:
     )
 
 
+def as_result(state: SearchState, method: str, question: str) -> SearchResult:
+    """Return the result of a search whose steps are done."""
+    answer = state.noted_answer
+    return SearchResult(
+        answer=answer.text,
+        citations=answer.citations,
+        context=state.read,
+        usage=state.whole_usage,
+        seconds=state.seconds,
+        method=method,
+        question=question,
+        snapshot=state.query.snapshot,
+        selection=state.selection,
+        answering=account_of(answer),
+        candidates=state.candidates,
+        options=state.query.options,
+    )
+
+
 class GraphIndex(IndexReader):
     """A published index that answers questions, from several threads too. It takes the arguments of `IndexReader`."""
 
@@ -229,22 +248,12 @@ class GraphIndex(IndexReader):
         listener = Listener(context_only, on_context, on_token)
         with parent_span(f"query {request.method}", snapshot=self.snapshot.id):
             state = run_search(index, query, listener)
-        answer = state.noted_answer
-        listener.finish(answer)
+        listener.finish(state.noted_answer)
         filtered = index.document_mask.account() if index.document_mask else {}
-        return SearchResult(
-            answer=answer.text,
-            citations=answer.citations,
-            context=state.read,
-            usage=state.whole_usage,
+        return replace(
+            as_result(state, request.method, valid_unicode(request.question)),
             seconds=time.perf_counter() - started,
-            method=request.method,
-            question=valid_unicode(request.question),
-            snapshot=self.snapshot.id,
             selection=state.selection | filtered | query.time.account,
-            answering=account_of(answer),
-            candidates=state.candidates,
-            options=state.query.options,
         )
 
     def stream(self, question: str, method: str = "local", **options: Any) -> Iterator[str | SearchResult]:

@@ -87,13 +87,6 @@ def test_a_number_out_of_bounds_fails_the_first_op_with_the_name_of_the_option(r
         ask(root, "local", with_options={"top_k_entities": 0})
 
 
-def test_an_option_with_a_value_and_listed_without_one_is_refused(root: Root) -> None:
-    message = r"with_options has now: 2024-05-01 and lists now under without_value, too; remove one of the two"
-    with pytest.raises(Exception, match=message):
-        ask(root, "local", with_options={"without_value": ["now"], "now": "2024-05-01"})
-    assert ask(root, "local", with_options={"now": "2024-05-01"})[0].success
-
-
 def test_the_answer_is_in_the_log_and_recorded_with_strategy_and_options(root: Root) -> None:
     result, _ = ask(root, "local", strategy="round_robin", with_options={"top_k_entities": 3})
     answer = result.output_for_node("answer_question")["answer"]

@@ -112,16 +112,6 @@ def test_a_long_list_is_folded_within_the_budget():
     assert row["n_descriptions"] == 200
 
 
-def test_the_row_names_the_last_fold():
-    row, model = summarize(describe(60))
-    keys = {}
-    replies = ScriptedModel(sum_up)
-    for request in model.requests:
-        reply = asyncio.run(replies.complete(request))
-        keys[reply.text] = reply.request_key
-    assert row["request_key"] == keys[row["description"]]
-
-
 @pytest.mark.parametrize("n", [30, 200, 1000])
 def test_a_new_description_runs_its_own_batch_and_the_folds_above_it(n):
     before = set(summarize(describe(n))[1].prompts)
@@ -134,16 +124,6 @@ def test_a_new_description_runs_its_own_batch_and_the_folds_above_it(n):
 
 def depth_of(fold):
     return 1 + max((depth_of(part) for part in fold.folds), default=0)
-
-
-def test_the_plan_does_not_depend_on_replies():
-    terse = summarize(describe(200), reply=lambda _: "Short.")[1]
-    wordy = summarize(describe(200), reply=lambda _: "word " * 5000)[1]
-    batches = [
-        [texts for texts in map(texts_of_request, model.requests) if is_batch(texts)] for model in (terse, wordy)
-    ]
-    assert sorted(batches[0]) == sorted(batches[1])
-    assert all(sum(count_words(texts_of(request.messages))) <= 100 for request in wordy.requests)
 
 
 def test_a_description_over_the_budget_is_cut_and_summarized_before_the_others():

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.extraction.reply_fields import ExtractedEntity, ExtractedRelationship
-from graphrag_pipeline.engines.model.extraction.reply_records import parse_claims_reply, parse_graph_reply
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    ExtractedEntity,
+    ExtractedRelationship,
+    parse_claims_reply,
+    parse_graph_reply,
+)
 
 letters = string.ascii_letters + string.digits + "äß萧炎م"
 words = st.text(letters, min_size=1, max_size=12).filter(lambda word: word.upper() != "NAME")

@@ -17,9 +17,8 @@ from graphrag_pipeline.engines.embedded.static_embeddings import load_static_emb
 from graphrag_pipeline.evaluation.index_quality import measurement
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.evaluation.index_quality.measurement import (
-    agreement_figures,
     compare_engines,
-    count_agreement,
+    measure_agreement,
     measure_quality,
 )
 from graphrag_pipeline.indexing.ports import Extractor
@@ -56,6 +55,7 @@ def test_every_figure_of_the_published_snapshot_is_shown(root: Root, call: Call)
     assert f"snapshot {root.snapshots.current()}, entities extracted by the embedded engine: " in lines[-1]
     record = json.loads(call("--root", root.path, "evaluate", "--index", "--json").out)
     assert record["snapshot"] == root.snapshots.current() and record["figures"][0]["n"] == 2
+    assert figures_of(call("--root", root.path, "evaluate", "--index", "--json"))["placeholders"]["value"] is None
 
 
 def test_another_snapshot_is_measured_and_compared(root: Root, call: Call) -> None:
@@ -165,21 +165,18 @@ def embedded(tmp_path: Path) -> Extractor:
 def test_the_stored_entities_of_a_model_are_counted_beside_those_of_the_embedded_engine(
     by_model: Snapshot, embedded: Extractor
 ) -> None:
-    found = compare_engines(by_model, embedded, 25)
-    assert found is not None and (found.model, found.n_text_units, found.n_model) == ("tiny", 3, 6)
-    assert found.n_shared_model == found.n_shared_embedded == 5
-    assert found.added == ("FOG",), "a common word is no name"
-    ratio, overlap = agreement_figures(found, "tiny")
-    assert ratio.value == found.n_model / found.n_embedded and overlap.value == 5 / 6
-    assert ratio.note.startswith("2.0 entities a text unit by tiny, ") and not overlap.is_low(QualitySettings())
+    ratio, overlap = compare_engines(by_model, embedded, 25)
+    assert (ratio.n, overlap.note) == (3, "5 of 6 entities of tiny")
+    assert overlap.examples == ("FOG",), "a common word is no name"
+    assert overlap.value == 5 / 6 and not overlap.is_low(QualitySettings())
+    assert ratio.note.startswith("2.0 entities a text unit by tiny, ")
 
 
 def test_the_sample_and_the_characters_read_are_bounded(
     by_model: Snapshot, embedded: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def n_compared(n: int) -> int:
-        found = compare_engines(by_model, embedded, n)
-        return found.n_text_units if found else 0
+        return compare_engines(by_model, embedded, n)[0].n
 
     assert [n_compared(n) for n in (0, 2, 25)] == [0, 2, 3]
     monkeypatch.setattr(measurement, "MAX_CHARACTERS", 1)
@@ -188,13 +185,16 @@ def test_the_sample_and_the_characters_read_are_bounded(
 
 def test_entities_match_by_any_written_name_and_within_a_text_unit_only() -> None:
     theirs, ours = {"A": {"bob cratchit", "bob"}}, {"B": {"bob"}}
-    assert count_agreement("m", [(theirs, ours)]).n_shared_model == 1
-    assert count_agreement("m", [(theirs, {}), ({}, ours)]).n_shared_model == 0
+    assert measure_agreement("m", [(theirs, ours)])[1].value == 1
+    assert measure_agreement("m", [(theirs, {}), ({}, ours)])[1].value == 0
 
 
 @given(st.lists(st.tuples(ENTITIES, ENTITIES), min_size=1, max_size=5))
 def test_shared_entities_never_exceed_either_engine_and_swap_with_them(units) -> None:
-    found, swapped = count_agreement("m", units), count_agreement("m", [(b, a) for a, b in units])
-    assert 0 <= found.n_shared_model <= found.n_model and 0 <= found.n_shared_embedded <= found.n_embedded
-    assert (found.n_shared_model, found.n_shared_embedded) == (swapped.n_shared_embedded, swapped.n_shared_model)
-    assert bool(found.n_shared_model) == bool(found.n_shared_embedded)
+    (ratio, overlap), (turned, other) = (
+        measure_agreement("m", units),
+        measure_agreement("m", [(b, a) for a, b in units]),
+    )
+    assert not ratio.value or not turned.value or ratio.value * turned.value == pytest.approx(1)
+    assert all(figure.value is None or 0 <= figure.value <= 1 for figure in (overlap, other))
+    assert bool(overlap.value) == bool(other.value) and overlap.examples == turned.examples

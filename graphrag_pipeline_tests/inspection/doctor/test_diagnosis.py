@@ -103,12 +103,12 @@ def test_what_an_endpoint_lacks_is_a_note_and_not_a_failure(tmp_path: Path) -> N
 def test_the_form_of_json_that_works_now_is_kept_for_later_commands(tmp_path: Path) -> None:
     with running_model_server(refused_formats=("json_schema",)) as server:
         root = make_root(tmp_path / "root", server.base_url)
-        root.models.known_forms.write(server.base_url, "test-chat", "plain").result()
+        root.models.known_forms.write(server.base_url, "test-chat", fact="plain").result()
         diagnose(root)
     assert root.models.known_forms.read(server.base_url, "test-chat") == "json_object"
     with running_model_server() as server:
         root = make_root(tmp_path / "other", server.base_url)
-        root.models.known_forms.write(server.base_url, "test-chat", "plain").result()
+        root.models.known_forms.write(server.base_url, "test-chat", fact="plain").result()
         diagnose(root)
     assert root.models.known_forms.read(server.base_url, "test-chat") is None, "the first form works"
 
@@ -121,7 +121,7 @@ def test_the_batch_that_works_now_is_kept_for_later_commands(tmp_path: Path) -> 
     assert root.models.known_batches.read(server.base_url, *place) == 8
     with running_model_server() as server:
         root = make_root(tmp_path / "other", server.base_url)
-        root.models.known_batches.write(server.base_url, *place, 1).result()
+        root.models.known_batches.write(server.base_url, *place, fact=1).result()
         diagnose(root)
     assert root.models.known_batches.read(server.base_url, *place) is None, "all of a batch is taken"
 

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import stable_hash, text_hash
-from graphrag_pipeline.models.cache import ResponseCache
-from graphrag_pipeline.models.embedding_identity import earlier_fingerprint_of
+from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.models.endpoints.replies import read_vectors
 from graphrag_pipeline.models.ports import ReplyFormatError
-from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.support.models.model_clients import embedder, open_cache
+from graphrag_pipeline_tests.support.models.model_clients import embedder
 
 
 def words(n_tokens: int) -> str:
@@ -58,13 +55,6 @@ def test_each_piece_gets_its_prefix_and_questions_are_stored_apart(tmp_path: Pat
         assert again.for_questions.embed(["Marley"])[0].tolist() == question.tolist()
         assert inputs(server) == []
     assert text.tolist() != question.tolist()
-
-
-def test_without_prefixes_a_question_has_the_stored_vector_of_an_equal_text(tmp_path: Path) -> None:
-    with running_model_server() as server:
-        model = embedder(server.base_url, tmp_path)
-        assert model.embed(["Marley"]).tolist() == model.for_questions.embed(["Marley"]).tolist()
-        assert inputs(server) == [["Marley"]]
 
 
 @pytest.mark.parametrize(("n_tokens", "n_pieces"), [(402, 1), (450, 1), (600, 2), (1200, 3)])
@@ -210,12 +200,6 @@ def test_a_server_without_embeddings_is_asked_once(tmp_path: Path, fault: Fault,
     assert "`model`" in str(caught.value) or "base_url" in str(caught.value)
 
 
-def test_a_batch_with_too_many_items_is_sent_in_halves(tmp_path: Path) -> None:
-    with running_model_server(max_batch_items=4) as server:
-        vectors = embedder(server.base_url, tmp_path, batch_size=16).embed([f"text {n}" for n in range(16)])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(16))
-
-
 def test_a_failed_text_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
     def answer(request: ReceivedRequest) -> Fault | None:
         return Fault("400", message="this text is not allowed") if "poison" in request.prompt else None
@@ -241,14 +225,6 @@ def test_an_endpoint_that_sends_numbers_instead_of_base64_is_understood(tmp_path
         expected = embedder(server.base_url, tmp_path).embed(["one"])
     with running_model_server(answer, dimensions=16) as server:
         assert embedder(server.base_url, tmp_path / "b").embed(["one"]) == pytest.approx(expected, abs=1e-6)
-
-
-def test_configured_dimensions_are_sent(tmp_path: Path) -> None:
-    with running_model_server(dimensions=64) as server:
-        assert embedder(server.base_url, tmp_path, dimensions=12).embed(["one"]).shape == (1, 12)
-    body = server.calls[0].body
-    assert body is not None
-    assert body["dimensions"] == 12
 
 
 def test_one_answer_of_the_wrong_length_is_requested_again(tmp_path: Path) -> None:
@@ -288,11 +264,6 @@ def test_an_invalid_vector_is_not_an_answer(value: object) -> None:
         read_vectors({"data": [{"index": 0, "embedding": value}]}, 1)
 
 
-def test_vectors_are_put_in_the_order_of_their_indices() -> None:
-    rows = [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]
-    assert [vector.tolist() for vector in read_vectors({"data": rows}, 2)] == [[1.0], [2.0]]
-
-
 def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> None:
     base = embedder("http://127.0.0.1:1/v1", tmp_path)
     assert embedder("http://127.0.0.1:2/v1", tmp_path, batch_size=3).fingerprint == base.fingerprint
@@ -302,24 +273,6 @@ def test_the_fingerprint_covers_all_that_decides_a_vector(tmp_path: Path) -> Non
     ]  # fmt: skip
     for changed in different:
         assert embedder("http://127.0.0.1:1/v1", tmp_path, **changed).fingerprint != base.fingerprint
-
-
-def test_vectors_of_release_0_1_are_used_again_where_nothing_was_cut(tmp_path: Path) -> None:
-    texts = [words(300), words(420), words(900)]  # 420: cut at 401 tokens by release 0.1
-    cached = ResponseCache(open_cache(tmp_path))
-    with running_model_server(dimensions=16) as server:
-        model = embedder(server.base_url, tmp_path, batch_max_tokens=450)
-        earlier = {text_hash(text): np.eye(16, dtype=np.float32)[row] for row, text in enumerate(texts)}
-        cached.write_vectors(model.earlier_fingerprints[0], earlier).result()
-        vectors = model.embed(texts)
-    assert vectors[0].tolist() == earlier[text_hash(texts[0])].tolist()
-    sent = [text for batch in inputs(server) for text in batch]
-    assert sorted(map(len, sent)) == sorted([len(texts[1]), *map(len, (words(450), " " + words(450)))])
-
-
-def test_the_earlier_fingerprint_is_that_of_release_0_1() -> None:
-    settings = EmbeddingModelSettings(model="m")
-    assert earlier_fingerprint_of(settings) == stable_hash("embedding", '["m",{},null,8000,"1"]')
 
 
 def test_faults_on_the_way_do_not_change_the_vectors(tmp_path: Path) -> None:

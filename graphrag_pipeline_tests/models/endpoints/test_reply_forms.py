@@ -15,8 +15,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints import reply_forms
 from graphrag_pipeline.models.endpoints.clients import ModelClients
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
-from graphrag_pipeline.models.endpoints.reply_forms import FORMS, ReplyForms
-from graphrag_pipeline.models.ports import CallFailedError, ChatRequest
+from graphrag_pipeline.models.ports import ChatRequest
 from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
 from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.settings import Settings
@@ -124,15 +123,6 @@ def test_each_form_gives_a_value_by_the_servers_own_reply(tmp_path: Path, form: 
     assert value.rating in range(6) and value.reason and server.count() == 1
 
 
-def test_a_pinned_form_is_the_only_one(tmp_path: Path) -> None:
-    with (
-        running_model_server(refused_formats=("tools",)) as server,
-        pytest.raises(CallFailedError, match="does not support tools"),
-    ):
-        complete(chat_model(server.base_url, tmp_path, structured_output="tool"), rate("rate"))
-    assert server.count() == 1
-
-
 def test_limits_reach_the_schema_and_are_left_out_if_the_endpoint_does_not_know_them(tmp_path: Path) -> None:
     def answer(request: ReceivedRequest) -> object:
         if "maxLength" in str(request.body.get("response_format")):
@@ -208,10 +198,3 @@ def test_a_kept_form_that_is_refused_is_forgotten_and_all_are_tried_again(tmp_pa
         rate_in_a_new_process(address, tmp_path, "rate three")
         assert [call.status for call in new.calls] == [400, 200, 200]
         assert (new.calls[-1].body or {})["response_format"]["type"] == "json_schema"
-
-
-def test_another_request_may_have_left_a_form_in_the_meantime() -> None:
-    forms = ReplyForms()
-    assert forms.leave("json_schema", may_be_limits=False) and forms.current == "json_object"
-    assert forms.leave("json_schema", may_be_limits=False) and forms.current == "json_object"
-    assert [forms.leave(form, may_be_limits=True) for form in FORMS[2:]] == [True, True, False]

@@ -75,12 +75,6 @@ def test_texts_are_sent_in_batches_and_scored_as_in_one(tmp_path: Path) -> None:
     assert [len(body["documents"]) for body in bodies(server)[1:]] == [2, 1]
 
 
-def test_a_batch_that_the_endpoint_refuses_is_sent_in_halves(tmp_path: Path) -> None:
-    with running_model_server(max_batch_items=1) as server:
-        found = reranker(server.base_url, tmp_path).rerank(QUESTION, TEXTS)
-    assert None not in found.scores and not found.failure
-
-
 def test_the_end_of_a_long_text_is_left_out_and_counted(tmp_path: Path) -> None:
     long = "fog " * 3000
     with running_model_server() as server:
@@ -100,13 +94,6 @@ def test_a_refusal_for_length_halves_the_limit_for_good(dialect: Any, tmp_path: 
         found = model.rerank("Where is the fog?", [long, TEXTS[1]])
     assert (n_first, server.count()) == (3, 4), "2,000, 1,000 and 500 tokens, then 500 at once"
     assert None not in found.scores and not found.failure
-
-
-@pytest.mark.parametrize("fault", ["500", "429", "drop", "garbage"])
-def test_a_passing_fault_is_tried_again(fault: str, tmp_path: Path) -> None:
-    with running_model_server([("rerank", [Fault(fault), None])], retry_after_s=0.01) as server:
-        assert None not in reranker(server.base_url, tmp_path).rerank(QUESTION, TEXTS).scores
-    assert server.count() == 2
 
 
 def test_a_batch_that_fails_for_good_leaves_the_others_their_scores(tmp_path: Path) -> None:
@@ -161,8 +148,3 @@ def test_replies_of_several_products_are_read(body: object, scores: dict[int, fl
 def test_a_reply_without_a_score_is_not_an_answer(body: object) -> None:
     with pytest.raises(ReplyFormatError):
         read_scores(body, 2)
-
-
-def test_a_reply_that_cannot_be_read_is_shown_as_the_server_sent_it() -> None:
-    with pytest.raises(ReplyFormatError, match=r'starts \{"model": "rr", "results": \[\{"index": 0'):
-        read_scores({"model": "rr", "results": [{"index": 0, "relevance_score": float("nan")}]}, 2)

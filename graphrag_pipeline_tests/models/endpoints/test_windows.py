@@ -211,12 +211,6 @@ def test_a_cut_reply_without_a_token_count_is_no_sign_that_the_window_ended(tmp_
         assert min((call.body or {})["max_tokens"] for call in server.calls) > 290
 
 
-def test_an_endpoint_that_lists_no_window_works_without(tmp_path: Path) -> None:
-    with running_model_server(lambda request: FACT) as server:
-        chat = chat_model(server.base_url, tmp_path, context_window="read")
-        assert complete(chat, ask("Who?")).value == FACT and chat.window is None
-
-
 @pytest.mark.parametrize("thoughts", ["", "<think>\nI think that"])
 def test_a_model_that_thinks_first_gets_room_for_it(tmp_path: Path, thoughts: str) -> None:
     def answer(request: ReceivedRequest) -> Reply:

@@ -24,17 +24,21 @@ from graphrag_pipeline.storage.shared.state import manifest_name, named_objects
 from graphrag_pipeline.storage.shared.working_copy import WorkingCopy
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline_tests.support.command_line import TIMEOUT_S, environment
-from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, opened_snapshot, reader, state_of
+from graphrag_pipeline_tests.support.machines import (
+    again,
+    fail_to_push,
+    index,
+    object_names,
+    opened_snapshot,
+    reader,
+    state_of,
+)
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import CAROL, put
 from graphrag_pipeline_tests.support.thoroughness import usually
 
 MakeMachine = Callable[[Path, str], Root]
 LATE = float("inf")
-
-
-def object_names(url: str) -> set[str]:
-    return {name for folder in ("tables", "snapshots") for name in open_object_store(url).names(folder)}
 
 
 def copy_of(root: Root) -> WorkingCopy:

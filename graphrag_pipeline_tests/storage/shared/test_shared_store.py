@@ -19,9 +19,9 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.objects import open_object_store
-from graphrag_pipeline.storage.shared.state import STATES, NumberedStates, StoreState, named_objects, state_name
+from graphrag_pipeline.storage.shared.state import STATES, named_objects, state_name
 from graphrag_pipeline.storage.snapshot_store import list_snapshots, roll_back
-from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, reader
+from graphrag_pipeline_tests.support.machines import again, fail_to_push, index, machine, object_names, reader, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.paths import MICROSOFT_INDEX
 from graphrag_pipeline_tests.support.roots import CAROL, contract_bytes, make_root, put, table_bytes
@@ -32,20 +32,10 @@ QUESTION = "Who is Bob Cratchit?"
 LATE = float("inf")
 
 
-def state_of(url: str) -> StoreState:
-    state = NumberedStates(open_object_store(url)).latest()
-    assert state is not None
-    return state
-
-
 def ask(root: Root) -> tuple[str, str]:
     """Return the snapshot that a reader gets, and its answer."""
     with GraphIndex.open(root.path) as opened:
         return opened.snapshot.id, opened.search(QUESTION, method="local").answer
-
-
-def object_names(url: str) -> set[str]:
-    return {name for folder in ("tables", "snapshots") for name in open_object_store(url).names(folder)}
 
 
 # ------------------------------------------------------------------------------------------------------------ following

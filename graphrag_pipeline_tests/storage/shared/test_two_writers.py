@@ -23,6 +23,7 @@ from graphrag_pipeline_tests.support.machines import (
     fail_to_push,
     index,
     machine,
+    object_names,
     opened_snapshot,
     state_of,
 )
@@ -39,9 +40,7 @@ def tells_of_secret(place: Path) -> list[Path]:
 
 
 def fetched(url: str, folder: Path) -> Path:
-    objects = open_object_store(url)
-    names = [name for part in ("tables", "snapshots") for name in objects.names(part)]
-    assert objects.download({name: folder / name for name in names}) == []
+    assert open_object_store(url).download({name: folder / name for name in object_names(url)}) == []
     return folder
 
 

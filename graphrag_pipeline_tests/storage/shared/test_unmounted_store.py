@@ -8,7 +8,7 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import LeaseLostError, PipelineError
-from graphrag_pipeline.pipeline.progress import SilentObserver
+from graphrag_pipeline.pipeline.progress import RunObserver
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline_tests.support.machines import again, index, machine, opened_snapshot
 from graphrag_pipeline_tests.support.roots import build_tables, put
@@ -60,7 +60,7 @@ def test_its_documents_are_compared_with_the_index_when_it_is_back(mount: Mount,
     mount.point_at("not_mounted")
     two = machine(tmp_path / "two", mount.url, OTHERS, n_buckets=1)
 
-    class Mounting(SilentObserver):
+    class Mounting(RunObserver):
         def plan(self, stale: object) -> None:
             mount.point_at("mounted")
 

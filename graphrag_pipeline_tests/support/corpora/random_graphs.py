@@ -71,16 +71,12 @@ def assert_hierarchy(communities, graph):
 
 
 NAMES = ["SCROOGE", "BOB CRATCHIT", "TINY TIM", "FRED", "MARLEY", "PETER", "MARTHA"]
-
-
 sentences = st.builds(
     "{} {} {}.".format,
     st.sampled_from(["Scrooge", "Bob Cratchit", "Tiny Tim", "He"]),
     st.sampled_from(["is visited by", "works hard for", "dines with"]),
     st.sampled_from(["the ghost of Marley", "his nephew Fred", "the whole family"]),
 )
-
-
 described_graphs = st.builds(
     make_graph,
     st.dictionaries(

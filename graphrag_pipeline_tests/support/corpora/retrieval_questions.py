@@ -64,13 +64,6 @@ def ask_for_documents(documents: Sequence[dict[str, str]], n: int, n_needed: int
     return asked
 
 
-def ask_for_sentences(text: str, n: int, seed: int = 0) -> list[Asked]:
-    """Return n questions, each with a sentence of the text as its evidence."""
-    source = random.Random(seed)
-    chosen = source.sample(list(long_sentences(text)), n)
-    return [Asked(_join([make_clue(source, sentence)]), (sentence,)) for sentence in chosen]
-
-
 def ask_for_passages(passages: Sequence[dict[str, str]], but: Iterable[str], n: int, seed: int = 0) -> list[Asked]:
     """Return n questions of one hop and up to n of two hops.
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -179,7 +181,7 @@ def _model(start: StoryStart) -> None:
     values["chat_model"] |= {"prompt_price": 1.0, "completion_price": 2.0}
     init_root(start.root, Settings.model_validate(values))
     write_articles(start.root / "input", 6)
-    with _variables_set(start.variables):
+    with patch.dict(os.environ, start.variables):
         _index(Root(start.root))
 
 
@@ -198,16 +200,6 @@ def _s3(start: StoryStart) -> None:
 
 def _graphrag_output(start: StoryStart) -> None:
     shutil.copytree(MICROSOFT_INDEX, start.folder / "output")
-
-
-@contextlib.contextmanager
-def _variables_set(variables: dict[str, str]) -> Iterator[None]:
-    import pytest
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        yield
 
 
 SETUPS: dict[str, Callable[[StoryStart], None]] = {

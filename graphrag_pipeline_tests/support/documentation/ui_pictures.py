@@ -26,9 +26,9 @@ from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, running_chromium, show, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import launch_job, running_dagster, wait_for_run
-from graphrag_pipeline_tests.support.documentation.explorer_pictures import picture_explorer
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
 from graphrag_pipeline_tests.support.paths import REPOSITORY, SAMPLE_ROOT
+from graphrag_pipeline_tests.support.serving import running_server
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -52,18 +52,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = index_sample(Path(folder) / "root")
         with running_chromium(1400, 900) as browser:
-            explored = picture_explorer(browser, root.path)
+            pictures = picture_explorer(browser, root.path)
         with running_dagster(root) as server, running_chromium(1500, 2100) as browser:
-            pictures = {
-                "asset_graph.png": picture_asset_graph(browser, server),
-                "bucket.png": picture_bucket(browser, server, root),
-                "stale_report.png": picture_stale_report(browser, server, root),
-            }
+            pictures["asset_graph.png"] = picture_asset_graph(browser, server)
+            pictures["bucket.png"] = picture_bucket(browser, server, root)
+            pictures["stale_report.png"] = picture_stale_report(browser, server, root)
         set_schedule(root)
         with running_dagster(root) as server, running_chromium(1280, 760) as browser:
             pictures["automation.png"] = picture_automation(browser, server)
         pictures["costs.png"] = picture_costs(Path(folder) / "paid")
-    pictures |= {name: as_picture(png) for name, png in explored.items()}
     PICTURES.mkdir(exist_ok=True)
     sizes = {name: save(picture, PICTURES / name) for name, picture in pictures.items()}
     for name, n_bytes in sizes.items():
@@ -87,6 +84,23 @@ def new_sample(path: Path, n_buckets: int = 8) -> Root:
     (path / "settings.yaml").write_text(settings, encoding="utf-8")
     init_root(path)
     return Root(path)
+
+
+def picture_explorer(browser: Any, root: Path) -> dict[str, Image]:
+    """Pictures by name: an answer beside its source, and the graph with an open community."""
+    with running_server({"sample": root}) as running:
+        show(browser, f"{running.url}/#/ask?q=Who%20is%20Ebenezer%20Scrooge%27s%20clerk%3F", "local search", "Ask next")
+        click(browser, "(//button[@class='citation'])[1]")
+        wait_for_text(browser, "Source 1", "Open the whole document", "characters")
+        time.sleep(_SETTLE_S)
+        answer = picture_of(browser)
+        browser.get("about:blank")
+        show(browser, f"{running.url}/#/graph", "Shown", "communities")
+        click(browser, "(//ul[contains(@class, 'listing')]//button)[1]")
+        click(browser, "//button[contains(., 'Open the community')]")
+        wait_for_text(browser, "parts of the community")
+        time.sleep(_SETTLE_S)
+        return {"explorer_answer.png": answer, "explorer_graph.png": picture_of(browser)}
 
 
 def picture_asset_graph(browser: Any, server: str) -> Image:

@@ -20,11 +20,7 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 
 KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
-
-
 KEY = "sk-test-0123456789abcdef-very-secret"
-
-
 TEXT = (
     "Ada Lovelace wrote to Charles Babbage from London. Charles Babbage built the Difference Engine. "
     "Ada Lovelace admired Mary Somerville, who taught Ada Lovelace."

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest, Message, ReplyFormatError
-from graphrag_pipeline.models.requests import request_key_of
+from graphrag_pipeline.models.ports import (
+    CallFailedError,
+    ChatReply,
+    ChatRequest,
+    Message,
+    ReplyFormatError,
+    request_key_of,
+)
 
 T = TypeVar("T")
 

@@ -1,1 +1,1 @@
-"""Pages of stages in the UI: counts, previews, plots and pictures of what a partition holds."""
+"""Pages of stages in the UI: counts, previews and plots of what a partition holds."""

@@ -3,6 +3,7 @@
 Pure: tables in, Dagster metadata out. Numbers are plain numbers, so that Dagster plots them over time.
 """
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -132,3 +133,22 @@ def of_counts(title: str, counts: Mapping[str, int]) -> dict[str, Any]:
 def of_lines(title: str, lines: Sequence[str]) -> dict[str, Any]:
     """Return lines of text as a list under a title; nothing without lines."""
     return {title: as_markdown("\n".join(f"- {line}" for line in lines))} if lines else {}
+
+
+def plot_bars(title: str, bars: list[tuple[str, int]] | list[tuple[str, float]]) -> dg.MarkdownMetadataValue:
+    """Return a bar chart as an SVG picture inside markdown, on a white ground for the light and the dark theme."""
+    height, width = 22, 520
+    most = max(count for _, count in bars)
+    rows = []
+    for row, (label, count) in enumerate(bars):
+        y, length = 30 + row * height, max(1, round(360 * count / (most or 1)))
+        rows.append(f'<text x="70" y="{y + 14}" text-anchor="end">{label}</text>')
+        rows.append(f'<rect x="78" y="{y + 2}" width="{length}" height="{height - 6}" fill="#4f43dd"/>')
+        rows.append(f'<text x="{84 + length}" y="{y + 14}">{count:,}</text>')
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{40 + len(bars) * height}" '
+        f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+        f'<text x="10" y="18" font-weight="bold">{title}</text>{"".join(rows)}</svg>'
+    )
+    encoded = base64.b64encode(svg.encode()).decode()
+    return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{encoded})")

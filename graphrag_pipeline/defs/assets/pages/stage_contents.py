@@ -1,6 +1,6 @@
 """The tables of one partition as its page in the UI shows them, read by columns: just written, or those of the heads.
 
-Keep out: how they are shown (`previews.py`, `pictures.py`).
+Keep out: how they are shown (`previews.py`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The page of a partition in the UI: rows, files, previews, plots and pictures of the tables that its stage made.
+"""The page of a partition in the UI: rows, files, previews and plots of the tables that its stage made.
 
 Everything here follows from the tables alone. So a reused partition shows the same as one that was just made. Keep out:
 what belongs to a run, such as model calls (`stage_run.py`).
@@ -11,8 +11,7 @@ from typing import Any
 import dagster as dg
 import pyarrow.compute as pc
 
-from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, as_table, of_rows, of_tokens
-from graphrag_pipeline.defs.assets.pages.pictures import map_communities, map_graph, plot_bars
+from graphrag_pipeline.defs.assets.pages.metadata import as_markdown, as_table, of_rows, of_tokens, plot_bars
 from graphrag_pipeline.defs.assets.pages.previews import Preview, preview_of, render_highest_reports, units_by_document
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.runs.naming import asset_key
@@ -89,8 +88,7 @@ def _of_text_units(contents: StageContents) -> dict[str, Any]:
 def _of_graph(contents: StageContents) -> dict[str, Any]:
     degrees = contents.read("entities", ("degree",))["degree"].to_pylist()
     bars = _classes(degrees)
-    plot = {"plot of entities by relationships": plot_bars("entities by number of relationships", bars)} if bars else {}
-    return plot | _picture("picture of the graph", map_graph(contents))
+    return {"plot of entities by relationships": plot_bars("entities by number of relationships", bars)} if bars else {}
 
 
 def _of_descriptions(contents: StageContents) -> dict[str, Any]:
@@ -108,7 +106,7 @@ def _of_communities(contents: StageContents) -> dict[str, Any]:
         shown[f"plot of community sizes at level {level}"] = plot_bars(
             f"communities by number of entities, level {level}", _classes(sizes)
         )
-    return shown | _picture("picture of the largest communities", map_communities(contents))
+    return shown
 
 
 def _of_reports(contents: StageContents) -> dict[str, Any]:
@@ -150,10 +148,6 @@ _EXTRAS: Mapping[str, Callable[[StageContents], dict[str, Any]]] = {
     CANDIDATE.name: _of_candidate,
 }  # fmt: skip
 """What only one stage shows, by stage."""
-
-
-def _picture(name: str, markdown: str) -> dict[str, Any]:
-    return {name: dg.MetadataValue.md(markdown)} if markdown else {}
 
 
 def _classes(numbers: list[int]) -> list[tuple[str, int]]:

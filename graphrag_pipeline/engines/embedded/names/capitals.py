@@ -69,5 +69,7 @@ def _without_opener(folded: FoldedText, start: int, end: int, lower: Counter[str
 def _is_heading(folded: FoldedText, start: int) -> bool:
     """Whether the sentence at a place has a capital in every longer word, and no stop at its end."""
     first, last = folded.spans[folded.sentence_of(start)]
+    if folded.text[last - 1] in ".!?":
+        return False
     long = [word for word in _LETTERS.findall(folded.text, first, last) if len(word) >= _LONG]
-    return folded.text[last - 1] not in ".!?" and all(word[0].isupper() for word in long)
+    return all(word[0].isupper() for word in long)

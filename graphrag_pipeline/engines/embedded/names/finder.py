@@ -78,7 +78,8 @@ class Forms:
         self._votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._sure: dict[str, str] = {}
         self._lower = Counter(_LOWER.findall(folded.text))
-        self._titled = {word.casefold() for word in _WORD.findall(folded.text) if not word.isupper()}
+        self._words = find_words(folded.text)
+        self._titled = {word.casefold() for _, word in self._words if not word.isupper()}
         self._skipped = [match.span() for match in _DATELINE.finditer(folded.text)]
 
     def add_entity(self, start: int, end: int, kind: str) -> None:
@@ -114,7 +115,8 @@ class Forms:
 
         Forms of address belong to the form ("Mrs. Cratchit"); `types` gets these forms, too.
         """
-        found = [self._with_address(*name, types) for name in sorted(match_forms(self._folded.text, types))]
+        names = sorted(match_forms(self._folded.text, self._words, types))
+        found = [self._with_address(*name, types) for name in names]
         counts = Counter(form for _, _, form in found)
         counted = Counter(form for start, _, form in found if self._is_amount(start))
         units = {form for form, count in counted.items() if 2 * count > counts[form]}
@@ -166,10 +168,10 @@ class Forms:
         """Return word -> how often it stands inside a sentence, and first in one."""
         inside: Counter[str] = Counter()
         first: Counter[str] = Counter()
-        for match in _WORD.finditer(self._folded.text):
-            word = _POSSESSIVE.sub("", match.group())
+        for start, written in self._words:
+            word = _without_s(written)
             if word in self._votes:
-                (first if self._folded.is_first(match.start()) else inside)[word] += 1
+                (first if self._folded.is_first(start) else inside)[word] += 1
         return {word: (inside[word], first[word]) for word in inside | first}
 
     def _is_label(self, start: int, end: int) -> bool:
@@ -180,8 +182,21 @@ class Forms:
         return any(first <= start and end <= last for first, last in self._skipped)
 
 
-def match_forms(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, form) of the forms in a text, whole words only, the longest first, without overlap."""
+def find_words(text: str) -> list[tuple[int, str]]:
+    """Return (start, word) of the words of a text, in order."""
+    return [(match.start(), match.group()) for match in _WORD.finditer(text)]
+
+
+def _without_s(word: str) -> str:
+    return word[:-2] if word.endswith(("'s", "’s")) else word
+
+
+def match_forms(text: str, words: Iterable[tuple[int, str]], forms: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, form) of the forms in a text, whole words only, the longest first, without overlap.
+
+    Args:
+        words: `find_words(text)`.
+    """
     forms = sorted(forms)
     if unspaced := [form for form in forms if is_unspaced(form[0])]:
         yield from _match_unspaced(text, unspaced)
@@ -192,12 +207,10 @@ def match_forms(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int, str
     for same in by_first.values():
         same.sort(key=len, reverse=True)
     place = 0
-    for match in _WORD.finditer(text):
-        start = match.start()
+    for start, word in words:
         if start < place:
             continue
-        word = match.group()
-        candidates = by_first.get(word) or by_first.get(_POSSESSIVE.sub("", word)) or ()
+        candidates = by_first.get(word) or by_first.get(_without_s(word)) or ()
         for form in candidates:
             end = start + len(form)
             if text.startswith(form, start) and not text[end : end + 1].isalnum():

@@ -50,7 +50,7 @@ class FoldedText:
         self.spans: list[tuple[int, int]] = []
         parts: list[str] = []
         length = 0
-        inside: list[int] = []  # places of the ends of sentences inside a paragraph
+        inside: list[int] = []  # the parts that end sentences inside a paragraph
         for start, end in spans:
             first = length
             for run in _RUN.finditer(original, start, end):
@@ -62,13 +62,12 @@ class FoldedText:
             if length > first:
                 parts[-1] = "\n"
                 if "\n" not in original[self._places[-1] : end]:
-                    inside.append(length - 1)
+                    inside.append(len(parts) - 1)
             self.spans.append((first, max(length - 1, first)))
         self.text = "".join(parts)
-        characters = list(self.text)
-        for place in inside:
-            characters[place] = " "
-        self.prose = "".join(characters)
+        for part in inside:
+            parts[part] = " "
+        self.prose = "".join(parts)
         self._sentence_starts = [start for start, _ in self.spans]
 
     def place_of(self, start: int, end: int) -> tuple[int, int]:

@@ -1,10 +1,10 @@
 """The layers of spaCy's models, run with less work for the same results.
 
 spaCy computes the vector of every token of a text, though half of them repeat a word, and its transition parser takes
-three quarters of the time of entities by reading token after token. Here each distinct word is embedded once. Outside
-an entity, the move of the parser depends on one token only, so these moves are found for all tokens by one matrix
-product. Then the entities that begin are followed to their ends, side by side. Entities and tags are those of
-`pipeline(text)`: same weights, same rules for the moves.
+three quarters of the time of entities by reading token after token. Here each distinct word is embedded once for all
+texts, and NumPy computes the layers around it. Outside an entity, the move of the parser depends on one token only, so
+these moves are found for all tokens by one matrix product. Then the entities that begin are followed to their ends,
+side by side. Entities and tags are those of `pipeline(text)`: same weights, same rules for the moves.
 
 Keep out: which pipeline, and what becomes of its entities (`spacy_pipeline.py`).
 """
@@ -42,13 +42,35 @@ def _read_words(model: Model, docs: Sequence[Doc]) -> list[NDArray[np.float32]]:
         return model.predict(docs)  # a transformer, vectors of a file, or a part that listens to another
     embed, encode = model.layers
     features = embed.layers[0].predict(docs)
-    together = np.ascontiguousarray(np.concatenate(features))
-    numbers: dict[bytes, int] = {}
-    words = [numbers.setdefault(row.tobytes(), len(numbers)) for row in together]
-    distinct = [np.frombuffer(b"".join(numbers), together.dtype).reshape(-1, together.shape[1])]
-    for layer in embed.layers[1:]:
-        distinct = layer.predict(distinct)
-    return encode.predict(np.split(distinct[0][words], np.cumsum([len(text) for text in features])[:-1]))
+    words = [row.tobytes() for row in np.ascontiguousarray(np.concatenate(features))]
+    known = embed.attrs.setdefault("known words", {})  # lives as long as the pipeline
+    if new := list(dict.fromkeys(word for word in words if word not in known)):
+        met = [np.frombuffer(b"".join(new), features[0].dtype).reshape(-1, features[0].shape[1])]
+        for layer in embed.layers[1:]:
+            met = layer.predict(met)
+        known.update(zip(new, met[0], strict=True))
+    texts = np.split(np.array([known[word] for word in words]), np.cumsum([len(text) for text in features])[:-1])
+    blocks = [block for part in encode.layers[:1] for block in part.layers]
+    if {block.name for block in blocks} != {"residual(expand_window>>maxout>>layernorm>>dropout)"}:
+        return encode.predict(texts)  # another architecture
+    ops: Any = encode.ops
+    pad = encode.attrs["pad"]
+    rows = ops.flatten(texts, pad=pad)
+    for block in blocks:
+        rows = rows + _look_around({layer.name: layer for layer in block.walk()}, rows)
+    return ops.unflatten(rows, [len(text) for text in texts], pad=pad)
+
+
+def _look_around(layers: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the result of a block of layers; the product of NumPy takes two thirds of the time of spaCy's."""
+    maxout, norm = layers["maxout"], layers["layernorm"]
+    weights, bias = maxout.get_param("W"), maxout.get_param("b")  # units, pieces, inputs; units, pieces
+    window = maxout.ops.seq2col(rows, layers["expand_window"].attrs["window_size"])
+    pieces = window @ weights.reshape(-1, window.shape[1]).T + bias.ravel()
+    widest = _widest(pieces.reshape(len(rows), *bias.shape))
+    widest -= widest.mean(axis=1, keepdims=True)
+    widest /= np.sqrt(np.square(widest).mean(axis=1, keepdims=True) + np.float32(1e-8))  # as in thinc
+    return widest * norm.get_param("G") + norm.get_param("b")
 
 
 def can_follow(ner: EntityRecognizer) -> bool:

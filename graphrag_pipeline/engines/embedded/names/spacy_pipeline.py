@@ -37,8 +37,8 @@ TYPES = {
 """Label of a spaCy pipeline -> entity type; other labels are not names."""
 BUNDLED = "en_core_web_sm"
 _NEEDED = ("tok2vec", "transformer", "tagger", "morphologizer", "ner")
-_MOST_KNOWN = 1_000_000
-"""Words that a pipeline keeps in memory, about 0.2 kB each, before it is loaded again."""
+_MOST_KNOWN = 250_000
+"""Words that a pipeline keeps in memory with their vectors, about 1 kB each, before it is loaded again."""
 _BATCH = 20_000
 """Characters of the text that the pipeline reads at once, about: its memory grows with them."""
 _lock = threading.Lock()
@@ -46,7 +46,7 @@ _lock = threading.Lock()
 
 
 @cache
-def load_pipeline(name: str = "") -> Language:
+def load_pipeline(name: str) -> Language:
     """Return a spaCy pipeline with only what finds entities and tags words.
 
     Args:
@@ -133,7 +133,7 @@ def _words_of(pipeline: Language) -> set[str]:
 
 def tag_words(sentences: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
     """Yield for each English sentence (start, end, tag of the Penn Treebank) of its words, by the bundled pipeline."""
-    pipeline = load_pipeline()
+    pipeline = load_pipeline("")
     with _lock:
         docs = [_make_doc(pipeline, sentence) for sentence in sentences]
         tags = tag_tokens(pipeline, docs) if docs else []

@@ -11,7 +11,7 @@ Each document is read alone, so that a new document does not change the terms of
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
@@ -28,8 +28,6 @@ _QUOTA = 3.0
 _MIN_RARITY = 0.5
 """Mean of log(rank) of the words of a term against that of a word outside the vocabulary: "old man" has 0.45."""
 _MIN_SCORE = 1.2
-_N_TAGGED = 3
-"""Occurrences of a candidate whose words are tagged."""
 
 _WORD = late_regex(r"(?<![\p{L}\p{N}_@/\\.$-])\p{L}[\p{L}\p{M}]+(?:[-'’]\p{L}+)*(?![\p{L}\p{N}_@/\\=(-]|\.\w)")
 _BEFORE_NOUN = frozenset({"JJ", "NN", "NNS", "NNP", "NNPS", "VBN", "VBG", "HYPH", "AFX", "FW"})
@@ -53,7 +51,11 @@ def find_terms(folded: FoldedText, taken: Sequence[tuple[int, int, str]]) -> lis
             for last in range(first + 1, min(first + MAX_WORDS, len(run))):
                 phrase = (*words[first:last], singular_of(words[last], known) or words[last])
                 places[phrase].append((run[first][0], run[last][1]))
-    repeated = {phrase: found for phrase, found in places.items() if len(found) >= MIN_COUNT and _is_rare(phrase)}
+    repeated = {
+        phrase: found
+        for phrase, found in places.items()
+        if len(found) >= MIN_COUNT and _is_rare(phrase) and _c_value(phrase, len(found)) >= _MIN_SCORE
+    }
     able = {phrase: repeated[phrase] for phrase in _keep_nouns(folded, repeated)}
     chosen = _choose(able, folded.text.count(" ") + folded.text.count("\n"))
     spans = sorted(((start, end, " ".join(phrase)) for phrase in chosen for start, end in able[phrase]), key=_longest)
@@ -96,28 +98,19 @@ def _runs(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[tuple[in
 
 
 def _keep_nouns(folded: FoldedText, places: dict[Phrase, list[tuple[int, int]]]) -> list[Phrase]:
-    """Return the phrases that are noun phrases in most of their first occurrences.
-
-    A sentence is tagged only if the occurrence in it can change the majority.
-    """
-    votes: Counter[Phrase] = Counter()
-    tagged: dict[int, list[tuple[int, int, str]]] = {}
-    for turn in range(_N_TAGGED):
-        asked = {
-            phrase: found[turn]
-            for phrase, found in places.items()
-            if -(left := min(len(found), _N_TAGGED) - turn) < votes[phrase] <= left > 0
-        }
-        numbers = {phrase: folded.sentence_of(start) for phrase, (start, _) in asked.items()}
-        new = sorted({*numbers.values()} - tagged.keys())
-        tagged.update(zip(new, tag_words([folded.text[slice(*folded.spans[number])] for number in new]), strict=True))
-        for phrase, (start, end) in asked.items():
-            offset = folded.spans[numbers[phrase]][0]
-            words = tagged[numbers[phrase]]
-            tags = [tag for first, last, tag in words if start - offset <= first and last <= end - offset]
-            is_noun = bool(tags) and tags[-1] in _NOUN and all(tag in _BEFORE_NOUN for tag in tags)
-            votes[phrase] += 1 if is_noun else -1
-    return [phrase for phrase in places if votes[phrase] > 0]
+    """Return the phrases that are noun phrases where they occur first."""
+    numbers = {phrase: folded.sentence_of(found[0][0]) for phrase, found in places.items()}
+    sentences = sorted({*numbers.values()})
+    spans = [folded.spans[number] for number in sentences]
+    tagged = dict(zip(sentences, tag_words([folded.text[slice(*span)] for span in spans]), strict=True))
+    able = []
+    for phrase, number in numbers.items():
+        offset = folded.spans[number][0]
+        start, end = places[phrase][0]
+        tags = [tag for first, last, tag in tagged[number] if start <= first + offset and last + offset <= end]
+        if tags and tags[-1] in _NOUN and all(tag in _BEFORE_NOUN for tag in tags):
+            able.append(phrase)
+    return able
 
 
 def _choose(places: dict[Phrase, list[tuple[int, int]]], n_words: int) -> list[Phrase]:
@@ -130,7 +123,7 @@ def _choose(places: dict[Phrase, list[tuple[int, int]]], n_words: int) -> list[P
     for phrase, found in places.items():
         longer = around[phrase]
         nested = sum(longer) / len(longer) if longer else 0
-        score = math.log2(len(phrase)) * (len(found) - nested) * _rarity(phrase)
+        score = _c_value(phrase, len(found) - nested)
         if score >= _MIN_SCORE:
             scores[phrase] = score
     quota = max(round(math.sqrt(n_words) / _QUOTA), 1)
@@ -142,6 +135,10 @@ def _parts(phrase: Phrase) -> Iterator[Phrase]:
     for size in range(2, len(phrase)):
         for first in range(len(phrase) - size + 1):
             yield phrase[first : first + size]
+
+
+def _c_value(phrase: Phrase, count: float) -> float:
+    return math.log2(len(phrase)) * count * _rarity(phrase)
 
 
 def _is_rare(phrase: Phrase) -> bool:

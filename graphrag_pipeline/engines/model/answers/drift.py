@@ -19,8 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from graphrag_pipeline.engines.model.answers.points import cite_shown, read_score
-from graphrag_pipeline.engines.model.answers.shorter_contexts import shorten_context
-from graphrag_pipeline.engines.model.answers.shown_citations import Shown, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import Shown, shorten_context, shown_numbers
 from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, Message, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
@@ -197,7 +196,7 @@ def read_step(reply: str, shown: Shown, question: str = "", echoes: PromptEchoes
     """
     echoes = echoes or PromptEchoes()
     for value in read_json(reply):
-        fields = {str(key).strip().casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+        fields = value if isinstance(value, dict) else {}
         answer = next((fields[key] for key in ("response", "intermediate_answer", "answer") if key in fields), None)
         if isinstance(answer, str) and re.search(r"\w", answer):
             if echoes.holds(answer) or fold_question(answer) == fold_question(question):
@@ -211,7 +210,7 @@ def _read_fields(fields: Mapping[str, Any], answer: str, shown: Shown, echoes: P
     questions = read_questions(listed) if isinstance(listed, list) else ()
     own = tuple(question for question in questions if not echoes.holds(question))
     lost: Counter[str] = Counter()
-    text, score = cite_shown(clean_text(answer), shown, lost, echoes), read_score(fields.get("score"))
+    text, score = cite_shown(clean_text(answer), shown, lost), read_score(fields.get("score"))
     return ReadStep(
         text, UNSCORED if score is None else score, own[:MAX_FOLLOW_UPS], lost.total(), len(questions) - len(own)
     )

@@ -31,11 +31,10 @@ import numpy as np
 from pydantic import BaseModel
 
 from graphrag_pipeline.citations import Cited, parse_citations, render_citation, replace_written
-from graphrag_pipeline.engines.model.answers.shorter_contexts import split_context
-from graphrag_pipeline.engines.model.answers.shown_citations import Shown, keep_shown, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import Shown, keep_shown, shown_numbers, split_context
 from graphrag_pipeline.models.ports import ChatReply, ChatRequest, Failure, ReplyFormatError
 from graphrag_pipeline.models.prompt_echoes import PromptEchoes
-from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, text_limit
+from graphrag_pipeline.models.reply_json import clean_text, json_schema_format, read_json, read_number, text_limit
 from graphrag_pipeline.query.answers.answering import MappedPoints, estimate_static
 from graphrag_pipeline.query.context import PART_OVERHEAD, pack_batches
 from graphrag_pipeline.query.index_reader import IndexReader
@@ -46,7 +45,6 @@ from graphrag_pipeline.query.search.community_selection import Selection, select
 from graphrag_pipeline.query.search.global_ import Point
 from graphrag_pipeline.query.token_budget import answer_cost
 from graphrag_pipeline.settings.settings import GlobalSearchSettings
-from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 HEADER = "-----Reports-----\nid|title|occurrence weight|content|rank\n"
@@ -92,9 +90,6 @@ def find_weights(index: IndexReader, reports: Sequence[ReportRecord]) -> list[fl
 
 def _show_weight(report: ReportRecord, weight: float) -> ReportRecord:
     return replace(report, title=f"{report.title} (occurrence weight {weight:.2f}, rank {report.rank:g})")
-
-
-_NUMBER = late_re(r"\s*+(\d{1,3}(?:[.,]\d{1,6})?)\s*+(?:%|(?:/|out of)\s*+([1-9]\d{0,2}))?\s*+")
 
 
 _ROUNDING = 1e-9
@@ -296,7 +291,7 @@ def read_points(
     echoes, lost = echoes or PromptEchoes(), Counter[str]()
     points = []
     for item in listed:
-        fields = {str(key).strip().casefold(): value for key, value in item.items()} if isinstance(item, dict) else {}
+        fields = item if isinstance(item, dict) else {}
         score = read_score(fields.get("score"))
         text = fields.get("description")
         if score is None or not isinstance(text, str) or not re.search(r"\w", text):
@@ -306,7 +301,7 @@ def read_points(
         elif score == 0:
             lost["points of score 0"] += 1
         else:
-            points.append((cite_shown(clean_text(text), shown, lost, echoes), score))
+            points.append((cite_shown(clean_text(text), shown, lost), score))
     cited = [(text, score) for text, score in points if parse_citations(text) or not is_citation_needed]
     lost[UNCITED] += len(points) - len(cited)
     unusable = [reason for reason in UNUSABLE if lost[reason]]
@@ -321,11 +316,10 @@ def _find_lists(values: Sequence[Any]) -> Iterator[list[Any]]:
     """Yield lists of points, wrapped in an object or bare."""
     for value in values:
         if isinstance(value, dict):
-            fields = {str(key).strip().casefold(): item for key, item in value.items()}
-            points = fields.get("points")
+            points = value.get("points")
             if isinstance(points, list | dict):
                 yield points if isinstance(points, list) else [points]
-            elif "description" in fields:
+            elif "description" in value:
                 yield [value]
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             yield value
@@ -336,19 +330,17 @@ def read_score(value: Any) -> int | None:
 
     A number between 0 and 1 is read as a share of 100: small models write such scores.
     """
-    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    number = float(match[1].replace(",", ".")) * 100 / int(match[2] or 100) if match else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:
+    number = read_number(value, 100)
+    if number is None or not 0 <= number <= 100:
         return None
     return round(100 * number) if 0 < number < 1 else int(number + _ROUNDING)
 
 
-def cite_shown(text: str, shown: Shown, lost: Counter[str], echoes: PromptEchoes | None = None) -> str:
-    """Return a text without the citations of records that were not shown, or that are copied from the prompt."""
+def cite_shown(text: str, shown: Shown, lost: Counter[str]) -> str:
+    """Return a text without the citations of records that were not shown; `lost` counts them."""
 
     def replace(cited: Cited) -> str:
-        is_copied = echoes is not None and echoes.is_copied_citation(cited)
-        named, n_invented = keep_shown(cited, {} if is_copied else shown)
+        named, n_invented = keep_shown(cited, shown)
         lost["invented citations"] += n_invented
         kinds = dict.fromkeys(kind for kind, _ in named)
         return render_citation((kind, [str(n) for of, n in named if of == kind]) for kind in kinds)

@@ -8,10 +8,10 @@ it and says so.
 Sentences of a model's answer that cite nothing, matched to what the model was shown.
 
 Support is by words: a statement is supported by `WINDOW` neighbouring sentences if they have at least `LEAST_SHARE` of
-its content words, all its numbers, and all its names. The title of the record counts, too. The rule is about words, not
-about meaning: it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation
-behind it in its line may rest on that one: it is only reported if it has a name or number that nothing shown has.
-Headings, questions, and sentences about the data itself ("The sources do not say ...") are left out.
+its content words, and all its numbers. The title of the record counts, too. The rule is about words, not about meaning:
+it can support a false sentence made of true words, and miss a paraphrase. A sentence with a citation behind it in its
+line may rest on that one. Headings, questions, and sentences about the data itself ("The sources do not say ...") are
+left out.
 
 Keep out: choosing the context, making the points (`points.py`).
 """
@@ -20,14 +20,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from graphrag_pipeline.citations import parse_citations, strip_citations
-from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context
-from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, Shown, cited_numbers, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import (
+    CitedText,
+    Shown,
+    cited_numbers,
+    count_records,
+    shorten_context,
+    shown_numbers,
+)
 from graphrag_pipeline.models.pool import MAX_SHORTENED
 from graphrag_pipeline.models.ports import CallFailedError, ChatRequest, Failure, Message
 from graphrag_pipeline.query.answers.notes import NOT_IN_INDEX, PARTIAL, UNCITED, note_uncited, note_unread
@@ -50,7 +56,6 @@ from graphrag_pipeline.query.token_budget import reply_tokens
 from graphrag_pipeline.query.understanding.conversation import read_history
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repeated_sentences
-from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
@@ -66,46 +71,6 @@ MIN_WORDS = 2
 """Content words of a statement below which words show nothing."""
 SOURCES = r"(?:data|sources?|passages?|reports?|records?|documents?|texts?|contexts?|index|information|points?)"
 """Words for what was read."""
-_LEAD_IN = late_re(rf"(?:according to|based on|from|in)\s(?:[a-z]+\s){{0,3}}{SOURCES}\b[^,]{{0,40}},\s*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class StatedWords:
-    """The words of a statement.
-
-    Attributes:
-        words: stems of its content words.
-        musts: those of its names (words with a capital, but for the first) and numbers, which support must have.
-    """
-
-    words: frozenset[str]
-    musts: frozenset[str]
-
-    @classmethod
-    def read(cls, statement: str, has_names: bool) -> StatedWords:
-        """Return the words of a statement.
-
-        Args:
-            has_names: whether capitals mark names in its language (`writes_names_with_capitals`).
-        """
-        bare = _LEAD_IN.sub("", statement, count=1)
-        written = find_words(bare)
-        words = content_words(bare)
-        named = (word for word in written[1:] if has_names and word[0].isupper() and word != "I")
-        numbers = (word for word in written if any(map(str.isdigit, word)))
-        return cls(words, frozenset(stem(fold(word)) for word in (*named, *numbers)) & words)
-
-    def is_supported_by(self, windows: Iterable[frozenset[str]]) -> bool:
-        """Return whether one of the runs of sentences of a text (`read_windows`) supports the statement."""
-        if len(self.words) < MIN_WORDS:
-            return False
-        least = LEAST_SHARE * len(self.words)
-        return any(self.musts <= window and len(self.words & window) >= least for window in windows)
-
-
-def writes_names_with_capitals(text: str) -> bool:
-    """Return whether capitals mark names in the language of a text; in German every noun has one."""
-    return detect_language(text) != "de"
 
 
 def read_windows(text: str, title: str = "") -> list[frozenset[str]]:
@@ -140,9 +105,10 @@ class ShownText:
         """The words of each run of sentences that may support a statement, and of the title."""
         return read_windows(strip_citations(self.text), self.title)
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        return frozenset().union(*self.windows)
+    def supports(self, words: frozenset[str], numbers: frozenset[str]) -> bool:
+        """Return whether neighbouring sentences have most of the stems of a statement, and all its numbers."""
+        least = LEAST_SHARE * len(words)
+        return any(numbers <= window and len(words & window) >= least for window in self.windows)
 
 
 @dataclass(frozen=True)
@@ -183,30 +149,27 @@ def check_sentences(answer: str, shown: Sequence[ShownText]) -> list[CheckedSent
     Args:
         answer: with markers such as [1].
     """
-    has_names = writes_names_with_capitals(answer)
     checked = []
-    for sentence, is_covered in _uncited(answer):
-        statement = StatedWords.read(sentence, has_names)
-        if len(statement.words) < MIN_WORDS:
-            continue
-        support = next((text for text in shown if statement.is_supported_by(text.windows)), None)
-        if support is None and is_covered and statement.musts <= frozenset().union(*(text.words for text in shown)):
-            continue
-        checked.append(CheckedSentence(sentence, support))
+    for sentence in _uncited(answer):
+        words = content_words(sentence)
+        numbers = frozenset(stem(fold(word)) for word in find_words(sentence) if any(map(str.isdigit, word)))
+        if len(words) >= MIN_WORDS:
+            checked.append(CheckedSentence(sentence, next((s for s in shown if s.supports(words, numbers)), None)))
     return checked
 
 
-def _uncited(answer: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences that state something without a marker, and whether a marker follows in their line."""
+def _uncited(answer: str) -> Iterator[str]:
+    """Yield the sentences that state something without a marker in them, or behind them in their line."""
     for line in answer.splitlines():
-        if _NO_STATEMENT.match(line):
-            continue
         line = _BEHIND_STOP.sub(r"\2\1", line)
-        sentences = [line[start:end] for start, end in split_sentences(line)] if line.strip() else []
-        for place, sentence in enumerate(sentences):
+        if _NO_STATEMENT.match(line) or not line.strip():
+            continue
+        sentences = [line[start:end] for start, end in split_sentences(line)]
+        last = max((place for place, sentence in enumerate(sentences) if _MARKER.search(sentence)), default=-1)
+        for sentence in sentences[last + 1 :]:
             bare = _DECORATION.sub("", sentence).strip()
-            if bare and not _MARKER.search(sentence) and not _NO_STATEMENT.match(bare) and not _ABOUT_DATA.search(bare):
-                yield bare, any(_MARKER.search(later) for later in sentences[place + 1 :])
+            if bare and not _NO_STATEMENT.match(bare) and not _ABOUT_DATA.search(bare):
+                yield bare
 
 
 @dataclass(frozen=True)
@@ -323,7 +286,12 @@ class AnswerWriter:
             self._hand_on(f"{PARTIAL if unread else NOT_IN_INDEX}: {looked}. {rest}".strip(), written)
         else:
             self._hand_on(("" if is_open else cited.add(opening)) + cited.rest(), written)
-            uncited = _find_support("".join(written), material.texts, cited)
+            checked = check_sentences(drop_cut_note("".join(written)), material.texts)
+            supports = {sentence.text: sentence.support for sentence in checked}
+            uncited = tuple(
+                UncitedSentence(text, cited.add_support(found.kind, found.number, text) if found else None)
+                for text, found in supports.items()
+            )
             self._hand_on(note_uncited(uncited) + ("" if cited.citations else UNCITED), written)
         self._hand_on(note_unread(unread), written)
         answer = Answer("".join(written), tuple(cited.citations), "model", cited.n_invented, n_copied=n_copied)
@@ -367,15 +335,6 @@ def list_points(points: Sequence[Point], max_tokens: int) -> list[str]:
     spent = itertools.accumulate(count_tokens_each(texts))
     n_fit = sum(1 for _ in itertools.takewhile(lambda n_tokens: n_tokens <= max_tokens, spent))
     return texts[: max(n_fit, 1)]
-
-
-def _find_support(text: str, shown: Sequence[ShownText], cited: CitedText) -> tuple[UncitedSentence, ...]:
-    """Return the sentences of an answer that cite nothing, each once, with citations of the texts that support them."""
-    distinct = {checked.text: checked.support for checked in check_sentences(drop_cut_note(text), shown)}
-    return tuple(
-        UncitedSentence(sentence, cited.add_support(support.kind, support.number, sentence) if support else None)
-        for sentence, support in distinct.items()
-    )
 
 
 def _count_records(context: Context) -> str:

@@ -28,17 +28,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from graphrag_pipeline.engines.model.extraction.kept_records import RecordFilter, refuse_foreign
-from graphrag_pipeline.engines.model.extraction.reply_fields import (
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    REPEATED,
     ExtractedClaim,
     ExtractedEntity,
     ExtractedRelationship,
-    read_type,
-)
-from graphrag_pipeline.engines.model.extraction.reply_records import (
-    REPEATED,
     ExtractionReply,
     parse_claims_reply,
     parse_graph_reply,
+    read_type,
 )
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.pool import complete_within_window
@@ -95,6 +93,7 @@ _SLACK_TOKENS = 20  # of a history that is cut: places of tokens are guessed fro
 Row = dict[str, Any]
 _Record = ExtractedEntity | ExtractedRelationship | ExtractedClaim
 _Keep = Callable[[ExtractionReply], ExtractionReply]
+_Parse = Callable[[str], ExtractionReply]
 
 
 @dataclass(frozen=True)
@@ -157,30 +156,25 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     Raises:
         CallFailedError: a request got no usable reply. Earlier replies are stored, so that a retry continues there.
     """
+    problems: Counter[str] = Counter()
 
     async def converse(
-        opening: list[Message], follow_up: Prompt, parse: Callable[[str], ExtractionReply], keep: _Keep
-    ) -> list[ChatReply[ExtractionReply]]:
-        return await _converse(unit_id, opening, follow_up.render(), parse, plan.max_gleanings, model, keep)
+        build: Callable[[str], list[Message]], prompt: Prompt, follow_up: Prompt, parse: _Parse
+    ) -> tuple[list[ChatReply[ExtractionReply]], int]:
+        keep: _Keep = RecordFilter(text, prompt.echoes).keep if plan.only_names_in_text else lambda reply: reply
+        hold = partial(_converse, unit_id, follow_up.render(), parse, plan.max_gleanings, model, keep, problems)
+        return await read_in_parts(text, lambda part: hold(build(part)))
 
-    keep = _keep_named(text, plan.prompt) if plan.only_names_in_text else _keep_all
-    replies = _note_parts(
-        *await read_in_parts(
-            text,
-            lambda part: converse(build_graph_prompt(part, plan), plan.continue_prompt, parse_graph_reply, keep),
-        )
-    )
+    build = partial(build_graph_prompt, plan=plan)
+    replies, n_parts = await converse(build, plan.prompt, plan.continue_prompt, parse_graph_reply)
+    problems["text unit read in parts, which fit the model's window"] += n_parts > 1
     claim_replies: list[ChatReply[ExtractionReply]] = []
     if claims := plan.claims:
         names = [entity.name for reply in replies for entity in reply.value.entities]
-        keep_claims = _keep_named(text, claims.prompt) if plan.only_names_in_text else _keep_all
-        claim_replies, _ = await read_in_parts(
-            text,
-            lambda part: converse(
-                build_claims_prompt(part, names, plan), claims.continue_prompt, parse_claims_reply, keep_claims
-            ),
-        )
-    return replace(collect_mentions(unit_id, replies, claim_replies, plan.entity_types), n_characters=len(text))
+        build = partial(build_claims_prompt, names=names, plan=plan)
+        claim_replies, _ = await converse(build, claims.prompt, claims.continue_prompt, parse_claims_reply)
+    found = collect_mentions(unit_id, replies, claim_replies, plan.entity_types, problems)
+    return replace(found, n_characters=len(text))
 
 
 def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
@@ -220,22 +214,15 @@ def refuse_empty(reply: ExtractionReply, text: str) -> ExtractionReply:
     )
 
 
-def _keep_named(text: str, prompt: Prompt) -> _Keep:
-    return RecordFilter(text, prompt.echoes).keep
-
-
-def _keep_all(reply: ExtractionReply) -> ExtractionReply:
-    return reply
-
-
 async def _converse(
     unit_id: str,
-    opening: list[Message],
     follow_up: str,
-    parse: Callable[[str], ExtractionReply],
+    parse: _Parse,
     max_gleanings: int,
     model: ChatModel,
     keep: _Keep,
+    problems: Counter[str],
+    opening: list[Message],
 ) -> list[ChatReply[ExtractionReply]]:
     """Return the replies of one conversation; the last one may add no record."""
     # Each record is parsed alone, and a last record that was cut off is left out: all of a reply may be parsed.
@@ -244,7 +231,8 @@ async def _converse(
     messages = opening
     while len(replies) <= max_gleanings and _adds_something(replies):
         if _is_loop(replies[-1]):
-            return _note(replies, "gleaning left out after a reply that repeats itself")
+            problems["gleaning left out after a reply that repeats itself"] += 1
+            break
         messages = [
             *messages,
             {"role": "assistant", "content": replies[-1].text},
@@ -256,14 +244,14 @@ async def _converse(
         except CallFailedError as error:
             if not error.n_excess:
                 raise
-            return _note(replies, "gleaning left out, which does not fit the model's window")
+            problems["gleaning left out, which does not fit the model's window"] += 1
+            break
         replies.append(reply)
-        if n_left_out:
-            replies = _note(replies, "history of a gleaning shortened to the model's window")
+        problems["history of a gleaning shortened to the model's window"] += n_left_out > 0
     return replies
 
 
-def _read_first(text: str, parse: Callable[[str], ExtractionReply], keep: _Keep) -> ExtractionReply:
+def _read_first(text: str, parse: _Parse, keep: _Keep) -> ExtractionReply:
     """Return the records of a first reply that are about the text unit.
 
     Raises:
@@ -289,31 +277,16 @@ def _forget_history(request: ChatRequest[ExtractionReply], n_tokens: int) -> Cha
     return replace(request, messages=messages) if left <= 0 else None
 
 
-def _note(replies: Sequence[ChatReply[ExtractionReply]], problem: str) -> list[ChatReply[ExtractionReply]]:
-    """Return replies, the last of which counts a problem."""
-    *before, last = replies
-    problems = Counter(last.value.problems) + Counter([problem])
-    return [*before, replace(last, value=replace(last.value, problems=problems))]
-
-
-def _note_parts(replies: Sequence[ChatReply[ExtractionReply]], n_parts: int) -> list[ChatReply[ExtractionReply]]:
-    return list(replies) if n_parts == 1 else _note(replies, "text unit read in parts, which fit the model's window")
-
-
 def _adds_something(replies: Sequence[ChatReply[ExtractionReply]]) -> bool:
     """Whether the last reply holds a record that no earlier reply holds."""
-    before = {record for reply in replies[:-1] for record in _records(reply.value)}
-    return not before.issuperset(_records(replies[-1].value))
+    *before, last = ({*reply.value.entities, *reply.value.relationships, *reply.value.claims} for reply in replies)
+    return not set().union(*before) >= last
 
 
 def _is_loop(reply: ChatReply[ExtractionReply]) -> bool:
     """Whether a reply was cut off while it repeated its own records: at its end, or as many as it has, or more."""
     n_repeated = reply.value.problems.get(REPEATED, 0)
     return reply.is_cut and (n_repeated >= max(1, reply.value.n_records) or is_loop(reply.text))
-
-
-def _records(reply: ExtractionReply) -> list[_Record]:
-    return [*reply.entities, *reply.relationships, *reply.claims]
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -324,9 +297,14 @@ def collect_mentions(
     replies: Sequence[ChatReply[ExtractionReply]],
     claim_replies: Sequence[ChatReply[ExtractionReply]],
     entity_types: Sequence[str],
+    noted: Mapping[str, int],
 ) -> UnitMentions:
-    """Return the rows of a text unit, numbered over all its replies; the first of equal records is kept."""
-    problems: Counter[str] = Counter()
+    """Return the rows of a text unit, numbered over all its replies; the first of equal records is kept.
+
+    Args:
+        noted: problems of the conversations, besides those of single replies.
+    """
+    problems = Counter(noted)
     for reply in (*replies, *claim_replies):
         problems.update(reply.value.problems)
         problems["reply cut off"] += reply.is_cut

@@ -3,51 +3,47 @@
 Each reply is parsed alone. Accepted variants: names with or without quotes, any case, full-width punctuation, other
 bars and brackets in delimiters, code fences, prose around records, `##` or new lines or nothing between records, a
 missing closing bracket, the end mark at any place, an unknown first word if the number of fields decides the kind, and
-JSON instead of records. A record that cannot be used is left out and counted by reason, also a last record that was cut
-off. Repeats within a reply are left out.
+JSON instead of records, with objects at every depth and many spellings of keys. A record that cannot be used is left
+out and counted by reason, also a last record that was cut off. Repeats within a reply are left out.
 
-No string raises an error, and the time is linear: patterns start at delimiters and look at a bounded part of the text.
+The reply is split at its delimiters. A part between two delimiters is a field. The head of the next record, if there is
+one, is at the end of the part. No string raises an error, and the time is linear, because a head is looked for in a
+bounded number of characters.
 
-JSON replies of extraction: objects as fields of records, for many spellings of keys.
-
-Objects are found at every depth: in a list, in lists under "entities" and "relationships", one object per line, or in
-lists whose first item names the kind of record.
-
-Keep out: prompts, the meaning of a type or a strength, the conversation.
+Keep out: prompts, the conversation, and which records are about the passage (`kept_records.py`).
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from graphrag_pipeline.engines.model.extraction.reply_fields import (
-    QUOTES,
-    ExtractedClaim,
-    ExtractedEntity,
-    ExtractedRelationship,
-    read_claim,
-    read_entity,
-    read_relationship,
-)
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.models.reply_json import clean_text, read_json, strip_fences
 from graphrag_pipeline.text.late_patterns import late_re
 
+MAX_NAME, MAX_TYPE, MAX_TEXT = 400, 80, 20_000  # characters
+LEAST_SENTENCE = 7  # words
+MIN_STRENGTH, MAX_STRENGTH, DEFAULT_STRENGTH = 0.1, 10.0, 1.0
+UNKNOWN = "UNKNOWN"
+STATUSES = ("TRUE", "FALSE", "SUSPECTED")
+REPEATED = "repeated"
+"""The reason by which records are counted that a reply repeats."""
+
+_QUOTES = "\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f\uff02\uff07*_`"
+_NOTHING = {"", "NONE", "N/A", "NA", "NULL", "UNKNOWN", "NOT SPECIFIED", "-"}
+_NUMBER = late_re(r"[-+\u2212]?\d{1,15}(?:[.,]\d{1,6})?(?:[eE][-+]?\d{1,3})?")
+_STRENGTH = late_re(r"[\s\"']*\d{1,3}(?:[.,]\d{1,4})?(?:\s?/\s?\d{1,3})?[\s\"')\]]*")
+
+_N_FIELDS = {"entity": 3, "relationship": 4, "claim": 8}
+"""Fields of a record; the last one may be missing."""
+_FORMAT = {("NAME", "TYPE"), ("SOURCE", "TARGET"), ("SUBJECT", "OBJECT")}
+"""First fields of records that repeat the format of a prompt."""
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "entity": (
-        ("name", "entity_name", "entity", "title", "id"),
-        ("type", "entity_type", "category", "label"),
-        ("description", "entity_description", "summary"),
-    ),
-    "relationship": (
-        ("source", "source_entity", "source_name", "from", "head", "subject"),
-        ("target", "target_entity", "target_name", "to", "tail", "object"),
-        ("description", "relationship_description", "relationship", "relation", "type"),
-        ("strength", "relationship_strength", "weight", "score"),
-    ),
     "claim": (
         ("subject", "subject_entity", "entity"),
         ("object", "object_entity"),
@@ -58,69 +54,19 @@ _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("description", "claim_description", "claim"),
         ("source", "source_text", "claim_source", "quote"),
     ),
+    "relationship": (
+        ("source", "source_entity", "source_name", "from", "head", "subject"),
+        ("target", "target_entity", "target_name", "to", "tail", "object"),
+        ("description", "relationship_description", "relationship", "relation", "type"),
+        ("strength", "relationship_strength", "weight", "score"),
+    ),
+    "entity": (
+        ("name", "entity_name", "entity", "title", "id"),
+        ("type", "entity_type", "category", "label"),
+        ("description", "entity_description", "summary"),
+    ),
 }
-_N_NEEDED = {"entity": 1, "relationship": 2, "claim": 1}
-
-
-def iterate_objects(reply: str, kinds: tuple[str, ...]) -> tuple[list[tuple[str, list[str]]], bool]:
-    """Find records in the JSON of a reply.
-
-    Returns:
-        (kind, fields) in the order of the reply, and whether the reply holds records or empty JSON.
-    """
-    values = read_json(reply)
-    found: list[tuple[str, list[str]]] = []
-    stack = list(reversed(values))
-    while stack:
-        value = stack.pop()
-        row = _read_object(value, kinds) if isinstance(value, dict) else _read_list(value, kinds)
-        if row is not None:
-            found.append(row)
-        else:
-            inner = list(value.values()) if isinstance(value, dict) else value
-            stack += [item for item in reversed(inner) if isinstance(item, dict | list)]
-    return found, bool(found) or any(_is_empty_graph(value) for value in values)
-
-
-def _is_empty_graph(value: Any) -> bool:
-    """Whether the JSON is [] or an object of empty lists."""
-    items = value.values() if isinstance(value, dict) else value
-    return all(item == [] for item in items)
-
-
-def _read_object(value: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[str, list[str]] | None:
-    keys = {str(key).strip().casefold().replace(" ", "_"): item for key, item in value.items()}
-    for kind in ("claim", "relationship", "entity"):
-        if kind in kinds:
-            names = _KEYS[kind]
-            fields = [next((_as_text(keys[name]) for name in group if name in keys), "") for group in names]
-            if all(fields[: _N_NEEDED[kind]]) and any(fields[_N_NEEDED[kind] :]):
-                return kind, fields
-    return None
-
-
-def _read_list(value: list, kinds: tuple[str, ...]) -> tuple[str, list[str]] | None:
-    kind = value[0].casefold() if value and isinstance(value[0], str) else ""
-    return (kind, [_as_text(item) for item in value[1:]]) if kind in kinds else None
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return ", ".join(item for item in value if isinstance(item, str))
-    return str(value) if isinstance(value, int | float) else ""
-
-
-REPEATED = "repeated"
-"""The reason by which records are counted that a reply repeats."""
-
-_N_FIELDS = {"entity": 3, "relationship": 4, "claim": 8}
-_LEAST_FIELDS = {"entity": 2, "relationship": 3, "claim": 7}
-_KINDS = {
-    "entity": "entity", "entities": "entity", "relationship": "relationship", "relationships": "relationship",
-    "relation": "relationship", "claim": "claim", "claims": "claim",
-}  # fmt: skip
+"""Kind -> for each field, the keys of JSON objects that may hold it."""
 
 # `re` finds a pattern that starts with a character set several times as fast as one that starts with alternatives.
 _LEFT = r"[<\uff1c\u3008&](?:(?<!&)|(?i:lt;))"
@@ -130,20 +76,51 @@ _END_MARK = late_re(rf"{_LEFT} ?/?{_BAR} ?(?i:COMPLETED?)\b ?(?:{_BAR})? ?(?:{_R
 _OTHER_MARK = late_re(rf"{_LEFT} ?{_BAR} ?\w[\w ]{{0,20}}{_BAR} ?{_RIGHT}\s*\Z")  # in another language, at the end
 _PLACEHOLDERS = {"{record_delimiter}": "##", "{tuple_delimiter}": "<|>", "{completion_delimiter}": "<|COMPLETE|>"}
 _FULL_WIDTH = str.maketrans({"\uff08": "(", "\uff09": ")", "\uff03": "#", "\u3014": "(", "\u3015": ")"})
-_QUOTED = f"[{re.escape(QUOTES)}]{{0,4}}"
-_LEAD = r"(?:\A|(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
+_QUOTED = f"[{re.escape(_QUOTES)}]{{0,4}}"
+_LEAD = r"(?:(?<=[\n)\]])|(?<=##)|(?=[(\[]))\s{0,8}(?:(?:[-*\u2022]|\d{1,4}[.)])\s)?\s{0,4}"
 _HEAD = late_re(rf"{_LEAD}([(\[]?)\s{{0,4}}{_QUOTED}(\w{{1,24}}){_QUOTED}[:,]?\s{{0,4}}\Z")
-_SUBJECT_HEAD = late_re(r"(?:\A|(?<=[\n)])|(?<=##))\s{0,8}\(()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
-_MAY_START = late_re(r"[\n()\[\]#]")  # precedes or starts every record except the first
+_SUBJECT_HEAD = late_re(r"(?:(?<=[\n)])|(?<=##))\s{0,8}(\()\s{0,4}([^\n]{1,200}?)\s{0,4}\Z")
 _LOOK_BACK = {_HEAD: 60, _SUBJECT_HEAD: 240}  # characters before a delimiter in which a record may start
+_MAY_START = frozenset("\n()[]#")  # precede or start a record
 _CLOSED = rf"[)\]]{_QUOTED}[ \t]*+[,;.\u3002]?"
-_CLOSED_BEFORE_MARK = late_re(rf"{_CLOSED}\s*+##")
-_CLOSED_LINE = late_re(rf"{_CLOSED}[ \t]*+(?:\n|\Z)")
-_BARE = late_re(r"\n|##")
-_SEPARATOR = late_re(r"(?<!\w)##")
-_EMPTY_JSON = late_re(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
-_STRENGTH = late_re(r"[\s\"']*\d{1,3}(?:[.,]\d{1,4})?(?:\s?/\s?\d{1,3})?[\s\"')\]]*")
+_ENDS = (late_re(rf"{_CLOSED}\s*+##"), late_re(rf"{_CLOSED}[ \t]*+(?:\n|\Z)"), late_re(r"(?<!\w)##"))
+_BARE_END = late_re(r"\n|##")
 _OPENED = late_re(rf"[(\[]\s{{0,4}}{_QUOTED}\w{{0,24}}{_QUOTED}\s{{0,4}}(?:<\|?)?\s*\Z")
+_EMPTY_JSON = late_re(r'(?=[\[{])(?:[\s\[\]{},]|"[^"\n]{0,60}"\s{0,8}:)++')  # brackets and keys, no value
+
+
+@dataclass(frozen=True)
+class ExtractedEntity:
+    """An entity in one reply; `type` is upper case, `UNKNOWN` if the reply gives none."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ExtractedRelationship:
+    """A relationship in one reply; `strength` is between `MIN_STRENGTH` and `MAX_STRENGTH`."""
+
+    source: str
+    target: str
+    description: str
+    strength: float
+
+
+@dataclass(frozen=True)
+class ExtractedClaim:
+    """A claim in one reply; `object` is NONE without a name, `status` one of `STATUSES`, dates as written."""
+
+    subject: str
+    object: str
+    type: str
+    status: str
+    start_date: str | None
+    end_date: str | None
+    description: str
+    source_text: str
+
 
 R = TypeVar("R", ExtractedEntity, ExtractedRelationship, ExtractedClaim)
 
@@ -196,42 +173,13 @@ def _parse(reply: str, kinds: tuple[str, ...]) -> ExtractionReply:
         is_complete = is_complete or is_json
     found: dict[str, list] = {"entity": [], "relationship": [], "claim": []}
     for kind, fields in rows:
-        record = _read_record(kind, fields, problems)
+        record = read_record(kind, fields, problems)
         if record is not None:
             found[kind].append(record)
-    return ExtractionReply(
-        _drop_repeats(found["entity"], problems),
-        _drop_repeats(found["relationship"], problems),
-        _drop_repeats(found["claim"], problems),
-        is_complete,
-        _is_bare(text.replace("##", "").strip()),
-        dict(sorted(problems.items())),
-    )
-
-
-def _is_bare(rest: str) -> bool:
-    return not any(map(str.isalnum, rest)) or bool(_EMPTY_JSON.fullmatch(rest))
-
-
-def _read_record(
-    kind: str, fields: list[str], problems: Counter[str]
-) -> ExtractedEntity | ExtractedRelationship | ExtractedClaim | None:
-    is_ended = len(fields) == _LEAST_FIELDS[kind] and kind == "relationship" and _STRENGTH.fullmatch(fields[-1])
-    if len(fields) < _LEAST_FIELDS[kind] or is_ended:  # a strength in the place of the description: an end is missing
-        problems["too few fields"] += 1
-        return None
-    if kind == "entity":
-        if len(fields) > _N_FIELDS[kind] and _STRENGTH.fullmatch(fields[-1]):
-            problems["strength of an entity"] += 1
-            fields = fields[:-1]
-        return read_entity(fields[0], fields[1], "<|>".join(fields[2:]), problems)
-    if kind == "relationship":
-        strength = fields[-1] if len(fields) > 3 else ""
-        return read_relationship(
-            fields[0], fields[1], "<|>".join(fields[2 : max(3, len(fields) - 1)]), strength, problems
-        )
-    source_text = fields[-1] if len(fields) > 7 else ""
-    return read_claim([*fields[:6], "<|>".join(fields[6 : max(7, len(fields) - 1)]), source_text], problems)
+    rest = text.replace("##", "").strip()
+    is_bare = not any(map(str.isalnum, rest)) or bool(_EMPTY_JSON.fullmatch(rest))
+    entities, relationships, claims = (_drop_repeats(found[kind], problems) for kind in found)
+    return ExtractionReply(entities, relationships, claims, is_complete, is_bare, dict(sorted((+problems).items())))
 
 
 def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:
@@ -244,82 +192,215 @@ def _drop_repeats(records: list[R], problems: Counter[str]) -> tuple[R, ...]:
 # ------------------------------------------------------------------------------------------ where records start and end
 
 
-@dataclass(frozen=True)
-class _Start:
-    """The start of a record and of its fields, its kind ("" if unknown), and whether a bracket opens it."""
-
-    start: int
-    fields: int
-    kind: str
-    is_open: bool
-
-
 def _split_records(text: str, kinds: tuple[str, ...], problems: Counter[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield (kind, fields) of each record; `text` has plain delimiters, and separators instead of end marks."""
-    starts = list(_find_starts(text, kinds))
-    for number, start in enumerate(starts):
-        is_last = number + 1 == len(starts)
-        body = text[start.fields : len(text) if is_last else starts[number + 1].start]
-        inside = _cut_at_end(body, start, is_last)
-        if inside is None:
+    head = _SUBJECT_HEAD if kinds == ("claim",) else _HEAD
+    found: list[tuple[str, bool, list[str]]] = []  # kind ("" if unknown), whether a bracket opens it, fields
+    *parts, last = f"\n{text}".split("<|>")
+    for part in parts:
+        start = max(0, len(part) - _LOOK_BACK[head])
+        match = head.search(part, start) if not _MAY_START.isdisjoint(part[max(0, start - 2) :]) else None
+        kind = _kind_of(match.group(2)) if match else ""
+        if match and head is _HEAD and not (kind or match.group(1)):
+            match = None
+        if found:
+            found[-1][2].append(part[: match.start()] if match else part)
+        if match and head is _SUBJECT_HEAD:
+            found.append(("claim", True, [] if kind else [match.group(2)]))
+        elif match:
+            found.append((kind, bool(match.group(1)), []))
+    if found:
+        found[-1][2].append(last)
+    for number, (kind, is_open, fields) in enumerate(found, 1):
+        if not _cut_at_end(fields, kind, is_open) and is_open and number == len(found):
             problems["record cut off"] += 1
             continue
-        fields = inside.split("<|>")
-        kind = start.kind or _guess_kind(fields)
+        kind = kind or _guess_kind(fields)
         if kind in kinds:
             yield kind, fields
         else:
             problems["unknown record"] += 1
-    if starts and _OPENED.search(text[-80:]):
+    if found and _OPENED.search(text[-80:]):
         problems["record cut off"] += 1
 
 
-def _find_starts(text: str, kinds: tuple[str, ...]) -> Iterator[_Start]:
-    """Yield the starts of records: the delimiters that follow the first field of a record."""
-    head = _SUBJECT_HEAD if kinds == ("claim",) else _HEAD
-    look_back = _LOOK_BACK[head]
-    before, delimiter = 0, text.find("<|>")
-    while delimiter >= 0:
-        after = delimiter + 3
-        place = max(before, delimiter - look_back)
-        may_start = not before or _MAY_START.search(text, max(0, place - 2), delimiter)
-        match = head.search(text, place, delimiter) if may_start else None
-        if match:
-            word = match.group(2)
-            kind = _KINDS.get(word.strip(QUOTES + " ").casefold(), "")
-            if head is _SUBJECT_HEAD:
-                yield _Start(match.start(), after if kind else match.start(2), "claim", True)
-            elif kind or match.group(1):
-                yield _Start(match.start(), after, kind, bool(match.group(1)))
-        before, delimiter = after, text.find("<|>", after)
+def _kind_of(word: str) -> str:
+    """Return the kind that the first word of a record names; "" for another word."""
+    name = word.strip(_QUOTES + " ").casefold()
+    singular = {"entities": "entity", "relation": "relationship"}.get(name, name.removesuffix("s"))
+    return singular if singular in _N_FIELDS else ""
 
 
-def _cut_at_end(body: str, start: _Start, is_last: bool) -> str | None:
-    """Return the fields of a record without the text after it; None if it was cut off.
+def _cut_at_end(fields: list[str], kind: str, is_open: bool) -> bool:
+    """Cut the text after a record from its fields, in place; return whether an end was found.
 
-    A closing bracket ends a record only after the delimiter of its last field, so a description may contain one.
+    A closing bracket ends a record only in its last field, so a description may contain one.
     """
-    place = _last_field(body, _N_FIELDS.get(start.kind, 3))
-    ends = (_CLOSED_BEFORE_MARK, _CLOSED_LINE, _SEPARATOR) if start.is_open else (_BARE,)
-    end = next(filter(None, (pattern.search(body, place) for pattern in ends)), None)
+    n = min(len(fields), _N_FIELDS.get(kind, 3)) - 1
+    tail = "<|>".join(fields[n:])
+    end = next(filter(None, (pattern.search(tail) for pattern in (_ENDS if is_open else (_BARE_END,)))), None)
     if end:
-        return body[: end.start()]
-    return None if start.is_open and is_last else body
+        fields[n:] = tail[: end.start()].split("<|>")
+    return end is not None
 
 
-def _last_field(body: str, n_fields: int) -> int:
-    """Return the offset of the last of `n_fields` fields; 0 if there are fewer."""
-    place = 0
-    for _ in range(n_fields - 1):
-        delimiter = body.find("<|>", place)
-        if delimiter < 0:
-            return 0
-        place = delimiter + 3
-    return place
-
-
-def _guess_kind(fields: list[str]) -> str:
+def _guess_kind(fields: Sequence[str]) -> str:
     """Return the kind of a record with an unknown first word: entity for 3 fields, relationship for 4 with a number."""
     if len(fields) == 3:
         return "entity"
     return "relationship" if len(fields) == 4 and re.search(r"\d", fields[3]) else ""
+
+
+def iterate_objects(reply: str, kinds: tuple[str, ...]) -> tuple[list[tuple[str, list[str]]], bool]:
+    """Find records in the JSON of a reply.
+
+    Returns:
+        (kind, fields) in the order of the reply, and whether the reply holds records or empty JSON.
+    """
+    values = read_json(reply)
+    found: list[tuple[str, list[str]]] = []
+    stack = list(reversed(values))
+    while stack:
+        value = stack.pop()
+        row = _read_object(value, kinds) if isinstance(value, dict) else _read_list(value, kinds)
+        if row is not None:
+            found.append(row)
+        else:
+            inner = list(value.values()) if isinstance(value, dict) else value
+            stack += [item for item in reversed(inner) if isinstance(item, dict | list)]
+    empty = (value.values() if isinstance(value, dict) else value for value in values)
+    return found, bool(found) or any(all(item == [] for item in items) for items in empty)
+
+
+def _read_object(value: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[str, list[str]] | None:
+    keys = {str(key).strip().casefold().replace(" ", "_"): item for key, item in value.items()}
+    for kind, names in _KEYS.items():
+        fields = [next((_as_text(keys[name]) for name in group if name in keys), "") for group in names]
+        n_needed = 2 if kind == "relationship" else 1
+        if kind in kinds and all(fields[:n_needed]) and any(fields[n_needed:]):
+            return kind, fields
+    return None
+
+
+def _read_list(value: list, kinds: tuple[str, ...]) -> tuple[str, list[str]] | None:
+    kind = value[0].casefold() if value and isinstance(value[0], str) else ""
+    return (kind, [_as_text(item) for item in value[1:]]) if kind in kinds else None
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(item for item in value if isinstance(item, str))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+# --------------------------------------------------------------------------------------------------------------- fields
+
+
+def read_record(
+    kind: str, fields: Sequence[str], problems: Counter[str]
+) -> ExtractedEntity | ExtractedRelationship | ExtractedClaim | None:
+    """Return the record of some fields as models write them, cleaned for storage; None if it cannot be used.
+
+    Args:
+        problems: counts what was left out or changed, by a reason for people.
+    """
+    n = _N_FIELDS[kind]
+    if len(fields) < n - 1 or (kind == "relationship" and len(fields) == 3 and _STRENGTH.fullmatch(fields[2])):
+        problems["too few fields"] += 1  # a strength in the place of the description: an end is missing
+        return None
+    if kind == "entity" and len(fields) > n and _STRENGTH.fullmatch(fields[-1]):
+        problems["strength of an entity"] += 1
+        fields = fields[:-1]
+    n_names = 2 if kind == "relationship" else 1
+    names = [read_name(field, problems) for field in fields[:n_names]]
+    if tuple(clean_name(field).upper() for field in fields[:2]) in _FORMAT:
+        problems["format repeated"] += 1
+        return None
+    if not all(names):
+        return None
+    first, second = str(names[0]), str(names[-1])
+    # A delimiter too many is part of the description.
+    if kind == "entity":
+        return ExtractedEntity(first, read_type(fields[1], problems), read_text("<|>".join(fields[2:]), problems))
+    before, text, last = fields[: n - 2], "<|>".join(fields[n - 2 : max(n - 1, len(fields) - 1)]), fields[-1]
+    last = last if len(fields) >= n else ""
+    if kind == "relationship":
+        return ExtractedRelationship(first, second, read_text(text, problems), read_strength(last, problems))
+    target, status = clean_name(before[1]), clean_name(before[3][:MAX_TYPE]).upper()
+    problems["status not known"] += status not in STATUSES
+    return ExtractedClaim(
+        first,
+        target if 0 < len(target) <= MAX_NAME and normalize_title(target) else "NONE",
+        read_type(before[2], problems),
+        status if status in STATUSES else "SUSPECTED",
+        _read_date(before[4]),
+        _read_date(before[5]),
+        read_text(text, problems),
+        read_text(last, problems),
+    )
+
+
+def clean_name(field: str) -> str:
+    """Return a name on one line, without quotes, stars, brackets or marks around it."""
+    edges = _QUOTES + " \t\r\n"
+    name = " ".join(clean_text(field).split()).strip(edges)
+    if name[:1] + name[-1:] in ("<>", "[]", "\uff1c\uff1e"):
+        name = name[1:-1].strip(edges)
+    return name
+
+
+def read_name(field: str, problems: Counter[str]) -> str | None:
+    """Return a name; None, counted, if it is empty, over `MAX_NAME` characters, or a sentence.
+
+    A sentence ends with a stop, and half of its many words begin with a small letter.
+    """
+    name = clean_name(field)
+    words = name.split()
+    is_long = len(words) >= LEAST_SENTENCE and 2 * sum(word[0].islower() for word in words) >= len(words)
+    if len(name) > MAX_NAME:
+        problems["name too long"] += 1
+    elif not normalize_title(name):
+        problems["no name"] += 1
+    elif is_long and name[-1] in ".!?":
+        problems["sentence instead of a name"] += 1
+    else:
+        return name
+    return None
+
+
+def read_type(field: str, problems: Counter[str]) -> str:
+    """Return a type in upper case; `UNKNOWN` if it is empty or, counted, over `MAX_TYPE` characters."""
+    name = unicodedata.normalize("NFKC", clean_name(field)).upper()
+    problems["type too long"] += len(name) > MAX_TYPE
+    return name if 0 < len(name) <= MAX_TYPE else UNKNOWN
+
+
+def read_text(field: str, problems: Counter[str]) -> str:
+    """Return a description or quotation without outer quotes; cut, counted, at `MAX_TEXT` characters.
+
+    One of the quotes may be missing.
+    """
+    text = clean_text(clean_text(field).removesuffix("\n##"))
+    if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    elif text.count('"') == 1:  # the other quotation mark is beyond a delimiter
+        text = text.strip('"').strip()
+    problems["text cut"] += len(text) > MAX_TEXT
+    return clean_text(text[:MAX_TEXT]) if len(text) > MAX_TEXT else text
+
+
+def read_strength(field: str, problems: Counter[str]) -> float:
+    """Return the first number of a field ("9", "9.0", "9/10") within the range; 1 without a number; changes counted."""
+    match = _NUMBER.search(field[:80])
+    if not match:
+        problems["strength not a number" if field.strip() else "strength missing"] += 1
+        return DEFAULT_STRENGTH
+    strength = float(match.group(0).replace(",", ".").replace("\u2212", "-"))
+    problems["strength out of range"] += not MIN_STRENGTH <= strength <= MAX_STRENGTH
+    return min(max(strength, MIN_STRENGTH), MAX_STRENGTH)
+
+
+def _read_date(field: str) -> str | None:
+    """Return a date as written; None if the field holds no date."""
+    date = clean_name(field[:MAX_TYPE])
+    return date if date.upper() not in _NOTHING and any(c.isdigit() for c in date) else None

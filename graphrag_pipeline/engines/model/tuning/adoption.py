@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphrag_pipeline.engines.model.tuning.composition import TUNED_PROMPTS
+from graphrag_pipeline.engines.model.tuning.tuner import TUNED_PROMPTS
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inspection.costs import StageEstimate

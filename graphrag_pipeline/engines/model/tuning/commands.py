@@ -164,9 +164,14 @@ def tune(
     """
     if context.invoked_subcommand:
         return
-    from graphrag_pipeline.engines.model.tuning.corpus import Corpus
-    from graphrag_pipeline.engines.model.tuning.planning import Given, find_written, plan_tuning
-    from graphrag_pipeline.engines.model.tuning.tuner import estimate_tuning, write_tuned_set
+    from graphrag_pipeline.engines.model.tuning.sampling import Corpus
+    from graphrag_pipeline.engines.model.tuning.tuner import (
+        Given,
+        estimate_tuning,
+        find_written,
+        plan_tuning,
+        write_tuned_set,
+    )
     from graphrag_pipeline.settings.section import TuningSample
 
     project = open_root(root)
@@ -239,7 +244,7 @@ def try_set(
 ) -> None:
     """Extract the same text units with the present prompts and with a tuned set, and compare the figures."""
     from graphrag_pipeline.engines.model.tuning.comparison import choose_compared, compare_sets, estimate_comparison
-    from graphrag_pipeline.engines.model.tuning.corpus import Corpus
+    from graphrag_pipeline.engines.model.tuning.sampling import Corpus
     from graphrag_pipeline.pipeline.tuned_sets import need_set
 
     project = open_root(root)

@@ -12,7 +12,7 @@ Figures of extraction by one set of prompts over a sample of text units. Pure: m
     isolated_share             distinct names without a relationship in their text unit
     agreement                  F1 of the names and those of the embedded engine
 
-A name agrees with another one that it holds or that holds it, at the borders of words. Key phrases of the embedded
+A name agrees with another one if the words of one are all words of the other. Key phrases of the embedded
 engine may be found or not: they support a name of the model, but need not be found.
 
 Keep out: figures.
@@ -30,63 +30,50 @@ import pyarrow as pa
 from graphrag_pipeline.engines.model.extraction.conversations import UnitMentions
 from graphrag_pipeline.engines.model.extraction.extractor import ModelExtractor
 from graphrag_pipeline.engines.model.extraction.kept_records import ABSENT_NAME
+from graphrag_pipeline.engines.model.extraction.reply_records import REPEATED
 from graphrag_pipeline.engines.model.tuning.adoption import root_with
-from graphrag_pipeline.engines.model.tuning.corpus import Corpus
-from graphrag_pipeline.engines.model.tuning.examples import occurs
-from graphrag_pipeline.engines.model.tuning.sampling import choose_units
+from graphrag_pipeline.engines.model.tuning.sampling import Corpus, choose_units
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.confidence import (
     Estimate,
     PairedDifference,
-    compare_amounts,
     compare_pairs,
-    estimate_amount,
     estimate_mean,
+    estimate_share,
 )
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction, with_price
-from graphrag_pipeline.inspection.stage_trial import TrialModel
+from graphrag_pipeline.inspection.costs import StageEstimate, estimate_extraction
+from graphrag_pipeline.inspection.stage_trial import paid_calls, scale_calls
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.metering import Meter, MeteredModel
 from graphrag_pipeline.models.pool import run_all
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet
 from graphrag_pipeline.settings.section import TuningSample
 from graphrag_pipeline.text.name_words import CONCEPT
+from graphrag_pipeline.text.sentence_forms import find_words
 
 Row = Mapping[str, Any]
-FIGURES = (
-    "entities",
-    "relationships",
-    "outside_share",
-    "repeated_share",
-    "absent_share",
-    "isolated_share",
-    "agreement",
-)
-COUNTS = ("entities", "relationships")
-_REPEATED = "repeated"
+FIGURES = {
+    "entities": estimate_mean,
+    "relationships": estimate_mean,
+    "outside_share": estimate_share,
+    "repeated_share": estimate_share,
+    "absent_share": estimate_share,
+    "isolated_share": estimate_share,
+    "agreement": estimate_share,
+}
+"""Figure of a text unit -> how its mean is estimated."""
 
 
 @dataclass(frozen=True)
 class UnitFigures:
-    """Figures of one text unit; a share is None without entities.
-
-    Attributes:
-        names: titles of the entities.
-        n_records, n_repeated: records of the replies, and those that repeat one.
-    """
+    """Titles of the entities of one text unit, and its figures; a share is None without entities."""
 
     names: frozenset[str]
-    n_records: int
-    n_repeated: int
-    entities: float
-    relationships: float
-    outside_share: float | None
-    repeated_share: float | None
-    absent_share: float | None
-    isolated_share: float | None
-    agreement: float | None
+    values: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -115,26 +102,22 @@ def measure_unit(mentions: UnitMentions, by_rule: Sequence[Row]) -> UnitFigures:
     Args:
         by_rule: entity mentions of the embedded engine in it.
     """
-    names = {normalize_title(row["name"]) for row in mentions.entities}
-    pairs = {frozenset(normalize_title(row[end]) for end in ("source", "target")) for row in mentions.relationships}
-    n_kept = len(mentions.entities) + len(mentions.relationships)
-    by_name_and_type = {(normalize_title(row["name"]), row["type"]) for row in mentions.entities}
-    n_again = len(mentions.entities) - len(by_name_and_type) + len(mentions.relationships) - len(pairs)
-    n_records = n_kept + mentions.problems.get(_REPEATED, 0)
-    n_repeated = n_again + mentions.problems.get(_REPEATED, 0)
+    entities, relationships = mentions.entities, mentions.relationships
+    names = {normalize_title(row["name"]) for row in entities}
+    pairs = {frozenset(normalize_title(row[end]) for end in ("source", "target")) for row in relationships}
+    n_kept, n_again = len(entities) + len(relationships), mentions.problems.get(REPEATED, 0)
+    n_distinct = len({(normalize_title(row["name"]), row["type"]) for row in entities}) + len(pairs)
     n_absent = mentions.problems.get(ABSENT_NAME, 0)
-    return UnitFigures(
-        names=frozenset(names),
-        n_records=n_records,
-        n_repeated=n_repeated,
-        entities=len(names),
-        relationships=len(pairs),
-        outside_share=_share(sum(mentions.outside_types.values()), len(mentions.entities)),
-        repeated_share=_share(n_repeated, n_records),
-        absent_share=_share(n_absent, len(mentions.entities) + n_absent),
-        isolated_share=_share(len(names - set().union(*pairs)), len(names)),
-        agreement=measure_agreement(names, by_rule),
-    )
+    values = {
+        "entities": len(names),
+        "relationships": len(pairs),
+        "outside_share": _share(sum(mentions.outside_types.values()), len(entities)),
+        "repeated_share": _share(n_again + n_kept - n_distinct, n_kept + n_again),
+        "absent_share": _share(n_absent, len(entities) + n_absent),
+        "isolated_share": _share(len(names - set().union(*pairs)), len(names)),
+        "agreement": measure_agreement(names, by_rule),
+    }
+    return UnitFigures(frozenset(names), values)
 
 
 def _share(n: int, total: int) -> float | None:
@@ -154,7 +137,8 @@ def measure_agreement(names: set[str], by_rule: Sequence[Row]) -> float | None:
 
 
 def _agree(name: str, other: str) -> bool:
-    return occurs(name, other) or occurs(other, name)
+    words, others = set(find_words(name)), set(find_words(other))
+    return words <= others or others <= words
 
 
 def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMentions | None]) -> ExtractionFigures:
@@ -164,15 +148,11 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
     problems: Counter[str] = Counter()
     for result in results:
         problems.update(result.problems)
+    values = {name: [unit.values[name] for unit in read] for name in FIGURES}
     return ExtractionFigures(
         n_units=len(read),
         n_failed=len(units) - len(read),
-        means={
-            figure: (estimate_amount if figure in COUNTS else estimate_mean)(
-                [value for unit in read if (value := getattr(unit, figure)) is not None]
-            )
-            for figure in FIGURES
-        },
+        means={name: FIGURES[name]([v for v in of_units if v is not None]) for name, of_units in values.items()},
         n_distinct=len(frozenset().union(*(unit.names for unit in read))),
         types=dict(sorted(types.items(), key=lambda item: (-item[1], item[0]))),
         problems=dict(sorted(problems.items())),
@@ -180,7 +160,7 @@ def sum_figures(units: Sequence[UnitFigures | None], mentions: Sequence[UnitMent
 
 
 PRESENT = "present prompts"
-_STAGE = "extracted_graph"
+_STAGE = STAGES["extracted_graph"]
 
 
 @dataclass(frozen=True)
@@ -273,22 +253,17 @@ def compare_sets(root: Root, corpus: Corpus, tuned: TunedSet, units: pa.Table) -
     Raises:
         PipelineError: no request can be answered, or the budget is spent. Replies so far are stored.
     """
-    ids = units["id"].to_pylist()
+    ids, n_all = units["id"].to_pylist(), corpus.units.num_rows
     by_rule = corpus.find_by_rule(ids)
-    old = _extract(root, PRESENT, units, by_rule, corpus.units.num_rows)
-    new = _extract(root_with(root, tuned), tuned.name, units, by_rule, corpus.units.num_rows)
-    return PromptComparison(
-        old.side,
-        new.side,
-        corpus.units.num_rows,
-        sum(len(_names(rows)) for rows in by_rule.values()) / len(ids),
-        tuple(_compare(figure, new.values(figure), old.values(figure)) for figure in FIGURES),
-        tuple(_compare_unit(*row) for row in zip(ids, old.units, new.units, old.failures, new.failures, strict=True)),
-    )
-
-
-def _compare(figure: str, new: Sequence[float | None], old: Sequence[float | None]) -> PairedDifference:
-    return (compare_amounts if figure in COUNTS else compare_pairs)(figure, new, old)
+    old = _extract(root, PRESENT, units, by_rule, n_all)
+    new = _extract(root_with(root, tuned), tuned.name, units, by_rule, n_all)
+    n_names = sum(len({row["name"] for row in rows if row["type"] != CONCEPT}) for rows in by_rule.values())
+    differences = []
+    for figure in FIGURES:
+        values = ([unit.values[figure] if unit else None for unit in side.units] for side in (new, old))
+        differences.append(compare_pairs(figure, *values))
+    compared = [_compare_unit(*row) for row in zip(ids, old.units, new.units, old.failures, new.failures, strict=True)]
+    return PromptComparison(old.side, new.side, n_all, n_names / len(ids), tuple(differences), tuple(compared))
 
 
 @dataclass(frozen=True)
@@ -299,50 +274,24 @@ class _Extracted:
     units: tuple[UnitFigures | None, ...]
     failures: tuple[str, ...]
 
-    def values(self, figure: str) -> list[float | None]:
-        return [getattr(unit, figure) if unit else None for unit in self.units]
-
 
 def _extract(
     root: Root, name: str, units: pa.Table, by_rule: Mapping[str, Sequence[Mapping[str, Any]]], n_all: int
 ) -> _Extracted:
-    account = CallStats()
-    model = TrialModel(root.counted_in(account).models.chat_model("extraction"))
-    results = run_all(_STAGE, ModelExtractor(root).works(units, model), model.max_concurrency)
+    account, meter = CallStats(), Meter()
+    model = MeteredModel(root.counted_in(account).models.chat_model("extraction"), meter)
+    results = run_all(_STAGE.name, ModelExtractor(root).works(units, model), model.max_concurrency)
     mentions = [None if isinstance(result, Failure) else result for result in results]
     pairs = zip(units["id"].to_pylist(), mentions, strict=True)
     measured = tuple(measure_unit(found, by_rule[unit_id]) if found else None for unit_id, found in pairs)
-    side = Side(name, sum_figures(measured, mentions), _paid(account), _scale(root, model, n_all / units.num_rows))
+    scaled = scale_calls(root, _STAGE, meter, n_all / units.num_rows)
+    side = Side(name, sum_figures(measured, mentions), paid_calls(_STAGE, account), scaled)
     return _Extracted(side, measured, tuple(r.reason if isinstance(r, Failure) else "" for r in results))
-
-
-def _paid(account: CallStats) -> StageEstimate:
-    cost = None if account.n_unpriced else account.cost
-    tokens = account.prompt_tokens, account.completion_tokens
-    return StageEstimate(_STAGE, account.n_calls, account.n_cached, *tokens, cost)
-
-
-def _scale(root: Root, model: TrialModel, share: float) -> StageEstimate:
-    """Return the calls of the sample, stored replies included, scaled to all text units."""
-    counts = (round(n * share) for n in (model.n_replies, model.prompt_tokens, model.completion_tokens))
-    n_calls, prompt_tokens, completion_tokens = counts
-    scaled = StageEstimate(_STAGE, n_calls, 0, prompt_tokens, completion_tokens, is_scaled=True)
-    return with_price(root.settings, scaled, "extraction")
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {row["name"] for row in rows if row["type"] != CONCEPT}
 
 
 def _compare_unit(
     unit_id: str, old: UnitFigures | None, new: UnitFigures | None, old_failure: str, new_failure: str
 ) -> ComparedUnit:
     before, after = (unit.names if unit else frozenset() for unit in (old, new))
-    return ComparedUnit(
-        unit_id,
-        tuple(sorted(before - after)),
-        tuple(sorted(after - before)),
-        len(before & after),
-        old_failure,
-        new_failure,
-    )
+    only = tuple(sorted(before - after)), tuple(sorted(after - before))
+    return ComparedUnit(unit_id, *only, len(before & after), old_failure, new_failure)

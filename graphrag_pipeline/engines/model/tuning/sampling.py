@@ -1,4 +1,8 @@
-"""Choice of text units for tuning: random, by bucket, nearest to the mean vector, or nearest to the means of clusters.
+"""The text units of the present input folder, indexed or not, and the choice of some of them for tuning.
+
+A bucket that the index holds as it is comes from the stage tables; another is read and split now. Nothing is written.
+
+Choice of text units: random, by bucket, nearest to the mean vector, or nearest to the means of clusters.
 
 Each choice depends on the seed and the texts only. A text unit has a place in an order drawn from the seed and its id,
 so a new document changes few places.
@@ -19,15 +23,25 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of, stable_hash
+from graphrag_pipeline.indexing.ports import Extractor
+from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.models.endpoints.windows import count_prompt
 from graphrag_pipeline.models.ports import ChatRequest, Embedder
+from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
+from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.ports import load_port
 from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.name_words import CONCEPT
@@ -40,6 +54,64 @@ LEAST_PASSAGE = 40
 """Tokens of a passage; rather than shorter passages, fewer are shown."""
 
 T = TypeVar("T")
+
+_SPLIT = ("corpus_manifest", "documents", "text_units")
+
+
+class Corpus:
+    """Documents and text units of the present input folder.
+
+    Raises:
+        PipelineError: the root holds an imported index, or the input folder has no text.
+    """
+
+    def __init__(self, root: Root) -> None:
+        if root.is_imported:
+            raise PipelineError("this root holds an imported index; tune prompts in a root with its own input folder")
+        self._root = root
+        self._settings = root.settings
+        if not self.units.num_rows:
+            raise PipelineError(f"no readable text in {root.shown_input}; put documents there, then tune")
+
+    @cached_property
+    def units(self) -> pa.Table:
+        """All text units, by id."""
+        return pa.concat_tables([units for _, units in self._tables.values()]).sort_by("id").combine_chunks()
+
+    @cached_property
+    def _tables(self) -> dict[str, tuple[pa.Table, pa.Table]]:
+        """Bucket -> documents and text units."""
+        stale = {item.partition for item in find_stale(self._root, detect_input(self._root)) if item.stage in _SPLIT}
+        return {
+            bucket: self._read(bucket, bucket in stale) for bucket in STAGES["text_units"].partitions(self._settings)
+        }
+
+    def _read(self, bucket: str, is_stale: bool) -> tuple[pa.Table, pa.Table]:
+        if not is_stale:
+            return self._root.tables.read("documents", bucket), self._root.tables.read("text_units", bucket)
+        documents = build_documents(list(self._root.read_input({bucket})))
+        return documents, split_documents(documents, self._settings.text_units)
+
+    def rows_of(self, unit_ids: Collection[str]) -> pa.Table:
+        """Return the rows of some text units, by id."""
+        return self.units.filter(pc.is_in(self.units["id"], pa.array(sorted(unit_ids), pa.string())))
+
+    def find_by_rule(self, unit_ids: Collection[str]) -> dict[str, list[dict]]:
+        """Return the entity mentions that the embedded engine finds in some text units, by text unit id.
+
+        Whole documents are read, because a name may be introduced in another text unit.
+        """
+        wanted = self.rows_of(unit_ids)
+        found: dict[str, list[dict]] = {unit_id: [] for unit_id in unit_ids}
+        extractor: Extractor = load_port("extractor")(self._root)
+        for document_id in sorted(set(wanted["document_id"].to_pylist())):
+            documents, _ = self._tables[bucket_of(document_id, self._settings.storage.n_buckets)]
+            rows = documents.filter(pc.equal(documents["id"], document_id))
+            units = wanted.filter(pc.equal(wanted["document_id"], document_id))
+            mentions = extractor.extract(rows, units).tables["entity_mentions"]
+            for row in mentions.to_pylist():
+                found[row["text_unit_id"]].append(row)
+        return found
 
 
 @dataclass(frozen=True)
@@ -63,8 +135,7 @@ class SampleRequest(Generic[T]):
 
     def shorten(self, n_tokens: int) -> ChatRequest[T] | None:
         """Return the request with at least so many tokens less; None if too little of the sample would be left."""
-        wanted = count_prompt(self.request.messages) - n_tokens
-        return self._within(wanted)
+        return self._within(count_prompt(self.request.messages) - n_tokens)
 
     def _within(self, n_prompt: int) -> ChatRequest[T] | None:
         """Return the request with a prompt of at most so many tokens; None if too little of the sample is left."""
@@ -126,7 +197,7 @@ def _cut(text: str, max_tokens: int, encoding: str) -> str:
     return text[:kept].strip()
 
 
-_MARKS = re.compile(r"<\||\|>|##|</?\s*(?:text|data|passage|input_text|document)\b", re.IGNORECASE)
+MARKS = re.compile(r"<\||\|>|##|</?\s*(?:text|data|passage|input_text|document)\b", re.IGNORECASE)
 """Text that a prompt or a reply of extraction could take for its own marks."""
 
 
@@ -178,7 +249,7 @@ def _choose_passage(unit: SampledUnit, mentions: Sequence[Mapping], max_tokens: 
             n_tokens += tokens[last]
             last += 1
         text = " ".join(unit.text[spans[first][0] : spans[last - 1][1]].split()) if last > first else ""
-        if not text or _MARKS.search(text):
+        if not text or MARKS.search(text):
             continue
         names = frozenset(name for form, name in forms.items() if form in text)
         if best is None or len(names) > best[0]:

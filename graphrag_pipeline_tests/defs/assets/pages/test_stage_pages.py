@@ -1,4 +1,4 @@
-"""What the page of a partition shows: the highest records first, in words, with links, pictures and whole reports."""
+"""What the page of a partition shows: the highest records first, in words, with links, plots and whole reports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from graphrag_pipeline.defs.assets.pages import pictures
-from graphrag_pipeline.defs.assets.pages.pictures import DrawnCommunity, draw_communities
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
 from graphrag_pipeline.defs.assets.published import of_snapshot
@@ -91,48 +89,9 @@ def test_files_of_a_partition_exist(root: Root) -> None:
     assert len(files) == len(STAGES["graph"].tables) and all(Path(file).exists() for file in files)
 
 
-@pytest.mark.parametrize("stage", ["graph", "communities"])
-def test_the_picture_is_the_same_each_time_and_its_legend_names_the_entities(root: Root, stage: str) -> None:
-    [markdown] = [value for name, value in page(root, stage).items() if name.startswith("picture")]
-    assert markdown in page(root, stage).values()
-    found = re.search(r"svg\+xml;base64,([^)]*)\)", markdown)
-    assert found and len(found[1]) < 120_000
-    drawn = ET.fromstring(base64.b64decode(found[1]).decode())
-    assert len(list(drawn.iter(f"{_SVG}circle"))) > 2
-    assert "EBENEZER SCROOGE" in markdown or "SCROOGE" in markdown
-
-
-def test_names_in_any_script_and_a_lone_community_are_drawn() -> None:
-    titles = ("\u5b54\u5b50", "$x^2$ & <b>", "A" * 90, "a\x00b\ud800")
-    edges = [(titles[0], titles[1]), ("nobody", titles[2]), (titles[2], titles[0])]
-    drawn = ET.fromstring(draw_communities([DrawnCommunity(titles, (3, 0, 1, 1))], edges))
-    assert [text.text for text in drawn.iter(f"{_SVG}text")] == [
-        *("\u5b54\u5b50", "$x^2$ & <b>", "A" * 21 + "\u2026", "a b ", "1")
-    ]
-    [path] = drawn.iter(f"{_SVG}path")
-    assert path.attrib["d"].count("l") == 2, "a line for each pair of drawn titles"
-
-
-def test_entities_lie_inside_the_picture_and_names_do_not_cover_each_other() -> None:
-    communities = [
-        DrawnCommunity(tuple(f"ENTITY {n} OF {c}" for n in range(24)), tuple(range(24, 0, -1))) for c in range(8)
-    ]
-    drawn = ET.fromstring(draw_communities(communities, []))
-    for circle in drawn.iter(f"{_SVG}circle"):
-        x, y, r = (float(circle.attrib[name]) for name in ("cx", "cy", "r"))
-        assert r <= x <= 864 - r and r <= y <= 595 - r
-    names = [text.text for text in drawn.iter(f"{_SVG}text")]
-    assert {f"ENTITY 0 OF {c}" for c in range(8)} < set(names) and len(names) == len(set(names))
-
-
-def test_only_the_heaviest_relationships_are_drawn(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "_MAX_EDGES", 2)
-    markdown = page(root, "communities")["picture of the largest communities"]
-    found = re.search(r"base64,([^)]*)\)", markdown)
-    assert found
-    [path] = ET.fromstring(base64.b64decode(found[1]).decode()).iter(f"{_SVG}path")
-    assert path.attrib["d"].count("l") == 2
-    assert re.search(r"The 2 heaviest of \d+ relationships are drawn\.", markdown)
+def test_plots_are_pictures_of_how_many(root: Root) -> None:
+    found = re.search(r"svg\+xml;base64,([^)]*)\)", page(root, "graph")["plot of entities by relationships"])
+    assert found and len(list(ET.fromstring(base64.b64decode(found[1]).decode()).iter(f"{_SVG}rect"))) > 2
 
 
 def test_a_file_of_a_shared_store_is_shown_by_its_address(tmp_path: Path) -> None:

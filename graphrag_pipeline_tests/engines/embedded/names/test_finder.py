@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from graphrag_pipeline.engines.embedded.extraction import read_document
-from graphrag_pipeline.engines.embedded.names.finder import clean_form, match_forms
+from graphrag_pipeline.engines.embedded.names.finder import clean_form, find_words, match_forms
 
 
 def names(text: str) -> set[str]:
@@ -32,7 +32,9 @@ def test_articles_possessives_and_marks_are_no_part_of_a_name(found: str, name: 
 
 def test_the_longest_form_is_matched_as_whole_words() -> None:
     text = "Ann met Anna Berg and Anna, Annabel and Anna's dog. 北京大学在北京。"
-    found = [form for _, _, form in sorted(match_forms(text, ["Anna", "Anna Berg", "北京", "北京大学"]))]
+    found = [
+        form for _, _, form in sorted(match_forms(text, find_words(text), ["Anna", "Anna Berg", "北京", "北京大学"]))
+    ]
     assert found == ["Anna Berg", "Anna", "Anna", "北京大学", "北京"]
 
 

@@ -2,13 +2,13 @@
 
 from graphrag_pipeline.engines.embedded.names.spacy_layers import can_follow, follow_moves, tag_tokens
 from graphrag_pipeline.engines.embedded.names.spacy_pipeline import load_pipeline
-from graphrag_pipeline_tests.bench.terms import KINDS, TEXTS
+from graphrag_pipeline_tests.support.paths import TEST_DATA
 
 
 def test_entities_and_tags_are_those_of_spacy():
-    pipeline = load_pipeline()
+    pipeline = load_pipeline("")
     ner = pipeline.get_pipe("ner")
-    texts = [(TEXTS / f"{kind}.txt").read_text()[:5_000] for kind in KINDS] + ["Paris", "\n", ""]
+    texts = [path.read_text()[:5_000] for path in (TEST_DATA / "terms").glob("*.txt")] + ["Paris", "\n", ""]
     docs = [pipeline.make_doc(text) for text in texts]
 
     entities = [follow_moves(ner, doc) for doc in docs]

@@ -52,6 +52,13 @@ def test_tags_are_those_of_the_penn_treebank() -> None:
     assert [tag for _, _, tag in tagged] == ["DT", "NN", "NN", "VBD", "."]
 
 
+def test_names_and_tags_share_one_pipeline() -> None:
+    load_pipeline.cache_clear()
+    find_entities(TEXT)
+    list(tag_words([TEXT]))
+    assert load_pipeline.cache_info().currsize == 1
+
+
 @pytest.mark.parametrize("name", ["no_such_pipeline", "/no/such/folder"])
 def test_a_pipeline_that_is_not_there_is_an_error_with_the_way_out(name: str) -> None:
     with pytest.raises(PipelineError, match=r"extraction\.spacy_model.*spacy download"):

@@ -109,10 +109,3 @@ def test_nothing_relevant_is_said_with_what_was_tested(small: GraphIndex, tmp_pa
     with running_model_server(replying(nothing)) as server:
         result = open_with_model(small, tmp_path, server, **RATES).search(QUESTION, method="lazy")
     assert result.answer.startswith("Not in the index: 3 text units tested, 0 of them relevant")
-
-
-def test_without_subqueries_the_question_is_asked_as_it_is(small: GraphIndex, tmp_path: Path) -> None:
-    with running_model_server([("split the user's question", "No.")]) as server:
-        result = open_with_model(small, tmp_path, server).search(QUESTION, method="lazy")
-    assert result.selection["subqueries"] == [QUESTION]
-    assert "Marley haunted Scrooge." in {unit.text for unit in result.context.text_units}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import re
@@ -118,19 +117,6 @@ def test_points_that_cannot_be_read_are_no_empty_list(reply: str) -> None:
         read_points(reply, SHOWN)
 
 
-def test_a_single_point_needs_no_list() -> None:
-    assert read_points('{"points": {"description": "Kept", "score": 9}}', SHOWN).points == (("Kept", 9),)
-
-
-@pytest.mark.parametrize(
-    "reply", ['{"points": ["a fact"]}', Reply('{"points": [{"description": "Scro', finish_reason="length")]
-)
-def test_an_answer_says_that_points_could_not_be_read(small: GraphIndex, tmp_path: Path, reply: object) -> None:
-    with running_model_server(lambda request: reply if request.kind == "map" else None) as server:
-        result = open_with_model(small, tmp_path, server).search(QUESTION, method="global")
-    assert result.answer.startswith("The model gave no answer (the reply ") and result.answering["failure"]
-
-
 def test_a_point_without_text_is_lost_alone_and_zero_is_dropped() -> None:
     reply = '```json\n{"points": ["no point", {"description": "", "score": 9}, {"description": "x", "score": 0}, '
     found = read_points(reply + '{"description": "Kept", "score": 9}, {"description": "cut of', SHOWN)
@@ -190,13 +176,6 @@ def test_a_reply_without_points_is_refused_and_an_empty_list_is_not() -> None:
     for reply in ("I do not know.", '{"score": 3}', "[]"):
         with pytest.raises(ReplyFormatError, match="list of points"):
             read_points(reply, SHOWN)
-
-
-@given(st.text(max_size=80))
-def test_any_reply_is_read_or_refused(reply: str) -> None:
-    for read in (read_rating, lambda text: read_points(text, SHOWN)):
-        with contextlib.suppress(ReplyFormatError):
-            read(reply)
 
 
 @pytest.mark.parametrize(
@@ -361,16 +340,6 @@ def test_a_batch_that_fails_is_counted_and_the_others_answer(carol: GraphIndex, 
         selection = index.search(QUESTION, method="global").selection
     assert selection["map"]["failed"] == 1 and "refused" in selection["map"]["failures"][0]
     assert selection["points"] == selection["map"]["batches"] - 1 > 0
-
-
-def test_batches_are_counted_and_not_requests(carol: GraphIndex, tmp_path: Path) -> None:
-    uncited = [("map", points(("Nothing is cited.", 50)))]
-    with running_model_server(uncited) as server:
-        index = open_with_model(carol, tmp_path, server)
-        counts = [index.search(QUESTION, method="global").selection["map"] for _ in range(2)]
-        n_requests = server.count("map")
-    [n_batches] = {of_map["batches"] for of_map in counts}
-    assert n_requests > n_batches > 0 and all("calls" not in of_map for of_map in counts)
 
 
 def test_a_batch_that_fails_beside_others_that_say_nothing_is_told(carol: GraphIndex, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphrag_pipeline.engines.model.answers.shorter_contexts import count_records, shorten_context, split_context
+from graphrag_pipeline.engines.model.answers.shown import shorten_context
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.settings.settings import Settings
@@ -54,17 +54,6 @@ def test_a_set_window_lowers_the_limit_of_contexts() -> None:
     assert [getattr(one, "max_context_tokens") for one in limits] == [1671] * 3  # noqa: B009
 
 
-def test_a_shorter_context_loses_the_last_records_of_its_largest_part(small: GraphIndex) -> None:
-    context = small.search(QUESTION).context
-    shorter = shorten_context(context, 30)
-    assert shorter is not None and count_records(shorter) < count_records(context)
-    for name, records in vars(shorter).items():
-        assert records == getattr(context, name)[: len(records)]
-    assert shorten_context(context, 10**6) is None
-    halves = split_context(context)
-    assert sum(map(count_records, halves)) == count_records(context)
-
-
 def test_a_shorter_context_loses_no_more_than_it_must_and_its_first_passage_last(carol: GraphIndex) -> None:
     context = carol.search(QUESTION).context
     whole = count_tokens(render_context(context))
@@ -83,18 +72,6 @@ def test_a_learnt_window_leaves_as_much_for_the_context_as_for_one_that_is_set(
         [answered] = [call for call in server.calls if call.status == 200]
     assert answered.prompt_tokens > 400, "a quarter of the window is left for the reply"
     assert result.answering["engine"] == "model"
-
-
-def test_a_streamed_answer_is_written_from_what_fits(small: GraphIndex, tmp_path: Path) -> None:
-    window = prompt_tokens(small, tmp_path / "a", "local") - 10
-    with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
-        index = open_with_model(small, tmp_path, server, answers={"engine": "model", "model": {"max_reply_tokens": 20}})
-        pieces: list[str] = []
-        result = index.search(QUESTION, on_token=pieces.append)
-        statuses = [call.status for call in server.calls]
-    assert statuses[-1] == 200 and 400 in statuses
-    assert result.answering["engine"] == "model" and result.answering["left_out"] >= 1
-    assert "".join(pieces) == result.answer and len(pieces) > 1, "nothing of the refused request is shown"
 
 
 def test_follow_ups_of_drift_are_asked_from_what_fits(carol: GraphIndex, tmp_path: Path) -> None:

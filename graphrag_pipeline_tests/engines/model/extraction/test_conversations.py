@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -9,7 +8,6 @@ from graphrag_pipeline.engines.model.extraction.conversations import ClaimsPlan,
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
-from graphrag_pipeline_tests.support.models.hostile_replies import HOSTILE_REPLIES
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
 
 PROMPT, CONTINUE = load_prompt(None, "extract_graph"), load_prompt(None, "extract_graph_continue")
@@ -36,12 +34,6 @@ def gleaning(n, **options):
     return ExtractionPlan(PROMPT, CONTINUE, ("PERSON",), max_gleanings=n, **options)
 
 
-def test_the_prompt_holds_types_and_text():
-    _, model = extract("<|COMPLETE|>", text="A {text} with <|> marks")
-    assert "PERSON, GEO" in model.prompts[0]
-    assert "A {text} with <|> marks" in model.prompts[0]
-
-
 def test_the_prompt_holds_an_example_and_a_long_text_whole():
     combined = " ".join(f"word{number}" for number in range(1500))
     _, model = extract("<|COMPLETE|>", text=combined)
@@ -62,13 +54,6 @@ def test_the_first_gleaned_record_is_not_swallowed_by_a_reply_without_delimiter_
     mentions, _ = extract(FIRST.replace("\n<|COMPLETE|>", ""), GLEANED)
     assert [row["name"] for row in mentions.entities] == ["Scrooge", "Marley"]
     assert [row["strength"] for row in mentions.relationships] == [9.0, 5.0]
-
-
-def test_each_row_names_the_reply_it_came_from():
-    mentions, _ = extract(FIRST, GLEANED)
-    keys = [row["request_key"] for row in mentions.entities]
-    assert len(set(keys)) == 2
-    assert [row["request_key"] for row in mentions.relationships] == keys
 
 
 def test_a_gleaning_continues_the_conversation():
@@ -103,15 +88,6 @@ def test_a_reply_that_was_cut_off_while_it_repeats_itself_is_not_gleaned():
         assert mentions.problems.get("gleaning left out after a reply that repeats itself", 0) == 2 - n_requests
     whole = extract(f"\n##\n{record}" * 6, FIRST)[1]
     assert len(whole.requests) == 2
-
-
-def test_a_loop_of_one_record_among_others_is_not_gleaned():
-    others = "".join(f'\n##\n("entity"<|>Name{n}<|>PERSON<|>d)' for n in range(7))
-    record = '("relationship"<|>Scrooge<|>Marley<|>They were partners.<|>9)'
-    reply = FIRST.removesuffix("<|COMPLETE|>") + others + f"\n##\n{record}" * 5
-    cut = ScriptedModel(replies_in_turn(reply, FIRST), "length")
-    asyncio.run(extract_text_unit("unit", "Scrooge met Marley.", PLAN, cut))
-    assert len(cut.requests) == 1, "it was stopped in a loop, before it repeated as many records as it has"
 
 
 def test_a_reply_whose_records_are_all_of_other_texts_is_refused_and_an_empty_one_is_not():
@@ -194,32 +170,3 @@ def test_rows_fit_their_tables():
     assert (row["subject"], row["object"], row["start_date"]) == ("Scrooge", "NONE", None)
     [row, _] = ENTITY_MENTIONS.from_rows(mentions.entities).to_pylist()
     assert (row["text_unit_id"], row["start"], row["end"]) == ("unit", None, None)
-
-
-def test_fifty_hostile_replies_change_nothing_but_their_own_text_unit():
-    assert len(HOSTILE_REPLIES) == 50
-    replies = dict(enumerate(HOSTILE_REPLIES)) | {-1: FIRST, -2: GLEANED}
-
-    def reply(messages):
-        unit = int(messages[0]["content"].rpartition("<text>\n")[2].partition("\n")[0])
-        return CLAIM if unit < 0 and "claim" in messages[0]["content"] else replies[unit]
-
-    async def extract_all(units):
-        async def extract_one(unit):
-            return await extract_text_unit(f"unit {unit}", str(unit), gleaning(0, claims=CLAIMS), ScriptedModel(reply))
-
-        return dict(zip(units, await asyncio.gather(*map(extract_one, units), return_exceptions=True), strict=True))
-
-    started = time.process_time()
-    calm, found = asyncio.run(extract_all([-1, -2])), asyncio.run(extract_all(list(replies)))
-    assert time.process_time() - started < 120
-    assert {unit: found.pop(unit) for unit in (-1, -2)} == calm
-    assert all(len(mentions.claims) == 1 for mentions in calm.values())
-    for unit, mentions in found.items():
-        if isinstance(mentions, BaseException):
-            assert isinstance(mentions, CallFailedError), (unit, mentions)
-            continue
-        assert {row["text_unit_id"] for row in mentions.entities + mentions.relationships} <= {f"unit {unit}"}
-        ENTITY_MENTIONS.from_rows(mentions.entities)
-        rows = RELATIONSHIP_MENTIONS.from_rows(mentions.relationships)
-        assert all(0.1 <= strength <= 10 for strength in rows["strength"].to_pylist())

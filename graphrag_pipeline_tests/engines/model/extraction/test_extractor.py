@@ -65,11 +65,6 @@ def test_an_endpoint_that_answers_nothing_is_named_and_not_the_prompt():
     assert "extract.txt" not in str(error.value)
 
 
-def test_a_few_answers_without_names_among_many_time_outs_judge_nothing():
-    results = extract(["Nothing. " * 40] * 2 + [LONG] * 6, lambda p: time_out(p) if "Scrooge" in p else "<|COMPLETE|>")
-    assert sum(isinstance(result, Failure) for result in results) == 6
-
-
 def test_a_stage_with_earlier_results_may_find_nothing_in_new_text_units():
     units = pa.table({"id": ["0"], "text": [LONG]})
     model = ScriptedModel(lambda messages: "<|COMPLETE|>")

@@ -35,17 +35,20 @@ def test_figures_of_a_text_unit() -> None:
         1,
     )
     found = measure_unit(mentions, by_rule("Ines Calvo", "Brill Observatory", "Tarn"))
-    assert (found.entities, found.relationships) == (3, 1)
-    assert found.outside_share == 1 / 4
-    assert found.repeated_share == (2 + 1 + 1) / 8, "repeats that were left out, of a name and type, of a pair"
-    assert found.absent_share == 1 / 5, "of the records, before the absent one was left out"
-    assert found.isolated_share == 1 / 3
-    assert found.agreement == pytest.approx(2 / 3)
+    assert found.values == {
+        "entities": 3,
+        "relationships": 1,
+        "outside_share": 1 / 4,
+        "repeated_share": (2 + 1 + 1) / 8,  # repeats that were left out, of a name and type, of a pair
+        "absent_share": 1 / 5,  # of the records, before the absent one was left out
+        "isolated_share": 1 / 3,
+        "agreement": pytest.approx(2 / 3),
+    }
 
 
 def test_nothing_found_has_no_shares_and_no_agreement_to_lose() -> None:
-    found = measure_unit(UnitMentions([], [], [], {}, {}, 1), by_rule("Tarn"))
-    assert (found.entities, found.outside_share, found.repeated_share, found.agreement) == (0, None, None, 0.0)
+    found = measure_unit(UnitMentions([], [], [], {}, {}, 1), by_rule("Tarn")).values
+    assert [found[name] for name in ("entities", "outside_share", "agreement")] == [0, None, 0.0]
 
 
 @pytest.mark.parametrize(

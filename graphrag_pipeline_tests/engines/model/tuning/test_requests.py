@@ -1,20 +1,27 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    ExtractedEntity,
+    ExtractedRelationship,
+    ExtractionReply,
+)
 from graphrag_pipeline.engines.model.tuning.requests import (
     Description,
     ask_corpus,
     ask_example,
+    check_example,
+    choose_examples,
     read_description,
     read_example,
     read_rating,
     read_types,
 )
-from graphrag_pipeline.engines.model.tuning.sample_names import read_names
 from graphrag_pipeline.engines.model.tuning.sampling import Passage
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
@@ -33,7 +40,6 @@ def test_a_description_is_cleaned() -> None:
     ("changed", "reason"),
     [
         ({"domain": "<subject of the collection>"}, "text of the instructions"),
-        ({"domain": "Describe the collection"}, "text of the instructions"),
         ({"domain": ""}, "domain: no text"),
         ({"domain": ["ships"]}, "domain: no text"),
         ({"language": "C3 PO"}, "not the name of a language"),
@@ -84,24 +90,8 @@ def test_types_are_upper_case_distinct_and_counted() -> None:
 
 
 def test_names_of_the_texts_are_not_types() -> None:
-    mentions = {
-        "u": [{"name": n, "type": t} for n, t in (("Maud Harlan", "PERSON"), ("Brantwick Museum", "ORGANIZATION"))]
-    }
-    names = read_names(["Maud Harlan, an engineer, gave Brantwick Museum to the museum."], mentions)
-    listed = ["Brantwick Museum", "HARLAN", "STEVE HARLAN", "MUSEUM", "ENGINEER", "SHIP"]
-    found = read_types(json.dumps({"entity_types": listed}), 9, names)
-    assert found.types == ("MUSEUM", "ENGINEER", "SHIP")
-    assert found.refused == {"type that is a name in the texts": 3}
-
-
-def test_words_with_a_capital_only_are_names_but_not_in_german_or_for_kinds_and_sentence_starts() -> None:
-    text = "Storm came. The steamer Alma was sold to the Salvatore Line, and the Harbour Board of Lunn was for it."
-    listed = ["ALMA", "SALVATORE LINE", "LUNN", "STORM", "STEAMER", "HARBOUR BOARD", "PERSON"]
-    found = read_types(json.dumps({"entity_types": listed}), 9, read_names([text], {}))
-    assert not {"ALMA", "SALVATORE LINE", "LUNN"} & set(found.types)
-    assert {"STORM", "STEAMER", "PERSON"} <= set(found.types)
-    german = "Der Hafen der Stadt ist mit dem Schiff und der Person nicht in der Stadt."
-    assert read_types('{"entity_types": ["HAFEN", "SCHIFF"]}', 9, read_names([german], {})).refused == {}
+    found = read_types('{"entity_types": ["Maud Harlan", "MUSEUM", "SHIP"]}', 9, {"MAUD HARLAN"})
+    assert found.types == ("MUSEUM", "SHIP") and found.refused == {"type that is a name in the texts": 1}
 
 
 def test_an_example_without_an_entity_is_refused_and_an_echoed_one_has_no_record() -> None:
@@ -110,7 +100,7 @@ def test_an_example_without_an_entity_is_refused_and_an_echoed_one_has_no_record
     with pytest.raises(ReplyFormatError, match="no entity"):
         read_example("I am sorry.")
     found = read_example('{"entities": [{"name": "Alma", "type": "ship", "description": "A ship."}, {"name": ""}]}')
-    assert [entity.name for entity in found.draft.entities] == ["Alma"] and found.refused == {"no name": 1}
+    assert [entity.name for entity in found.entities] == ["Alma"] and found.problems == {"no name": 1}
 
 
 def test_text_of_documents_cannot_end_the_data_or_fill_a_placeholder() -> None:
@@ -122,6 +112,63 @@ def test_text_of_documents_cannot_end_the_data_or_fill_a_placeholder() -> None:
     assert "Entity types: SHIP" in messages[0]["content"] and "in German" in messages[0]["content"]
 
 
-def test_a_request_depends_on_its_values_only() -> None:
-    ask = partial(ask_corpus, CORPUS)
-    assert ask("a").messages == ask("a").messages != ask("b").messages
+TEXT = "Dr Ines Calvo opened the Brill Observatory above Tarn in 1962. Omar Seck was her pupil."
+PASSAGE = Passage("u", "d", TEXT, frozenset({"Ines Calvo", "Brill Observatory", "Tarn", "Omar Seck"}), "en")
+TYPES = ("PERSON", "ORGANIZATION")
+UNSAID = "described by what its passage does not say"
+INES = ExtractedEntity("INES CALVO", "PERSON", "Ines Calvo opened the Brill Observatory.")
+BRILL = ExtractedEntity("Brill Observatory", "ORGANIZATION", "The Brill Observatory was opened in 1962.")
+OPENED = ExtractedRelationship("Ines Calvo", "Brill Observatory", "Ines Calvo opened the Brill Observatory.", 9.0)
+
+
+def check(*records: ExtractedEntity | ExtractedRelationship):
+    refused: Counter[str] = Counter()
+    entities = tuple(record for record in records if isinstance(record, ExtractedEntity))
+    relationships = tuple(record for record in records if isinstance(record, ExtractedRelationship))
+    return check_example(ExtractionReply(entities, relationships, (), True, False, {}), PASSAGE, TYPES, refused), dict(
+        refused
+    )
+
+
+def test_what_the_passage_holds_stays_in_its_own_spelling() -> None:
+    found, refused = check(INES, BRILL, OPENED)
+    assert found and [entity.name for entity in found.entities] == ["Ines Calvo", "Brill Observatory"]
+    assert [(r.source, r.target) for r in found.relationships] == [("Ines Calvo", "Brill Observatory")]
+    assert found.coverage == 0.5 and refused == {}
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (replace(INES, name="Zaphod Quux"), "entity not in its passage"),
+        (replace(INES, name="Cal"), "entity not in its passage"),
+        (replace(INES, name="Omar Seck", type="GEO"), "entity of a type outside the list"),
+        (replace(INES, name="Omar Seck", description="Later he won a famous prize."), f"entity {UNSAID}"),
+        (replace(INES, name="Omar Seck", description=""), "entity without a usable description"),
+        (replace(INES, name="ines  calvo"), "entity repeated"),
+        (replace(OPENED, target="Tarn"), "relationship without two entities of the example"),
+        (replace(OPENED, target="INES CALVO"), "relationship without two entities of the example"),
+        (replace(OPENED, source="Brill Observatory", target="Ines Calvo"), "relationship repeated"),
+        (replace(OPENED, description="They quarrelled bitterly for decades."), f"relationship {UNSAID}"),
+    ],
+)  # fmt: skip
+def test_each_reason_to_refuse_a_record_is_counted(record, reason: str) -> None:
+    found, refused = check(INES, BRILL, OPENED, record)
+    assert refused == {reason: 1}
+    assert found and len(found.entities) == 2 and len(found.relationships) == 1
+
+
+def test_a_strength_that_the_prompt_does_not_allow_is_the_usual_one() -> None:
+    found, refused = check(INES, BRILL, replace(OPENED, strength=0.1))
+    assert found and [pair.strength for pair in found.relationships] == [5.0] and refused == {}
+
+
+def test_an_example_of_too_little_is_refused() -> None:
+    found, refused = check(INES, OPENED)
+    assert found is None and refused["example with fewer than 2 entities or without a relationship"] == 1
+
+
+def test_examples_with_most_names_are_kept_in_their_order() -> None:
+    low, high = (replace(check(INES, BRILL, OPENED)[0], coverage=coverage) for coverage in (0.2, 0.9))
+    assert choose_examples([low, high, low, high], 2) == [high, high]
+    assert choose_examples([low, high], 5) == [low, high]

@@ -46,11 +46,6 @@ def test_a_prompt_never_exceeds_its_room(room: int) -> None:
     assert count_prompt(REQUEST.fit(room).messages) <= room
 
 
-def test_a_sample_with_room_is_shown_as_before() -> None:
-    assert REQUEST.fit(None) == REQUEST.fit(100_000) == REQUEST.request
-    assert REQUEST.request.messages[0]["content"].count("Passage ") == 15
-
-
 def test_a_small_room_shows_fewer_passages_instead_of_scraps() -> None:
     shown = REQUEST.fit(300).messages[0]["content"]
     assert 3 <= shown.count("Passage ") <= 7 and shown.count(SENTENCE) == shown.count("Passage ")
@@ -157,10 +152,6 @@ def test_a_new_document_replaces_at_most_one_of_the_sample() -> None:
         after = ids({**texts, f"new{new}": "a new text"}, "random", 10)
         assert len(set(before) - set(after)) <= 1
     assert ids(texts, "random", 10, seed=2) != before
-
-
-def test_a_text_without_a_letter_is_never_chosen() -> None:
-    assert ids({"a": "12 -- 34", "b": "words"}, "random", 5) == ["b"]
 
 
 def test_buckets_take_turns() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.engines.model.tuning.corpus import Corpus
+from graphrag_pipeline.engines.model.tuning.sampling import Corpus
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER, load_prompt

@@ -1,4 +1,9 @@
-"""Citations in a chat model's text while it is streamed: `[Data: Sources (3)]` becomes `[1]` with its source.
+"""Contexts that a model is shown, and the records in them that its text may cite.
+
+A context that does not fit the window of a model is made shorter. Its parts are in rank order, so the last record of a
+part matters least.
+
+Citations in a chat model's text while it is streamed: `[Data: Sources (3)]` becomes `[1]` with its source.
 
 A citation resolves from the record to the passage of its text units that supports the statement before it, with the
 document's offsets. A number that the prompt did not show is invented: it is removed and counted. So is a bare "[3]",
@@ -9,7 +14,9 @@ handed on as soon as no citation can begin in it. Keep out: calling the model.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from graphrag_pipeline.citations import (
     BLANKS,
@@ -23,8 +30,70 @@ from graphrag_pipeline.citations import (
 )
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.index_reader import IndexReader
+from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Citation, Context, TextUnitRecord
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.tokens import count_tokens
+
+ROW_TOKENS = 4
+"""Tokens of a row of a context besides its text."""
+FILLED_SHARE = 0.9
+"""Share of the room that a shorter context may fill: a model that counts more tokens keeps room for its reply."""
+
+
+def shorten_context(context: Context, n_tokens: int, style: ContextStyle = PLAIN) -> Context | None:
+    """Return the context without its last records, at least `n_tokens` tokens shorter; None if nothing would be left.
+
+    The part with the most tokens loses its last record, until enough is gone. The first text unit goes last if it takes
+    at most half of the room: without a passage, an answer has nothing to quote.
+
+    Args:
+        style: in which the context is shown, and counted.
+    """
+    most = int(FILLED_SHARE * (count_tokens(render_context(context, style)) - n_tokens))
+    if most <= 0:
+        return None
+    is_passage_kept = any(unit.n_tokens <= most // 2 for unit in context.text_units[:1])
+    order = _removal_order(context, int(is_passage_kept))
+    counts = range(len(order))
+    n = bisect_left(counts, -most, key=lambda n: -count_tokens(render_context(_without(context, order[:n]), style)))
+    return _without(context, order[:n]) if n < len(order) else None
+
+
+def _removal_order(context: Context, n_kept: int) -> list[str]:
+    """Return for each record of a context the part that loses its last record then; the first text units go last."""
+    sizes = {name: [record.n_tokens + ROW_TOKENS for record in records] for name, records in vars(context).items()}
+    order = []
+    while any(sizes.values()):
+        left = [name for name in sizes if len(sizes[name]) > n_kept * (name == "text_units")] or ["text_units"]
+        name = max(left, key=lambda name: (sum(sizes[name]), name))
+        sizes[name].pop()
+        order.append(name)
+    return order
+
+
+def _without(context: Context, removed: list[str]) -> Context:
+    """Return a context whose parts lose their last record as often as they are named."""
+    parts = {name: records[: len(records) - removed.count(name)] for name, records in vars(context).items()}
+    return replace(context, **parts)
+
+
+def split_context(context: Context) -> tuple[Context, ...]:
+    """Return two contexts with half of the records of each part; none if the context has less than two records."""
+    if count_records(context) < 2:
+        return ()
+    middles = {name: (len(records) + 1) // 2 for name, records in vars(context).items()}
+    first = {name: records[: middles[name]] for name, records in vars(context).items()}
+    second = {name: records[middles[name] :] for name, records in vars(context).items()}
+    return tuple(half for half in (replace(context, **first), replace(context, **second)) if not half.is_empty)
+
+
+def count_records(context: Context) -> int:
+    """Return the number of records of all parts."""
+    return sum(len(records) for records in vars(context).values())
+
+
+# ----------------------------------------------------------------------------------------------------------- citations
 
 MAX_CITED = 10
 """Most records of one citation that get a marker; the prompt asks for at most five of a kind."""

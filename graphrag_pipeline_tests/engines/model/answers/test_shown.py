@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.answers.shown_citations import CitedText, shown_numbers
+from graphrag_pipeline.engines.model.answers.shown import CitedText, shown_numbers
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.results import Context
 
@@ -60,12 +60,6 @@ def test_one_passage_has_one_marker_and_what_was_not_shown_has_none(small: Graph
     text = "Marley haunted Scrooge [Data: Sources (1)]. Again [Data: Sources (1, 2)] [Data: Entities (1); Maps (3)]."
     assert cited.add(text) + cited.rest() == "Marley haunted Scrooge [1]. Again [1]."
     assert cited.n_invented == 3 and len(cited.citations) == 1
-
-
-def test_a_translated_citation_is_held_back_until_it_is_whole(small: GraphIndex) -> None:
-    cited = CitedText(small, {"Sources": frozenset({1})})
-    assert cited.add("马利来了[数") == "马利来了" and cited.add("据：来源 (1") == "" and cited.add(")]。") == "[1]。"
-    assert cited.add("再来[数据：地图 (7)]。") == "再来。" and cited.n_invented == 1
 
 
 def test_a_marker_of_the_models_own_is_invented(small: GraphIndex) -> None:

@@ -5,12 +5,14 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.engines.model.extraction.reply_fields import ExtractedEntity, ExtractedRelationship
-from graphrag_pipeline.engines.model.extraction.reply_records import parse_graph_reply
-from graphrag_pipeline.engines.model.tuning.composition import TUNED_PROMPTS, choose_base, compose_prompts
-from graphrag_pipeline.engines.model.tuning.examples import Example
-from graphrag_pipeline.engines.model.tuning.requests import Description, RatingScale
+from graphrag_pipeline.engines.model.extraction.reply_records import (
+    ExtractedEntity,
+    ExtractedRelationship,
+    parse_graph_reply,
+)
+from graphrag_pipeline.engines.model.tuning.requests import Description, Example, RatingScale
 from graphrag_pipeline.engines.model.tuning.sampling import Passage
+from graphrag_pipeline.engines.model.tuning.tuner import TUNED_PROMPTS, choose_base, compose_prompts
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
 
 BASES = {name: load_prompt(None, name) for name in TUNED_PROMPTS}
