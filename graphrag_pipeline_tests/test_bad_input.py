@@ -101,7 +101,6 @@ BAD: dict[str, tuple[bytes, str]] = {
     "film.mp4": (b"\x00\x01", "unsupported file type .mp4"),
     "Makefile": (b"all:", "unsupported file type"),
     "broken.json": (b"{", "not valid JSON"),
-    "no_text.csv": (b"id,body\n1,x\n", "no column 'text'; found: body, id"),
     "header.csv": (b"id,text\n", "empty"),
     "cut.parquet": (_parquet([{"id": "1", "text": SENTENCE}])[:-6], "not a readable Parquet file"),
 }

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
-from graphrag_pipeline.text.document_names import name_document
+from graphrag_pipeline.text.document_names import MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
 
 DOCUMENT = "DOCUMENT"
@@ -54,6 +54,8 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
         if not ids or any(row["is_about"] for row in found):
             continue
         names = name_document(document["title"], "" if document["record"] else document["path"])
+        if not _says_something(names.main) or (document["record"] and names.main.endswith(f" {document['record']}")):
+            continue  # a number, or the place of a row in its file
         for row in _mentions_of(names.main, names.others, document["title"], ids):
             new_mentions.append(row | {"position": next_mention[row["text_unit_id"]]})
             next_mention[row["text_unit_id"]] += 1
@@ -65,6 +67,10 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
         "entity_mentions": _append(ENTITY_MENTIONS, mentions, new_mentions),
         "relationship_mentions": _append(RELATIONSHIP_MENTIONS, relationships, new_relationships),
     }
+
+
+def _says_something(name: str) -> bool:
+    return sum(map(str.isalpha, name)) >= MIN_LETTERS
 
 
 def without_documents(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

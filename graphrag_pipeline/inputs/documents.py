@@ -27,6 +27,7 @@ from graphrag_pipeline.inputs.formats import (
     find_guessed_encoding,
 )
 from graphrag_pipeline.inputs.labels import find_date, key_of, read_front_matter, read_labels
+from graphrag_pipeline.inputs.mail import read_mail
 from graphrag_pipeline.inputs.rows import read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
 from graphrag_pipeline.settings.input import InputSettings
@@ -144,7 +145,12 @@ def _note_guess(records: list[SourceRecord], format: str, data: bytes) -> list[S
 
 
 def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:
-    title, text = convert_to_markdown(data, format, settings) if format in CONVERTED else ("", decode_text(data))
+    if format == "eml":
+        title, text, media_type = read_mail(data)
+        if media_type == "text/html":
+            text = convert_to_markdown(text.encode(), "html", settings)[1]
+    else:
+        title, text = convert_to_markdown(data, format, settings) if format in CONVERTED else ("", decode_text(data))
     if not text.strip():
         raise UnreadableInput(
             "empty: no text in it (a scanned page needs OCR first)" if format in CONVERTED else "empty"

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphrag_pipeline.inputs.dbt_manifest import is_manifest, read_manifest
 from graphrag_pipeline.inputs.legacy_encodings import guess_encoding
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 # Extension -> format. Whole-file formats are one document; structured ones hold many records.
 FORMATS = {
-    "txt": "txt", "text": "txt", "md": "md", "markdown": "md", "csv": "csv", "json": "json", "jsonl": "jsonl",
+    "txt": "txt", "text": "txt", "rst": "txt", "log": "txt", "yaml": "txt", "yml": "txt", "toml": "txt", "sql": "txt",
+    "eml": "eml", "md": "md", "markdown": "md", "csv": "csv", "json": "json", "jsonl": "jsonl",
     "ndjson": "jsonl", "parquet": "parquet", "html": "html", "htm": "html", "pdf": "pdf", "docx": "docx",
     "pptx": "pptx", "xlsx": "xlsx",
 }  # fmt: skip
@@ -147,8 +149,8 @@ def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
 def read_json(data: bytes) -> Iterator[Row]:
     """Yield the rows of a JSON file.
 
-    A list of objects gives one row per object. An object that contains one list of objects gives that list. Any other
-    object is one row.
+    A list of objects gives one row per object. An object that contains one list of objects gives that list. A manifest
+    of dbt gives one row per model, source and exposure. Any other object is one row.
 
     Raises:
         UnreadableInput: the file is not JSON, or neither a list nor an object.
@@ -157,7 +159,9 @@ def read_json(data: bytes) -> Iterator[Row]:
         content = _parse_json(decode_text(data))
     except (ValueError, RecursionError) as error:
         raise DamagedInput(f"not valid JSON: {error}") from None
-    if isinstance(content, dict):
+    if is_manifest(content):
+        content = list(read_manifest(content))
+    elif isinstance(content, dict):
         lists = [value for value in content.values() if _is_list_of_objects(value)]
         content = lists[0] if len(lists) == 1 else [content]
     if not isinstance(content, list):

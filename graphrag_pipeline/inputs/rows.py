@@ -42,10 +42,12 @@ from graphrag_pipeline.inputs.source_records import (
     value_of,
     without_columns,
 )
-from graphrag_pipeline.settings.input import InputSettings
+from graphrag_pipeline.settings.input import TEXT_COLUMN, InputSettings
 from graphrag_pipeline.tables import CHUNK_KINDS, TITLE_CHUNK
 
 _MAX_COLUMNS_NAMED = 20
+_MAX_ROW_TITLE = 80
+"""Characters of a value that is the title of its row."""
 MAX_NESTING = 100
 """Most lists and objects inside each other in a record; deeper ones exhaust Python's stack later."""
 _REPEATED = "is already that of"
@@ -60,6 +62,8 @@ def read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> l
     if not valid:
         raise DamagedInput(f"no valid row; {rows[0].problem}")
     if not any(find_column(values, settings.text_column) for values in valid):
+        if settings.text_column == TEXT_COLUMN:
+            return _read_values(path, rows, settings)
         found = sorted({name for values in valid for name in column_names(values)})
         more = ", ..." if len(found) > _MAX_COLUMNS_NAMED else ""
         raise UnreadableInput(
@@ -70,6 +74,32 @@ def read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> l
         return keep_passing(list(_read_chunks(path, rows, settings)), parse_filters(settings.filters))
     seen: dict[str, str] = {}  # record -> its place in the file
     return [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, rows, settings)]
+
+
+def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[SourceRecord]:
+    """Return the records of rows without a text: each says its values, such as "service: billing-api; tier: 1."."""
+    told = [replace(row, values=row.values and _with_text(path, row.values, settings)) for row in rows]
+    seen: dict[str, str] = {}
+    records = [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, told, settings)]
+    said = f"no column {settings.text_column!r}: rows are read as their values"
+    note = f"{said}; if a column holds texts, name it in input.text_column"
+    return [replace(record, note=note) if not number else record for number, record in enumerate(records)]
+
+
+def _with_text(path: str, values: dict[str, Any], settings: InputSettings) -> dict[str, Any]:
+    """Return the values of a row with its text, and a title from its first value that is short."""
+    said = {name: " ".join(_say(value_of(values, name)).split()) for name in column_names(values)}
+    said = {name: text for name, text in said.items() if text and name != settings.id_column}
+    first = next((text for text in said.values() if len(text) <= _MAX_ROW_TITLE), "")
+    title = {settings.title_column: f"{PurePosixPath(path).stem}: {first}"} if first else {}
+    text = "; ".join(f"{name}: {text}" for name, text in said.items())
+    return {**title, **values, settings.text_column: f"{text}." if text else ""}
+
+
+def _say(value: Any) -> str:
+    """Return a value as words: a list of plain values with commas, anything else as text."""
+    is_plain = isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)
+    return ", ".join(as_text(item) for item in value) if is_plain else as_text(value)
 
 
 def _keep_passing_rows(path: str, rows: list[Row], settings: InputSettings) -> list[Row]:

@@ -15,6 +15,7 @@ from graphrag_pipeline.filters import parse_filter
 from graphrag_pipeline.settings.section import Section, limit
 from graphrag_pipeline.settings.urls import has_password
 
+TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
@@ -42,7 +43,11 @@ class InputSettings(Section):
         "id", description="Structured files: dotted path of a record's id; without it, the row number."
     )
     title_column: str = Field("title", description="Structured files: dotted path of a record's title.")
-    text_column: str = Field("text", description="Structured files: dotted path of a record's text.")
+    text_column: str = Field(
+        TEXT_COLUMN,
+        description="Structured files: dotted path of a record's text. Rows of a file without the default column are "
+        "read as their values.",
+    )
     creation_date_column: str = Field(
         "creation_date", description="Structured files: dotted path of a record's date (ISO 8601)."
     )

@@ -12,8 +12,8 @@ from graphrag_pipeline.text.late_patterns import late_re, late_regex
 
 CODE = r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]+)*-\d+[a-z]?"
 """A code of a ticket, an incident or a decision."""
-MIN_LETTERS = 4
-"""Letters of a part of a title that is a name by itself."""
+MIN_LETTERS = 3
+"""Letters of a name of a document."""
 
 _CODE = late_regex(rf"(?<![\p{{L}}\p{{N}}./@:$-]){CODE}(?![\p{{L}}\p{{N}}]|-\w)")
 _PART = late_re(r"\s*[()\u2013\u2014|\u00b7]\s*|:\s+|\s+-\s+")

@@ -1,0 +1,73 @@
+"""A dbt `manifest.json` as rows: one for each model, source, exposure and metric, with what is up and down.
+
+Fields are those of the manifest's schema (https://schemas.getdbt.com/dbt/manifest/v12.json), read as far as versions 7
+to 12 share them. Tests are a list of the model that they test. Keep out: compiled SQL, macros.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_KINDS = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
+_LEFT_OUT = frozenset({"test", "operation", "analysis", "unit_test", "sql_operation"})
+
+
+def is_manifest(content: object) -> bool:
+    """Whether the content of a JSON file is a manifest of dbt."""
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    return isinstance(metadata, dict) and "/dbt/manifest/" in str(metadata.get("dbt_schema_version"))
+
+
+def read_manifest(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield one row for each resource but tests, with the names of what it depends on and of what uses it."""
+    resources = {unique_id: one for kind in _KINDS for unique_id, one in (content.get(kind) or {}).items()}
+    names = {unique_id: _name_of(one) for unique_id, one in resources.items()}
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    for unique_id, one in resources.items():
+        for other in _parents_of(one):
+            (tests if one.get("resource_type") == "test" else users)[other].append(names[unique_id])
+    for unique_id, one in sorted(resources.items()):
+        if one.get("resource_type") in _LEFT_OUT:
+            continue
+        row = {
+            "name": names[unique_id],
+            "resource_type": one.get("resource_type"),
+            "description": " ".join((one.get("description") or "").split()),
+            "owner": _owner_of(one),
+            "depends_on": [names[other] for other in _parents_of(one) if other in names],
+            "used_by": sorted(users[unique_id]),
+            "tests": sorted(tests[unique_id]),
+            "columns": [_describe(column) for column in (one.get("columns") or {}).values()],
+            "materialized": (one.get("config") or {}).get("materialized"),
+            "exposure_type": one.get("type"),
+            "url": one.get("url"),
+            "tags": one.get("tags"),
+            "path": one.get("original_file_path"),
+        }
+        yield {"id": unique_id, **{key: value for key, value in row.items() if value}}
+
+
+def _name_of(resource: Mapping[str, Any]) -> str:
+    """Return the name of a resource; of a source with its schema, as `raw_shop.orders`."""
+    name = str(resource.get("name") or "")
+    return f"{resource['source_name']}.{name}" if resource.get("source_name") else name
+
+
+def _parents_of(resource: Mapping[str, Any]) -> list[str]:
+    depends = resource.get("depends_on")
+    return list(depends.get("nodes") or ()) if isinstance(depends, dict) else []
+
+
+def _owner_of(resource: Mapping[str, Any]) -> str:
+    """Return who owns a resource: an exposure's owner, or `owner` in its `meta`."""
+    owner = resource.get("owner") or (resource.get("meta") or {}).get("owner")
+    owner = owner or ((resource.get("config") or {}).get("meta") or {}).get("owner")
+    return str(owner.get("name") or owner.get("email") or "") if isinstance(owner, dict) else str(owner or "")
+
+
+def _describe(column: Mapping[str, Any]) -> str:
+    said = " ".join((column.get("description") or "").split())
+    return f"{column.get('name')} ({said})" if said else str(column.get("name"))
