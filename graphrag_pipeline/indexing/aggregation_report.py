@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import text_hash
-from graphrag_pipeline.indexing.embeddings import BATCH_TEXTS
+from graphrag_pipeline.indexing.embeddings import BATCH_TEXTS, embedded_unit_texts
 from graphrag_pipeline.models.pieces import (
     PieceLimit,
     TextPiece,
@@ -82,14 +82,14 @@ def measure_aggregation(
         pc.sum(pc.list_value_length(chunked["chunks"])).as_py(),
         pc.sum(is_chunked).as_py() or 0,
         count_calls_together(_texts_before(documents, text_units), limits),
-        count_calls_together(text_units["text"].to_pylist(), limits),
+        count_calls_together(embedded_unit_texts(text_units), limits),
     )
 
 
 def _texts_before(documents: pa.Table, text_units: pa.Table) -> Iterator[str]:
     """Yield each chunk of chunked documents and the text units of the others, in the order of the documents."""
     units: dict[str, list[str]] = {}
-    for document, text in zip(text_units["document_id"].to_pylist(), text_units["text"].to_pylist(), strict=True):
+    for document, text in zip(text_units["document_id"].to_pylist(), embedded_unit_texts(text_units), strict=True):
         units.setdefault(document, []).append(text)
     for row in documents.select(["id", "text", "chunks"]).to_pylist():
         if row["chunks"] is None:

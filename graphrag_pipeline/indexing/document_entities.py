@@ -21,11 +21,16 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.document_names import MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, read_structure
 
 DOCUMENT = "DOCUMENT"
 IDENTIFIER = "IDENTIFIER"
 STRENGTH = 1.0
 """Of what a document says by a label or a mention: that of one sentence."""
+
+MAX_DESCRIPTION = 300
+"""Characters of the first sentence in the description of a document."""
 
 _LISTED = late_re(r"\s*[,;/]\s*|\s*\([^()]*\)\s*")
 
@@ -39,7 +44,7 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
     an entity in it, by the label, and to each identifier that it mentions.
 
     Args:
-        documents: needs `id`, `title`, `path`, `record` and `metadata`.
+        documents: needs `id`, `title`, `text`, `path`, `record` and `metadata`.
         text_units: of these documents; needs `id`, `document_id` and `position`.
         tables: `entity_mentions` and `relationship_mentions`; others stay as they are.
     """
@@ -49,14 +54,15 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
     next_mention, next_relationship = (_next_positions(rows) for rows in (mentions, relationships))
     new_mentions: list[_Row] = []
     new_relationships: list[_Row] = []
-    for document in documents.select(["id", "title", "path", "record", "metadata"]).to_pylist():
+    for document in documents.select(["id", "title", "text", "path", "record", "metadata"]).to_pylist():
         ids, found = units.get(document["id"], []), own.get(document["id"], [])
         if not ids or any(row["is_about"] for row in found):
             continue
         names = name_document(document["title"], "" if document["record"] else document["path"])
         if not _says_something(names.main) or (document["record"] and names.main.endswith(f" {document['record']}")):
             continue  # a number, or the place of a row in its file
-        for row in _mentions_of(names.main, names.others, document["title"], ids):
+        said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
+        for row in _mentions_of(names.main, names.others, said, ids):
             new_mentions.append(row | {"position": next_mention[row["text_unit_id"]]})
             next_mention[row["text_unit_id"]] += 1
         for row in _relationships_of(names.main, document, found):
@@ -110,11 +116,21 @@ def _next_positions(rows: pa.Table) -> defaultdict[str, int]:
     return positions
 
 
-def _mentions_of(main: str, others: tuple[str, ...], title: str, units: list[str]) -> Iterator[_Row]:
+def _describe(title: str, text: str) -> str:
+    """Return the title of a document and the first sentence that is no heading or label, in one line."""
+    blocks = (block for block in read_structure(text).blocks if block.kind not in (TITLE, HIDDEN, FRONT_MATTER))
+    first = next((block.text for block in blocks if not block.is_labels), "")
+    start, end = next(iter(split_sentences(first)), (0, 0))
+    sentence = " ".join(first[start:end].split())[:MAX_DESCRIPTION]
+    return ": ".join(filter(None, (title, sentence)))
+
+
+def _mentions_of(main: str, others: tuple[str, ...], description: str, units: list[str]) -> Iterator[_Row]:
     """Yield a mention in each text unit, and in the first one mention by each other name."""
     for number, unit in enumerate(units):
-        description = title if not number and title != main else ""
-        yield {"text_unit_id": unit, "name": main, "type": DOCUMENT, "description": description}
+        yield {
+            "text_unit_id": unit, "name": main, "type": DOCUMENT, "description": "" if number else description,
+        }  # fmt: skip
     for name in others:
         yield {"text_unit_id": units[0], "name": main, "type": DOCUMENT, "description": "", "written": name}
 

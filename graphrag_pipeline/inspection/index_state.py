@@ -90,7 +90,8 @@ def read_embedding_figures(root: Root) -> dict[str, Any]:
         documents, units = (_read(root, table, partition) for table in ("documents", "text_units"))
         if documents is None or units is None:
             continue
-        parts.append((documents.select(["id", "text", "chunks"]), units.select(["document_id", "text"])))
+        columns = ["document_id", "text", "heading_path"]
+        parts.append((documents.select(["id", "text", "chunks"]), units.select(columns)))
         if root.settings.embeddings.engine == "model":
             n_compared = root.settings.embeddings.n_compared
             comparisons += choose_comparisons(embedded_unit_texts(units), root.settings.embedding_model, n_compared)

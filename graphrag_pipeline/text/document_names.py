@@ -16,8 +16,8 @@ MIN_LETTERS = 3
 """Letters of a name of a document."""
 
 _CODE = late_regex(rf"(?<![\p{{L}}\p{{N}}./@:$-]){CODE}(?![\p{{L}}\p{{N}}]|-\w)")
-_PART = late_re(r"\s*[()\u2013\u2014|\u00b7]\s*|:\s+|\s+-\s+")
-_NUMBERING = late_re(r"(?:\d+[.)]\s+)+")
+_PART = late_re(r" ?[()\u2013\u2014|\u00b7] ?|: | - ")
+_NUMBERING = late_re(r"\d{1,4}[.)] ")
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ class DocumentNames:
 
 def name_document(title: str, path: str) -> DocumentNames:
     """Return the names of a document; for a row of a file, the path says nothing and is empty."""
-    stem = PurePosixPath(path).stem
+    title, stem = " ".join(title.split()), PurePosixPath(path).stem
     codes = list(dict.fromkeys(_CODE.findall(f"{title} {stem.replace('_', ' ')}")))
-    bare = _NUMBERING.sub("", title, count=1) if _NUMBERING.match(title) else title
+    numbering = _NUMBERING.match(title)
+    bare = title[numbering.end() :] if numbering else title
     parts = [part for part in _PART.split(bare) if sum(map(str.isalpha, part)) >= MIN_LETTERS and " " in part]
     main = codes[0] if len(codes) == 1 else title or stem
     names = {title, bare, stem, *codes, *parts} - {main, ""}

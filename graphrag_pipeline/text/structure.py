@@ -66,7 +66,7 @@ _INVISIBLE = late_re("[\u00ad\u200b\u2060\ufeff]+")
 _MARKER = late_re(r"[ \t>]*((?:[-*+]|\d{1,9}[.)])[ \t]+)")
 LABEL = late_re(r"(?P<label>[^\W\d_][^:\n.!?]{0,39}?)[ \u00a0]?:\s+(?P<value>\S.{0,199})")
 """A line that labels a value, such as "Owner: Ana"."""
-_GAP = late_re(r"\n|[ \t]{2,}")
+_GAP = late_re(r"\n|(?<![,; \t])[ \t]{2,}")
 _SPACE = late_re(r"\s*")
 _BEFORE_BAR = late_re(r"(?=\|)")
 _ENTITY = late_re(r"&(?:#\w{1,8}|\w{1,31});")
@@ -119,6 +119,12 @@ class Block:
     headings: Headings = ()
     header: Span | None = None
     rows: Rows = ()
+
+    @property
+    def is_labels(self) -> bool:
+        """Whether all lines of a paragraph or list say "Label: value"."""
+        labels = (LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in self.pieces)
+        return self.kind in (PARAGRAPH, LIST) and all(labels)
 
     @property
     def text(self) -> str:

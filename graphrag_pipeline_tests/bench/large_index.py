@@ -216,6 +216,7 @@ def _text_units(
         "covariate_ids": _lists(np.zeros(n + 1), pa.array([], pa.string())),
         "start": starts, "end": [start + len(text) for start, text in zip(starts, texts, strict=True)],
         "header_start": pa.nulls(n, pa.int64()), "header_end": pa.nulls(n, pa.int64()),
+        "heading_path": pa.nulls(n, pa.list_(pa.string())), "heading_levels": pa.nulls(n, pa.list_(pa.int8())),
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from graphrag_pipeline.defs.runs.call_pool import call_ahead
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.indexing.aggregation_report import choose_comparisons
+from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.index_state import read_embedding_figures, render_embedding_figures
 from graphrag_pipeline.models.pieces import piece_limit, pieces_to_send
@@ -88,9 +89,10 @@ def test_reported_calls_are_those_that_the_server_logged(tmp_path: Path, server:
     assert made == (shown["inputs_after"], shown["requests_after"])
 
     documents = root.tables.read_head(root.tables.need("documents", "000")).to_pylist()
-    units = root.tables.read_head(root.tables.need("text_units", "000")).to_pylist()
+    units = root.tables.read_head(root.tables.need("text_units", "000"))
     whole = {document["id"] for document in documents if document["chunks"] is None}
-    texts = [unit["text"] for unit in units if unit["document_id"] in whole]
+    of_units = zip(units["document_id"].to_pylist(), embedded_unit_texts(units), strict=True)
+    texts = [text for document, text in of_units if document in whole]
     texts += [d["text"][c["start"] : c["end"]] for d in documents for c in d["chunks"] or ()]
     server.reset()
     embedder(server.base_url, tmp_path / "before", batch_max_tokens=450).embed(texts)
@@ -103,7 +105,7 @@ def test_a_text_unit_has_one_vector_however_often_it_was_split(tmp_path: Path, s
     root = make(tmp_path, server.base_url)
     server.reset()
     embed(root)
-    texts = set(root.tables.read("text_units", "000")["text"].to_pylist())
+    texts = set(embedded_unit_texts(root.tables.read("text_units", "000")))
     rows = root.tables.read("text_unit_embeddings", "000")
     assert sorted(rows["text_hash"].to_pylist()) == sorted(map(text_hash, texts))
     assert len(texts) < logged(server)[0] / 2, "most were split"
@@ -156,17 +158,18 @@ def test_calls_of_an_index_run_over_buckets_with_copies_are_those_reported(
 
     tables = [[root.tables.read(table, bucket) for bucket in buckets] for table in ("documents", "text_units")]
     assert sum(map(bool, (part.num_rows for part in tables[0]))) > 1
-    documents, units = (pa.concat_tables(parts).to_pylist() for parts in tables)
+    documents, units = pa.concat_tables(tables[0]).to_pylist(), pa.concat_tables(tables[1])
     texts = {d["text"][c["start"] : c["end"]] for d in documents for c in d["chunks"] or ()}
     whole = {document["id"] for document in documents if document["chunks"] is None}
-    texts |= {unit["text"] for unit in units if unit["document_id"] in whole}
+    of_units = zip(units["document_id"].to_pylist(), embedded_unit_texts(units), strict=True)
+    texts |= {text for document, text in of_units if document in whole}
     pieces = [piece for text in texts for piece in pieces_to_send(text, piece_limit(root.settings.embedding_model))]
     assert shown["inputs_before"] == len(pieces)
 
 
 def cosines_of(root: Root, server: ModelServer, path: Path) -> list[float]:
     """Compute the cosines again, from vectors that another client asks for."""
-    units = root.tables.read_head(root.tables.need("text_units", "000"))["text"].to_pylist()
+    units = embedded_unit_texts(root.tables.read_head(root.tables.need("text_units", "000")))
     model = embedder(server.base_url, path / "again")
     cosines = []
     for one in choose_comparisons(units, root.settings.embedding_model, 3):

@@ -24,7 +24,11 @@ from graphrag_pipeline.settings.settings import Settings
 
 EARLIER = Path(__file__).with_name("all_options.yaml").read_text(encoding="utf-8")
 
-EARLIER_DEFAULTS = {"reports": {"min_report_size": 3}, "embedding_model": {"batch_size": 64}}
+EARLIER_DEFAULTS = {
+    "text_units": {"markdown_blocks": False},
+    "reports": {"min_report_size": 3},
+    "embedding_model": {"batch_size": 64},
+}
 """Options of that file whose default is another one now."""
 
 
@@ -66,7 +70,7 @@ reports: {max_reply_tokens: 600}
     assert settings.reply_tokens_for("reports") == 600 and settings.reply_tokens_for("extraction") == 4000
 
 
-NEW = {"extraction.spacy_model", "descriptions.max_joined"}
+NEW = {"extraction.spacy_model", "extraction.document_entities", "descriptions.max_joined", "input.dates"}
 """Options that came later: their stages are made again."""
 
 

@@ -43,9 +43,7 @@ from graphrag_pipeline.text.structure import (
     CODE,
     FRONT_MATTER,
     HIDDEN,
-    LABEL,
     LIST,
-    PARAGRAPH,
     TABLE,
     TITLE,
     Block,
@@ -295,7 +293,7 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
     section: _Section | None = None
     place: tuple[Headings, int | None] | None = None
     for number, block in enumerate(structure.blocks):
-        is_own = block.kind in (TABLE, FRONT_MATTER) or _is_labels(block)
+        is_own = block.kind in (TABLE, FRONT_MATTER) or block.is_labels
         here = (block.headings, number if is_own else None)
         if section and (here != place or block.kind == TITLE):
             yield section
@@ -313,10 +311,6 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
         place = here
     if section:
         yield section
-
-
-def _is_labels(block: Block) -> bool:
-    return block.kind in (PARAGRAPH, LIST) and all(LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in block.pieces)
 
 
 def _read_block(block: Block) -> Iterator[_Shown]:
