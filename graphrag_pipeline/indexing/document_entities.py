@@ -1,8 +1,8 @@
 """Documents as entities: each is one of type DOCUMENT, with its names, its labels and the identifiers it mentions.
 
 The mentions of any engine are completed so. A question can then name a document, and a way through the graph leads
-from a service to the incidents about it. A document that is about one thing, such as an article of an encyclopedia, is
-that thing already (`is_about`) and gets no entity of its own.
+from a service to the incidents about it. A document without codes, labels and identifiers is no entity: nothing would
+lead to it. One that is about one thing, such as an article of an encyclopedia, is that thing already (`is_about`).
 
 Keep out: how names are found in a text (the engines), and what a document says about itself (`inputs/labels.py`).
 """
@@ -59,13 +59,14 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
         if not ids or any(row["is_about"] for row in found):
             continue
         names = name_document(document["title"], "" if document["record"] else document["path"])
-        if not _says_something(names.main) or (document["record"] and names.main.endswith(f" {document['record']}")):
-            continue  # a number, or the place of a row in its file
+        links = list(_relationships_of(names.main, document, found))
+        if not (links or names.has_code) or not _is_name(names.main, document["record"]):
+            continue
         said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
         for row in _mentions_of(names.main, names.others, said, ids):
             new_mentions.append(row | {"position": next_mention[row["text_unit_id"]]})
             next_mention[row["text_unit_id"]] += 1
-        for row in _relationships_of(names.main, document, found):
+        for row in links:
             new_relationships.append(row | {"position": next_relationship[row["text_unit_id"]]})
             next_relationship[row["text_unit_id"]] += 1
     return {
@@ -75,8 +76,10 @@ def add_documents(documents: pa.Table, text_units: pa.Table, tables: Mapping[str
     }
 
 
-def _says_something(name: str) -> bool:
-    return sum(map(str.isalpha, name)) >= MIN_LETTERS
+def _is_name(name: str, record: str) -> bool:
+    """Return whether a document has a name: no number, and not the place of its row in a file."""
+    is_place = bool(record) and name.endswith(f" {record}")
+    return not is_place and sum(map(str.isalpha, name)) >= MIN_LETTERS
 
 
 def without_documents(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -1,4 +1,4 @@
-"""What a document says about itself: front matter, lines such as "Owner: Ana", tables of two columns at its top.
+"""Labels of a document: its front matter, lines such as "Owner: Ana", and tables of two columns at its top.
 
 Labels become metadata of the document, so that it can be filtered by them, and its date. Keep out: entities
 (`indexing/document_entities.py`).

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.citations import number_citations, render_full_content
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.indexing.document_entities import without_documents
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
@@ -97,7 +98,8 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
     chosen = _rows_with(units, "id", ids).sort_by("id")
     titles = _read_all(root, "documents").select(["id", "title"]).to_pylist()
     title_of = {row["id"]: row["title"] for row in titles}
-    old = _results_by_unit({name: _rows_with(_read_all(root, name), "text_unit_id", ids) for name in _MENTIONS}, ids)
+    stored = {name: _rows_with(_read_all(root, name), "text_unit_id", ids) for name in _MENTIONS}
+    old = _results_by_unit(without_documents(stored), ids)
     records = [
         SampledRecord(
             row["id"], f"{title_of.get(row['document_id'], '')}, characters {row['start']:,}-{row['end']:,}", was

@@ -239,8 +239,8 @@ def _property_type(kind: pa.DataType) -> str:
 
 
 def _join_elements(lists: pa.ListArray) -> pa.Array:
-    """One text a list of texts; null for an empty list, since "" would be a list of one empty text."""
-    elements = pc.replace_substring(lists.values, SEPARATOR, "\ufffd")
+    """One text a list; null for an empty list, since "" would be a list of one empty text."""
+    elements = pc.replace_substring(lists.values.cast(pa.string()), SEPARATOR, "\ufffd")
     joined = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, elements), SEPARATOR)
     return pc.if_else(pc.equal(pc.list_value_length(lists), 0), None, joined)
 

@@ -4,8 +4,7 @@ By default it is an SQLite file. It uses a write-ahead log with `synchronous=nor
 committed row. A URL selects PostgreSQL or another database. Each process writes in one thread. Writes that arrive
 during a transaction are committed together in the next one, so 1,000 tasks with a reply each need few commits.
 
-Add here: how a transaction is made. Keep out: the meaning of the tables (`cache.py`, `spending.py`,
-`prices.py`).
+Add here: how a transaction is made. Keep out: the meaning of the tables (`cache.py`, `spending.py`).
 """
 
 from __future__ import annotations

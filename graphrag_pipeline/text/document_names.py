@@ -27,10 +27,12 @@ class DocumentNames:
     Attributes:
         main: its only code, else its title.
         others: its other names, in the order of the alphabet.
+        has_code: whether a code is among them.
     """
 
     main: str
     others: tuple[str, ...]
+    has_code: bool = False
 
 
 def name_document(title: str, path: str) -> DocumentNames:
@@ -42,4 +44,4 @@ def name_document(title: str, path: str) -> DocumentNames:
     parts = [part for part in _PART.split(bare) if sum(map(str.isalpha, part)) >= MIN_LETTERS and " " in part]
     main = codes[0] if len(codes) == 1 else title or stem
     names = {title, bare, stem, *codes, *parts} - {main, ""}
-    return DocumentNames(main, tuple(sorted(names)))
+    return DocumentNames(main, tuple(sorted(names)), bool(codes))

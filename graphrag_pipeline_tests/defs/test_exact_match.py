@@ -12,7 +12,7 @@ DOCUMENTS = {
     "two.txt": "That night Scrooge met Bob Cratchit in London. They say that Scrooge paid Bob Cratchit. "
     "That night Scrooge sighed.",
 }
-SETTINGS = "storage:\n  n_buckets: 2\nextraction:\n  document_entities: false\n"
+SETTINGS = "storage:\n  n_buckets: 2\n"
 STAGES = ("corpus_manifest", "documents", "text_units", "extracted_graph", "graph")
 
 

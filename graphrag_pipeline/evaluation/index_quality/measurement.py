@@ -24,6 +24,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     not_measured,
 )
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.indexing.document_entities import DOCUMENT
 from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -132,12 +133,16 @@ def _chosen_documents(snapshot: Snapshot, units: pa.Table) -> list[str]:
 
 
 def _stored_entities(snapshot: Snapshot, unit_ids: list[str]) -> dict[str, dict[str, Names]]:
-    """Return text unit id -> title -> names of the snapshot's entities."""
+    """Return text unit id -> title -> names of the snapshot's entities, without documents."""
     units = snapshot.take("text_units", snapshot.rows_of("text_units", unit_ids), ["id", "entity_ids"])
     ids = sorted({entity_id for unit in units for entity_id in unit["entity_ids"]})
-    rows = snapshot.take("entities", snapshot.rows_of("entities", ids), ["id", "title", "names"])
-    names = {row["id"]: (row["title"], {name_key(n) for n in (row["title"], *row["names"])} - {""}) for row in rows}
-    return {unit["id"]: dict(names[entity_id] for entity_id in unit["entity_ids"]) for unit in units}
+    rows = snapshot.take("entities", snapshot.rows_of("entities", ids), ["id", "title", "type", "names"])
+    names = {
+        row["id"]: (row["title"], {name_key(n) for n in (row["title"], *row["names"])} - {""})
+        for row in rows
+        if row["type"] != DOCUMENT
+    }
+    return {unit["id"]: dict(names[one] for one in unit["entity_ids"] if one in names) for unit in units}
 
 
 _DIGITS = 12
