@@ -138,7 +138,7 @@ def _summarize(
     cosines = compare_averages(comparisons, root.models.embedder.read_stored(text_of), root.settings.embedding_model)
     if not cosines:
         return None
-    texts = _join(parts)[1]["text"].to_pylist()
+    texts = embedded_unit_texts(_join(parts)[1])
     limits = root.settings.embedding_model
     alone, sent = count_calls_together(texts, limits), count_calls_together([*texts, *text_of.values()], limits)
     return {

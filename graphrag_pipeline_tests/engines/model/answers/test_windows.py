@@ -77,13 +77,13 @@ def test_a_learnt_window_leaves_as_much_for_the_context_as_for_one_that_is_set(
 def test_follow_ups_of_drift_are_asked_from_what_fits(carol: GraphIndex, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with running_model_server() as server:
-        whole = open_with_model(carol, tmp_path / "a", server).search(QUESTION, method="drift")
+        whole = open_with_model(carol, tmp_path / "a", server).search(QUESTION, method="drift", depth=1)
         window = max(call.prompt_tokens for call in server.calls if call.kind == "primer") * 3 // 4
     with running_model_server(dialect="llama.cpp", max_context_tokens=window) as server:
         index = open_with_model(
-            carol, tmp_path, server, answers={"engine": "model", "model": {"max_reply_tokens": 200}}
+            carol, tmp_path, server, answers={"engine": "model", "model": {"max_reply_tokens": 300}}
         )
-        result = index.search(QUESTION, method="drift")
+        result = index.search(QUESTION, method="drift", depth=1)
         assert 400 in {call.status for call in server.calls if call.kind == "primer"}
     assert result.answering["engine"] == "model" and result.answering["unread"] is None
     assert result.citations and whole.citations
