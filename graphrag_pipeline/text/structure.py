@@ -206,7 +206,7 @@ class ReadableText:
         return self.text[begin : other.at + min(max(end - other.start, 0), other.n)]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # a question reads some forty text units several times
 def read_structure(text: str) -> Structure:
     """Return the structure of a text in Markdown."""
     reader = _Reader(text)
