@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from html import unescape
 from itertools import accumulate, islice
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphrag_pipeline.text.late_patterns import late_re
@@ -206,12 +208,45 @@ class ReadableText:
         return self.text[begin : other.at + min(max(end - other.start, 0), other.n)]
 
 
-@lru_cache(maxsize=64)  # a question reads some forty text units several times
+MAX_KEPT = 8_000_000
+"""Characters of the texts whose structures stay in memory: each stage of an index run reads the same texts."""
+
+
+class _Kept:
+    """The structures of the texts read last; for all threads."""
+
+    def __init__(self) -> None:
+        self._structures: OrderedDict[str, Structure] = OrderedDict()
+        self._n_characters = 0
+        self._lock = Lock()
+
+    def find(self, text: str) -> Structure | None:
+        with self._lock:
+            if text in self._structures:
+                self._structures.move_to_end(text)
+            return self._structures.get(text)
+
+    def add(self, text: str, structure: Structure) -> None:
+        with self._lock:
+            if text not in self._structures:
+                self._structures[text] = structure
+                self._n_characters += len(text)
+            while self._n_characters > MAX_KEPT:
+                self._n_characters -= len(self._structures.popitem(last=False)[0])
+
+
+_KEPT = _Kept()
+
+
 def read_structure(text: str) -> Structure:
-    """Return the structure of a text in Markdown."""
-    reader = _Reader(text)
-    blocks = tuple(reader.read())
-    return Structure(blocks, tuple(reader.codes))
+    """Return the structure of a text in Markdown; those read last are kept."""
+    known = _KEPT.find(text)
+    if known is None:
+        reader = _Reader(text)
+        blocks = tuple(reader.read())
+        known = Structure(blocks, tuple(reader.codes))
+        _KEPT.add(text, known)
+    return known
 
 
 @lru_cache(maxsize=1)
