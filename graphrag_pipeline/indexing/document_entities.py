@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
-from graphrag_pipeline.text.document_names import MIN_LETTERS, name_document
+from graphrag_pipeline.text.document_names import DOCUMENT, MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.name_words import IDENTIFIER
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, read_structure
 
-DOCUMENT = "DOCUMENT"
-IDENTIFIER = "IDENTIFIER"
 STRENGTH = 1.0
 """Of what a document says by a label or a mention: that of one sentence."""
 
@@ -122,7 +121,7 @@ def _next_positions(rows: pa.Table) -> defaultdict[str, int]:
 def _describe(title: str, text: str) -> str:
     """Return the title of a document and the first sentence that is no heading or label, in one line."""
     blocks = (block for block in read_structure(text).blocks if block.kind not in (TITLE, HIDDEN, FRONT_MATTER))
-    first = next((block.text for block in blocks if not block.is_labels), "")
+    first = next((block.text for block in blocks if not block.labels), "")
     start, end = next(iter(split_sentences(first)), (0, 0))
     sentence = " ".join(first[start:end].split())[:MAX_DESCRIPTION]
     return ": ".join(filter(None, (title, sentence)))

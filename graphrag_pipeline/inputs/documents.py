@@ -8,9 +8,10 @@ content is the same document.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,12 +36,12 @@ from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, Structure, read_structure
 
 
-def read_title(text: str, structure: Structure) -> str:
+def read_title(structure: Structure, front_matter: Mapping[str, Any]) -> str:
     """Return the title of a document in plain words on one line; "" without one.
 
     It is that of the front matter, else a heading that the document begins with, else the first of level 1.
     """
-    named = read_front_matter(text, structure).get("title")
+    named = front_matter.get("title")
     if isinstance(named, str) and named.strip():
         return " ".join(named.split())
     read = [block for block in structure.blocks if block.kind not in (HIDDEN, FRONT_MATTER)]
@@ -157,9 +158,9 @@ def _read_whole_file(path: str, format: str, data: bytes, settings: InputSetting
         )
     stem = PurePosixPath(path).stem
     structure = read_structure(text)
-    if not title and format != "txt":
-        title = read_title(text, structure)
     front_matter, labels = read_front_matter(text, structure), read_labels(structure)
+    if not title and format != "txt":
+        title = read_title(structure, front_matter)
     day = find_date(front_matter, labels, title, stem, settings.dates)
     values = {key_of(label): value for label, value in (front_matter | labels).items() if key_of(label)}
     return make_record(path, "", len(data), title or stem, text, day.isoformat() if day else None, values)

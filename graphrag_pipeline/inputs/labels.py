@@ -15,7 +15,7 @@ import yaml
 
 from graphrag_pipeline.filters import DATED
 from graphrag_pipeline.text.dates import find_day
-from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, LABEL, LIST, PARAGRAPH, TABLE, Block, Structure
+from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TABLE, Block, Structure
 
 N_BLOCKS = 6
 """Blocks at the top of a document among which its labels begin; they end at the first block without one."""
@@ -57,10 +57,8 @@ def _is_label(label: str, value: str) -> bool:
 def _pairs_of(block: Block) -> Iterator[tuple[str, str]]:
     if block.kind == TABLE and all(len(row) == 2 for row in block.rows):
         yield from ((label.strip().rstrip(":"), value.strip()) for label, value in block.rows)
-    elif block.kind in (PARAGRAPH, LIST):
-        found = [LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in block.pieces]
-        if all(found):
-            yield from ((match["label"].strip(), match["value"].strip()) for match in found if match)
+    else:
+        yield from ((label.strip(), value.strip()) for label, value in block.labels)
 
 
 def key_of(label: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import PurePosixPath
 
 from graphrag_pipeline.text.late_patterns import late_re, late_regex
 
+DOCUMENT = "DOCUMENT"
+"""Type of the entity that a document is."""
 CODE = r"[A-Z][A-Z0-9]{1,9}(?:-[A-Z0-9]+)*-\d+[a-z]?"
 """A code of a ticket, an incident or a decision."""
 MIN_LETTERS = 3

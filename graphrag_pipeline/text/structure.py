@@ -122,11 +122,13 @@ class Block:
     header: Span | None = None
     rows: Rows = ()
 
-    @property
-    def is_labels(self) -> bool:
-        """Whether all lines of a paragraph or list say "Label: value"."""
-        labels = (LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in self.pieces)
-        return self.kind in (PARAGRAPH, LIST) and all(labels)
+    @cached_property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """Label and value of each line of a paragraph or list; () unless all its lines say "Label: value"."""
+        if self.kind not in (PARAGRAPH, LIST):
+            return ()
+        found = [LABEL.fullmatch(piece.text.lstrip("-*+ ")) for piece in self.pieces]
+        return tuple((match["label"], match["value"]) for match in found if match) if all(found) else ()
 
     @property
     def text(self) -> str:

@@ -24,6 +24,7 @@ from graphrag_pipeline.inputs.documents import (
     read_title,
 )
 from graphrag_pipeline.inputs.formats import CONVERTED
+from graphrag_pipeline.inputs.labels import read_front_matter
 from graphrag_pipeline.inputs.source_records import document_id_of, problem_record
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
@@ -43,7 +44,8 @@ def _only(path: str, content: str | bytes, settings: InputSettings = PLAIN):
 
 
 def _title(text: str) -> str:
-    return read_title(text, read_structure(text))
+    structure = read_structure(text)
+    return read_title(structure, read_front_matter(text, structure))
 
 
 def _parquet(rows: list[dict], **options) -> bytes:

@@ -49,18 +49,18 @@ def text_units(run: StageRun) -> None:
 def extracted_graph(run: StageRun) -> None:
     from graphrag_pipeline.indexing.document_entities import add_documents, without_documents
 
-    units = run.read("text_units")
+    documents, units = run.read("documents"), run.read("text_units")
     run.details |= metadata.of_tokens("text units", units["n_tokens"])
     found = _take_pooled(run, units)
     if found is None:
         earlier = None if run.uses_chat_model else run.earlier()  # the replies of a model are stored
         earlier = earlier and without_documents(earlier)
-        found = run.root.extractor().extract(run.read("documents"), units, earlier, run.progress())
+        found = run.root.extractor().extract(documents, units, earlier, run.progress())
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
     run.count_problems(found.problems)
     tables = found.tables
     if run.settings.extraction.document_entities:
-        tables = add_documents(run.read("documents"), units, tables)
+        tables = add_documents(documents, units, tables)
     run.write(found.failures, **tables)
 
 

@@ -24,7 +24,6 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     not_measured,
 )
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.indexing.document_entities import DOCUMENT
 from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -34,6 +33,7 @@ from graphrag_pipeline.storage.lookups import name_key
 from graphrag_pipeline.storage.snapshot_store import EVALUATIONS_FOLDER
 from graphrag_pipeline.storage.snapshots import Snapshot
 from graphrag_pipeline.text.counted import counted, spread_rows
+from graphrag_pipeline.text.document_names import DOCUMENT
 
 MAX_CHARACTERS = 1_000_000
 """Characters of documents that the embedded engine reads; the first document is always read."""

@@ -293,7 +293,7 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
     section: _Section | None = None
     place: tuple[Headings, int | None] | None = None
     for number, block in enumerate(structure.blocks):
-        is_own = block.kind in (TABLE, FRONT_MATTER) or block.is_labels
+        is_own = block.kind in (TABLE, FRONT_MATTER) or bool(block.labels)
         here = (block.headings, number if is_own else None)
         if section and (here != place or block.kind == TITLE):
             yield section
@@ -317,7 +317,7 @@ def _read_block(block: Block) -> Iterator[_Shown]:
     """Yield the sentences of a block, and whole rows and items of at most `MAX_WORDS` words."""
     for piece in block.pieces:
         is_whole = block.kind in (TABLE, LIST, CODE) and count_words(piece.text) <= MAX_WORDS
-        readable = ReadableText.join([piece])
+        readable = ReadableText(piece.text, piece.runs)
         for start, end in [(0, len(piece.text))] if is_whole else split_sentences(piece.text):
             text = " ".join(piece.text[start:end].split())
             if text and (source := readable.source_of(start, end)):

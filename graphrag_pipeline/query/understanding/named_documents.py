@@ -18,9 +18,8 @@ from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview_word
 from graphrag_pipeline.storage.arrays import distinct
-from graphrag_pipeline.text.document_names import name_document
+from graphrag_pipeline.text.document_names import DOCUMENT, name_document
 
-DOCUMENT = "DOCUMENT"
 MAX_NEIGHBOURS = 200
 """Relationships of a name among which documents are looked for."""
 
