@@ -31,7 +31,8 @@ FORMATS = {
     "ndjson": "jsonl", "parquet": "parquet", "html": "html", "htm": "html", "pdf": "pdf", "docx": "docx",
     "pptx": "pptx", "xlsx": "xlsx",
 }  # fmt: skip
-STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
+STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet", "xlsx"})
+"""Formats that can hold a document a row."""
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from graphrag_pipeline.inputs.conversion import read_sheets
 from graphrag_pipeline.inputs.formats import (
     MAX_UNZIPPED_RATIO,
     DamagedInput,
@@ -54,8 +55,21 @@ _REPEATED = "is already that of"
 _REPEATED_NAME = re.compile(r"(.*)#\d+#*", re.DOTALL)
 
 
-def read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    rows = [_refuse_deep(row) for row in _iterate_rows(format, data, settings)]
+def find_rows(format: str, data: bytes, settings: InputSettings) -> Iterable[Row] | None:
+    """Return the rows of a file; None if it has none by its format or content."""
+    if format == "csv":
+        return read_csv(data, settings.text_column)
+    if format == "json":
+        return read_json(data)
+    if format == "jsonl":
+        return read_jsonl(data)
+    if format == "parquet":
+        return read_parquet(data, MAX_UNZIPPED_RATIO)
+    return read_sheets(data, settings) if format == "xlsx" else None
+
+
+def read_rows(path: str, found: Iterable[Row], settings: InputSettings) -> list[SourceRecord]:
+    rows = [_refuse_deep(row) for row in found]
     valid = [row.values for row in rows if row.values is not None]
     if not rows:
         raise UnreadableInput("empty: no rows")
@@ -157,14 +171,6 @@ def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterato
     for row in rows:
         if row.values is None:
             yield problem_record(path, row.problem or f"{row.where}: no values", unique(f"#{row.number}"))
-
-
-def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator[Row]:
-    if format == "csv":
-        return read_csv(data, settings.text_column)
-    if format == "json":
-        return read_json(data)
-    return read_jsonl(data) if format == "jsonl" else read_parquet(data, MAX_UNZIPPED_RATIO)
 
 
 def _refuse_deep(row: Row) -> Row:
