@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.filters import each_value, flatten_metadata
+from graphrag_pipeline.filters import flatten_metadata
 from graphrag_pipeline.identity import normalize_title
-from graphrag_pipeline.settings.input import InputSettings, TableMapping
+from graphrag_pipeline.settings.input import InputSettings, RelatedColumn, TableMapping
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.document_names import DOCUMENT, MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
@@ -107,28 +107,24 @@ def _read_row(
     name: str, values: Mapping[str, Any], mapping: TableMapping, units: list[str]
 ) -> tuple[list[_Row], list[_Row]]:
     """Return the mentions of a row's entity and of those in its columns, and its relationships with them."""
-    if not _texts_of(values.get(mapping.entity), ""):
+
+    def say(column: str) -> str:
+        return " ".join(RelatedColumn().names_in(values.get(column)))
+
+    if not say(mapping.entity):
         return [], []
-    kind = " ".join(_texts_of(values.get(mapping.type_column), "")) or mapping.type
-    said = " ".join(_texts_of(values.get(mapping.description), ""))
+    kind, said = say(mapping.type_column) or mapping.type, say(mapping.description)
     mentions = list(_mentions_of(name, (), kind.upper() or UNKNOWN, said, units))
     links = []
     for column, related in mapping.relationships.items():
         predicate = column.replace("_", " ")
-        for other in dict.fromkeys(_texts_of(values.get(column), related.split)):
+        for other in related.names_in(values.get(column)):
             if normalize_title(other) == normalize_title(name):
                 continue
             mentions += _mentions_of(other, (), related.type.upper() or UNKNOWN, "", units[:1])
             place = {"name": other, "text_unit_id": units[0]}
             links.append(_relationship(place, name, f"{name}: {predicate} {other}", predicate))
     return mentions, links
-
-
-def _texts_of(value: object, split: str) -> list[str]:
-    """Return the names in a value: those of a list, else what `split` divides, each in one line."""
-    texts = [str(one) for one in each_value(value) if not isinstance(one, dict | list)]
-    parts = [part for text in texts for part in (text.split(split) if split else [text])]
-    return [" ".join(part.split()) for part in parts if part.strip()]
 
 
 def _is_name(name: str, record: str) -> bool:

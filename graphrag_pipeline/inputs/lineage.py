@@ -28,8 +28,9 @@ def read_lineage(content: object) -> list[dict[str, Any]] | None:
         return list(read_manifest(content))
     answer = content.get("data", content) if isinstance(content, dict) else None
     nodes = answer.get("assetNodes") if isinstance(answer, dict) else None
-    has_keys = isinstance(nodes, list) and nodes and all(_key_of(node, "assetKey") for node in nodes)
-    return list(_read_assets(nodes)) if has_keys else None
+    if not isinstance(nodes, list) or not nodes or not all(_key_of(node, "assetKey") for node in nodes):
+        return None
+    return list(_read_assets(nodes))
 
 
 def _read_assets(nodes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

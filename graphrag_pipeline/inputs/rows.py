@@ -103,7 +103,8 @@ def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[So
     records = [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, told, settings)]
     said = f"no column {settings.text_column!r}: rows are read as their values"
     note = f"{said}; if a column holds texts, name it in input.text_column"
-    is_known = settings.mapping_of(path, "", {}) is not None
+    first = next(row.values for row in rows if row.values is not None)
+    is_known = settings.mapping_of(path, as_text(value_of(first, settings.id_column)), first) is not None
     return records if is_known or not records else [replace(records[0], note=records[0].note or note), *records[1:]]
 
 

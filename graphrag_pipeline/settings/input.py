@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.filters import parse_filter
+from graphrag_pipeline.filters import each_value, parse_filter
 from graphrag_pipeline.settings.section import Section, limit
 from graphrag_pipeline.settings.urls import has_password
 
@@ -21,11 +21,21 @@ TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
+UPSTREAM = "depends_on"
+"""The column that says what a row's entity is downstream of."""
+
+
 class RelatedColumn(Section):
     """A column of a table whose values are entities, too."""
 
     type: str = Field("", description="Type of these entities; empty: the one that they have elsewhere.")
     split: str = Field("", description="What divides several names in one value, such as a comma; a list needs none.")
+
+    def names_in(self, value: object) -> list[str]:
+        """Return the names in a value, each once and in one line."""
+        texts = [str(one) for one in each_value(value) if not isinstance(one, dict | list)]
+        parts = [part for text in texts for part in (text.split(self.split) if self.split else [text])]
+        return list(dict.fromkeys(" ".join(part.split()) for part in parts if part.strip()))
 
 
 class TableMapping(Section):
@@ -59,7 +69,7 @@ LINEAGE = TableMapping(
     entity="name",
     type_column="resource_type",
     description="description",
-    relationships={"depends_on": RelatedColumn(), "owner": RelatedColumn()},
+    relationships={UPSTREAM: RelatedColumn(), "owner": RelatedColumn()},
 )
 """Mapping of the rows of lineage files (`inputs/lineage.py`)."""
 

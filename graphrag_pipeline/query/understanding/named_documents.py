@@ -44,18 +44,23 @@ def _documents_of(index: IndexReader, row: int) -> Iterator[str]:
     names = {normalize_title(name) for name in (entity["title"], *(entity["names"] or ()))}
     if entity["type"] == DOCUMENT:
         own = index.snapshot.adjacency.of("entity_text_units", row).tolist()
-        yield from (document["id"] for document in _read_documents(index, own) if _names_of(document) & names)
+        yield from (document["id"] for document in read_documents(index, own) if _names_of(document) & names)
         return
-    related = index.snapshot.adjacency.of("entity_relationships", row)[:MAX_NEIGHBOURS]
-    ends = [index.snapshot.adjacency.array(f"relationship_{end}")[related] for end in ("source", "target")]
-    others = [other for other in distinct(np.concatenate(ends)).tolist() if other != row]
+    others = neighbours_of(index, row)
     types = index.snapshot.take("entities", others, ["type"])
     documents = [other for other, found in zip(others, types, strict=True) if found["type"] == DOCUMENT]
     units = [unit for other in documents for unit in index.snapshot.adjacency.of("entity_text_units", other).tolist()]
-    yield from (document["id"] for document in _read_documents(index, units) if _values_of(document) & names)
+    yield from (document["id"] for document in read_documents(index, units) if _values_of(document) & names)
 
 
-def _read_documents(index: IndexReader, units: Sequence[int]) -> list[dict[str, Any]]:
+def neighbours_of(index: IndexReader, row: int) -> list[int]:
+    """Return the entities that an entity has a relationship with."""
+    related = index.snapshot.adjacency.of("entity_relationships", row)[:MAX_NEIGHBOURS]
+    ends = [index.snapshot.adjacency.array(f"relationship_{end}")[related] for end in ("source", "target")]
+    return [other for other in distinct(np.concatenate(ends)).tolist() if other != row]
+
+
+def read_documents(index: IndexReader, units: Sequence[int] | np.ndarray) -> list[dict[str, Any]]:
     """Return the documents of some text units."""
     rows = distinct(np.asarray(units, dtype=np.int64))
     ids = {unit["document_id"] for unit in index.snapshot.take("text_units", rows, ["document_id"])}

@@ -7,7 +7,8 @@ from graphrag_pipeline.inspection.doctor.tables import propose_tables
 from graphrag_pipeline.settings.input import InputSettings, TableMapping
 
 FILES = {
-    "a/services.csv": b'service,tier,owner,depends_on\nweb,1,Ana Roy,"api, ledger"\napi,1,Bo Li,ledger\nledger,2,Ana Roy,\n',
+    "a/services.csv": b"service,tier,owner,depends_on\n"
+    b'web,1,Ana Roy,"api, ledger"\napi,1,Bo Li,ledger\nledger,2,Ana Roy,\n',
     "topics.csv": b"topic;tier;producers;size\norders.v1;1;web;12\nbills.v2;1;api;7\n",
     "tickets.jsonl": b'{"id": "OPS-1", "about": "web", "text": "Slow."}\n'
     b'{"id": "OPS-2", "about": "ledger", "text": "Full."}\n',
