@@ -3,7 +3,8 @@
 A document is an entity of type DOCUMENT, with its names, its labels and the identifiers it mentions. A question can
 then name a document, and a way through the graph leads from a service to the incidents about it. A document without
 codes, labels and identifiers is no entity: nothing would lead to it. One that is about one thing, such as an article
-of an encyclopedia, is that thing already (`is_about`). A row is the entity that `input.tables` makes of it.
+of an encyclopedia, is that thing already (`is_about`), unless it has a code. A row is the entity that `input.tables`
+makes of it.
 
 Keep out: how names are found in a text (the engines), and what a document says about itself (`inputs/labels.py`).
 """
@@ -37,6 +38,7 @@ MAX_DESCRIPTION = 300
 _LISTED = late_re(r"\s*[,;/]\s*|\s*\([^()]*\)\s*")
 
 _Row = dict[str, Any]
+_ROW = ("id", "record", "metadata")
 
 
 def add_documents(
@@ -50,7 +52,8 @@ def add_documents(
 
     A document is mentioned in each of its text units. It is related to each value of its metadata that is the name of
     an entity in it, by the label, and to each identifier that it mentions. A row of a mapped table is mentioned by the
-    name and type of its entity, and related to the entities that the mapping finds in its columns.
+    name and type of its entity, and related to the entities that the mapping finds in its columns. Names of columns
+    are no entities.
 
     Args:
         documents: needs `id`, `title`, `text`, `path`, `record` and `metadata`.
@@ -59,8 +62,8 @@ def add_documents(
         settings: say what rows are.
         names_documents: whether documents that are no mapped rows become entities.
     """
-    mentions, relationships = tables["entity_mentions"], tables["relationship_mentions"]
     units = _units_of(text_units)
+    mentions, relationships = _without_columns(documents, units, tables)
     own = _mentions_by_document(mentions, {unit: document for document, ids in units.items() for unit in ids})
     next_mention, next_relationship = (_next_positions(rows) for rows in (mentions, relationships))
     new_mentions: list[_Row] = []
@@ -90,14 +93,34 @@ def add_documents(
     }
 
 
+def _without_columns(
+    documents: pa.Table, units: Mapping[str, list[str]], tables: Mapping[str, pa.Table]
+) -> tuple[pa.Table, pa.Table]:
+    """Return the mentions without those of the columns of rows, which are labels and no entities."""
+    columns = {
+        unit: {normalize_title(name) for name, _ in flatten_metadata(json.loads(metadata))}
+        for own_id, record, metadata in zip(*(documents[name].to_pylist() for name in _ROW), strict=True)
+        if record
+        for unit in units.get(own_id, ())
+    }
+
+    def keep(table: pa.Table, *names: str) -> pa.Table:
+        rows = zip(table["text_unit_id"].to_pylist(), *(table[name].to_pylist() for name in names), strict=True)
+        kept = [all(normalize_title(name) not in columns.get(unit, ()) for name in ends) for unit, *ends in rows]
+        return table.filter(pa.array(kept, pa.bool_()))
+
+    mentions, relationships = tables["entity_mentions"], tables["relationship_mentions"]
+    return (keep(mentions, "name"), keep(relationships, "source", "target")) if columns else (mentions, relationships)
+
+
 def _name_whole(
     document: _Row, values: Mapping[str, Any], found: list[_Row], units: list[str]
 ) -> tuple[list[_Row], list[_Row]]:
     """Return the mentions of a document as an entity and its relationships; none if it is no entity."""
     names = name_document(document["title"], "" if document["record"] else document["path"])
     links = list(_relationships_of(names.main, document["title"], values, found))
-    is_other = any(row["is_about"] for row in found) or not _is_name(names.main, document["record"])
-    if is_other or not (links or names.has_code):
+    is_thing = any(row["is_about"] for row in found)
+    if not (names.has_code or (links and not is_thing)) or not _is_name(names.main, document["record"]):
         return [], []
     said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
     return list(_mentions_of(names.main, names.others, DOCUMENT, said, units)), links

@@ -55,7 +55,7 @@ def add_lineage(index: IndexReader, scope: TimeScope) -> TimeScope:
 
 
 def _documents_about(index: IndexReader, rows: list[int], asked: frozenset[str]) -> list[str]:
-    """Return the names of the documents that mention some entities, in their order; the asked kind if there is one.
+    """Return the names of the documents that mention some entities, of the kind that is asked for.
 
     Args:
         asked: stems of what the question asks for; a document is of that kind if its title or path has one of them.
@@ -69,7 +69,7 @@ def _documents_about(index: IndexReader, rows: list[int], asked: frozenset[str])
                 texts = (f"{found['title']} {found['path']}" for found in read_documents(index, units))
                 kinds[entity["title"]] = any(asked & topic_words(text) for text in texts)
     of_kind = [title for title, is_asked in kinds.items() if is_asked]
-    return (of_kind or list(kinds))[:MAX_DOCUMENTS]
+    return of_kind[:MAX_DOCUMENTS]
 
 
 def _follow(named: list[int], next_of: Callable[[int], Iterator[int]]) -> list[int]:
