@@ -79,7 +79,7 @@ def read_rows(path: str, found: Iterable[Row], settings: InputSettings) -> list[
     for column in mapping.columns if mapping else ():
         _check_column(column, valid, "correct input.tables")
     if not any(find_column(values, settings.text_column) for values in valid):
-        if settings.text_column == TEXT_COLUMN:
+        if mapping or settings.text_column == TEXT_COLUMN:
             return _read_values(path, rows, settings)
         _check_column(settings.text_column, valid, "name the one that holds the text in input.text_column")
     if is_chunk_file(valid, settings):

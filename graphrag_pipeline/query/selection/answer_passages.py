@@ -208,11 +208,10 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
     scores = fuse(by_words, near, 1.0)
     named = find_named_documents(index, question)
     if named:
-        is_named = [section.unit.document_id in named for section in sections for _ in section.windows]
+        weights = np.array([named.get(section.unit.document_id, 0.0) for section in sections for _ in section.windows])
         is_text = [not section.is_labels for section in sections for _ in section.windows]
-        scores = np.where(
-            is_named, np.add(is_text, 1.0) if asks_for_document(index, question) else scores + 1.0, scores
-        )
+        read_whole = asks_for_document(index, question)
+        scores = np.where(weights > 0, weights + is_text, scores) if read_whole else scores + weights
     best = np.argsort(-scores, kind="stable")[:N_BEST].tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}

