@@ -22,7 +22,7 @@ Names, for a rate (`{"429": 0.1, "hang": 0.02}`, `--faults 429=0.1,hang=0.02`) o
 | `echoed-passage` | the passage of the prompt instead of a reply (chat) |
 | `missing-brackets` | no closing bracket of JSON, records or citations (chat) |
 | `null-delta` | a stream whose first delta has the role null, then a delta that is null (chat) |
-| `error-event` | an event with an error in a stream, or a body of status 200 with it (chat) |
+| `error-event` | an event with an error in a stream, or a body of status 200 with it |
 | `no-usage` | no `usage`, streamed or not |
 | `wrong-dimension` | vectors one number short (embeddings) |
 """
@@ -41,11 +41,10 @@ from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.shapes import Reply
 
 CHAT_ONLY = frozenset({"truncated", "fenced", "nonsense", "empty", "refused", "unsupported-format", "endless-list",
-                       "echoed-placeholder", "echoed-passage", "missing-brackets", "null-delta",
-                       "error-event"})  # fmt: skip
+                       "echoed-placeholder", "echoed-passage", "missing-brackets", "null-delta"})  # fmt: skip
 EMBEDDING_ONLY = frozenset({"wrong-dimension"})
 ANYWHERE = frozenset({"429", "429-retry-after", "429-retry-after-ms", "429-quota", "500", "503", "too-long",
-                      "drop", "drop-midway", "hang", "garbage", "html", "no-usage"})  # fmt: skip
+                      "drop", "drop-midway", "hang", "garbage", "html", "no-usage", "error-event"})  # fmt: skip
 ENDLESS = 40_000
 """Characters of a reply without end, if no limit cuts it earlier."""
 _ERRORS = {  # name -> status, message, code, param
