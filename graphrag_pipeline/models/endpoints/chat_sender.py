@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.escapes import UnescapedPieces, unescape
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, TokenUsage, estimate_tokens, read_completion
@@ -204,7 +205,12 @@ class ChatSender:
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
         body = {"messages": list(turns), **more}
         on_token = read_silently if on_token and self._learned.begins_unmarked else on_token
-        sent = await self._post_watched(body, key, expected, caller, on_token, cap)
+        prompt = "\n".join(turn["content"] for turn in turns)
+        pieces = UnescapedPieces(on_token, prompt) if on_token not in (None, read_silently) else None
+        sent = await self._post_watched(body, key, expected, caller, pieces.add if pieces else on_token, cap)
+        if pieces:
+            pieces.finish()
+        sent = replace(sent, value=replace(sent.value, text=unescape(sent.value.text, prompt)))
         if sent.value.begins_unmarked:
             self._learned.note_unmarked()
         if sent.usage.prompt_tokens != expected.prompt_tokens:  # it is the endpoint's count, not the estimate

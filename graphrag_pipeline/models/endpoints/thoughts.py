@@ -113,6 +113,11 @@ class ThoughtFilter:
         self._begin = match.end() if match else begin
 
 
+def begins_as_json(text: str) -> bool:
+    """Return whether a text begins as an object or a list of JSON, maybe in a code fence."""
+    return _JSON.match(text) is not None
+
+
 class _JsonStrings:
     """The strings of a text that begins as JSON, asked about in order."""
 

@@ -602,6 +602,30 @@ def test_a_prompt_about_a_parameter_is_no_refusal_of_it(tmp_path: Path) -> None:
         assert all("temperature" in (call.body or {}) for call in server.calls)
 
 
+ESCAPED = [
+    ("fact: AT&amp;T and O&#39;Neil", "fact: AT&T and O'Neil", ""),
+    ("fact: AT&amp;amp;T, Caf\\u00e9, \\ud83d\\ude00", "fact: AT&T, Café, \U0001f600", ""),
+    ('{"fact": "the &quot;Caf\\u00e9&quot; of \\\\u00c9mile &amp; Co"}',
+     '{"fact": "the \\"Caf\\u00e9\\" of Émile & Co"}', ""),
+    ("fact: write &amp; for it, R\\u0026D and &lt;b&gt;", "fact: write &amp; for it, R\\u0026D and <b>",
+     "HTML has &amp; and JSON \\u0026."),
+    ("fact: R&D; and C:\\users", "fact: R&D; and C:\\users", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "read", "prompt"), ESCAPED)
+def test_escapes_in_a_reply_are_characters_unless_the_prompt_holds_them(
+    reply: str, read: str, prompt: str, tmp_path: Path
+) -> None:
+    async def stream() -> str:
+        return "".join([piece async for piece in chat.stream(ask(f"What? {prompt}"))])
+
+    with running_model_server(lambda request: reply) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert complete(chat, ask(f"Who? {prompt}")).text == read
+        assert reply.startswith("{") or in_loop(stream()) == read
+
+
 FILTERS = [
     (403, "The model requires moderation and your input was flagged for violence."),
     (403, "Request blocked: content policy"),
