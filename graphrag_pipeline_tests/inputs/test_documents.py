@@ -426,6 +426,30 @@ def test_a_guessed_encoding_is_noted_and_a_certain_one_is_not():
 
 
 @pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("iso2022_jp", "田中さんは東京の会社で働いています。"),
+        ("iso2022_kr", "김민수는 서울의 회사에서 일한다."),
+        ("hz", "张伟在北京的公司工作。"),
+        ("euc_jp", "田中さんは東京の会社で働いています。"),
+        ("cp932", "佐藤さんは彼の上司です。"),
+    ],
+)
+def test_a_sentence_in_an_encoding_of_east_asia_is_read_and_noted(encoding, text):
+    [record] = read_records("a.txt", text.encode(encoding), InputSettings())
+    assert record.text == text and "encoding guessed as" in record.note
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=|\n", "sep=\t\n"])
+def test_the_line_of_excel_that_names_the_separator_is_no_header(first):
+    sign = first.strip('"\r\n').partition("=")[2]
+    records = _read(
+        "a.csv", first + sign.join(["id", "title", "text"]) + "\n" + sign.join(["7", "A, b", "One."]) + "\nx\n"
+    )
+    assert (records[0].title, records[0].text) == ("A, b", "One.") and "row 2 (line 4)" in records[1].problem
+
+
+@pytest.mark.parametrize(
     ("text", "title"),
     [
         ("# One\n\ntext\n\n# Two", "One"),
