@@ -259,6 +259,11 @@ def read_structure(text: str) -> Structure:
     return known
 
 
+def remove_invisible(text: str) -> str:
+    """Return a text without soft hyphens and characters of no width."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
@@ -590,14 +595,15 @@ def _behind_space(content: str, at: int) -> int:
 
 def _place(starts: Sequence[tuple[int, int]], start: int, end: int, text: str) -> Iterator[_Part]:
     """Yield a stretch of a token's content with its place in the source, cut where the source goes on elsewhere."""
-    line = bisect_right(starts, (start, 1 << 62)) - 1
-    offset = starts[line][1] - starts[line][0]
-    behind = starts[line + 1][0] if line + 1 < len(starts) else end
-    if len(text) == end - start > behind - start > 0:
-        yield _Part(text[: behind - start], start + offset, behind + offset)
-        yield from _place(starts, behind, end, text[behind - start :])
-    else:
-        yield _Part(text, start + offset, end + offset)
+    line, done = bisect_right(starts, (start, 1 << 62)) - 1, start
+    while True:
+        offset = starts[line][1] - starts[line][0]
+        behind = starts[line + 1][0] if line + 1 < len(starts) else end
+        if not len(text) == end - start > behind - start > 0:
+            break
+        yield _Part(text[done - start : behind - start], done + offset, behind + offset)
+        line, done = line + 1, behind
+    yield _Part(text[done - start :], done + offset, end + offset)
 
 
 def _join_cells(names: Sequence[str], cells: Sequence[list[_Part]]) -> list[_Part]:
