@@ -31,7 +31,8 @@ _RUN = late_regex(
 _LOWER = late_regex(r"(?<![\p{L}'’-])\p{Ll}[\p{L}\p{M}]+")
 _LETTERS = late_regex(r"[\p{L}'’-]+")
 _SUFFIXED = late_regex(
-    r"(?<![\p{L}\p{N}_.'’-])((?:\p{Lu}[\p{L}\p{M}]{0,40} ){0,3})(\p{Lu}[\p{L}\p{M}]{1,40})(['’]\p{Ll}{1,10})(?![\p{L}'’-])"
+    r"(?<![\p{L}\p{N}_.'’-])((?:\p{Lu}[\p{L}\p{M}]{0,40} ){0,3})(\p{Lu}[\p{L}\p{M}]{1,40})"
+    r"(['’]\p{Ll}{1,10})(?![\p{L}'’-])"
 )
 _ALONE = late_regex(
     r"(?<![\p{L}\p{N}_.'’-])(?<!\p{Lu}[\p{L}\p{M}]{0,40} )\p{Lu}[\p{L}\p{M}]{1,40}(?![\p{L}\p{M}'’-])(?! \p{Lu})"
