@@ -13,6 +13,7 @@ import importlib
 import io
 import re
 import zipfile
+from datetime import datetime, time
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     MAX_UNZIPPED_RATIO,
     DamagedInput,
+    Row,
     check_ratio,
     decode_text,
     normalize_text,
@@ -71,6 +73,55 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
     return result.title or "", normalize_text(
         _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown)))
     ).replace("\x00", "")
+
+
+def read_sheets(data: bytes, settings: InputSettings) -> list[Row] | None:
+    """Return the rows of an xlsx file; None unless each sheet with values is a table, so that it is one document.
+
+    A table has different names in its first row, two or more, a row of values, and no value beside them. With several
+    sheets, each row says its sheet last.
+
+    Raises:
+        DamagedInput: the file is over a limit.
+    """
+    _check_size(data, "xlsx", settings)
+    try:
+        pandas = importlib.import_module("pandas")
+        sheets = pandas.read_excel(io.BytesIO(data), sheet_name=None, header=None, dtype=object, engine="openpyxl")
+    except MemoryError:
+        raise
+    except Exception:  # the converter says what is damaged or missing
+        return None
+    cells = {name: [_cells_of(row) for row in sheet.itertuples(index=False)] for name, sheet in sheets.items()}
+    cells = {name: rows for name, rows in cells.items() if any(map(_has_value, rows))}
+    if not cells or not all(map(_is_table, cells.values())):
+        return None
+    found = [
+        (
+            f"row {number} of sheet {name!r}",
+            dict(zip(header, row, strict=True)) | ({"sheet": name} if len(cells) > 1 else {}),
+        )
+        for name, (header, *rows) in cells.items()
+        for number, row in enumerate(rows, start=2)
+        if _has_value(row)
+    ]
+    return [Row(number, where, values) for number, (where, values) in enumerate(found, start=1)]
+
+
+def _cells_of(row: tuple[Any, ...]) -> list[Any]:
+    """Return the values of a row: None for an empty cell, a day for a time at midnight."""
+    values = [None if value is None or value != value else value for value in row]  # NaN differs from itself
+    return [value.date() if isinstance(value, datetime) and value.time() == time() else value for value in values]
+
+
+def _has_value(row: list[Any]) -> bool:
+    return any(value is not None for value in row)
+
+
+def _is_table(rows: list[list[Any]]) -> bool:
+    header, *others = rows
+    names = [name.strip() if isinstance(name, str) else "" for name in header]
+    return len(names) > 1 and all(names) and len(set(names)) == len(names) and any(map(_has_value, others))
 
 
 @functools.cache

@@ -21,7 +21,6 @@ from graphrag_pipeline.inputs.conversion import convert_to_markdown
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
-    STRUCTURED,
     DamagedInput,
     UnreadableInput,
     decode_text,
@@ -29,7 +28,7 @@ from graphrag_pipeline.inputs.formats import (
 )
 from graphrag_pipeline.inputs.labels import find_date, key_of, read_front_matter, read_labels
 from graphrag_pipeline.inputs.mail import read_mail
-from graphrag_pipeline.inputs.rows import read_rows
+from graphrag_pipeline.inputs.rows import find_rows, read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
@@ -50,7 +49,7 @@ def read_title(structure: Structure, front_matter: Mapping[str, Any]) -> str:
 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
+    """Read one file: one record for a text or office file, one per row of a structured file.
 
     Rows that are chunks of documents make one record per document, with a note on defects of its
     rows. Whatever a file raises is the problem of that file alone.
@@ -74,11 +73,11 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
             raise UnreadableInput(f"unsupported file type {named}; supported: {supported}")
         if not data.strip():
             raise UnreadableInput("empty")
-        if format in STRUCTURED:
-            records = read_rows(path, format, data, settings)
-        else:
-            records = [_read_whole_file(path, format, data, settings)]
-        return records if format in STRUCTURED and settings.filters else _note_guess(records, format, data)
+        rows = find_rows(format, data, settings)
+        if rows is None:
+            return _note_guess([_read_whole_file(path, format, data, settings)], format, data)
+        records = read_rows(path, rows, settings)
+        return records if settings.filters else _note_guess(records, format, data)
     except UnreadableInput as problem:
         is_unknown = isinstance(problem, DamagedInput)
         return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.inputs.dbt_manifest import is_manifest, read_manifest
 from graphrag_pipeline.inputs.legacy_encodings import find_escaped_encoding, guess_encoding
+from graphrag_pipeline.inputs.lineage import read_lineage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,8 @@ FORMATS = {
     "ndjson": "jsonl", "parquet": "parquet", "html": "html", "htm": "html", "pdf": "pdf", "docx": "docx",
     "pptx": "pptx", "xlsx": "xlsx",
 }  # fmt: skip
-STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
+STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet", "xlsx"})
+"""Formats that can hold a document a row."""
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 
@@ -155,8 +156,8 @@ def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
 def read_json(data: bytes) -> Iterator[Row]:
     """Yield the rows of a JSON file.
 
-    A list of objects gives one row per object. An object that contains one list of objects gives that list. A manifest
-    of dbt gives one row per model, source and exposure. Any other object is one row.
+    A list of objects gives one row per object. An object that contains one list of objects gives that list. A lineage
+    file gives one row per resource. Any other object is one row.
 
     Raises:
         UnreadableInput: the file is not JSON, or neither a list nor an object.
@@ -165,8 +166,8 @@ def read_json(data: bytes) -> Iterator[Row]:
         content = _parse_json(decode_text(data))
     except (ValueError, RecursionError) as error:
         raise DamagedInput(f"not valid JSON: {error}") from None
-    if is_manifest(content):
-        content = list(read_manifest(content))
+    if (lineage := read_lineage(content)) is not None:
+        content = lineage
     elif isinstance(content, dict):
         lists = [value for value in content.values() if _is_list_of_objects(value)]
         content = lists[0] if len(lists) == 1 else [content]

@@ -96,7 +96,7 @@ STAGES: dict[str, Stage] = {
             "Mentions of entities, relationships and claims as found in each text unit.",
             reads=("documents", "text_units"),
             tables=("entity_mentions", "relationship_mentions", "claim_mentions", "extracted_graph_failures"),
-            uses=("extraction",),
+            uses=("extraction", "input.tables"),
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),

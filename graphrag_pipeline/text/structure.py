@@ -299,7 +299,8 @@ class _Reader:
         has_title = has_text = False
         done = 0
         markdown = _UNDERLINED.sub(_as_markdown, _OVERLINE.sub(lambda found: " " * len(found[0]), self.text))
-        groups = list(_top_level(_parser().parse(markdown)))
+        # A carriage return would be one more line end for the parser.
+        groups = list(_top_level(_parser().parse(markdown.replace("\r", " "))))
         for number, tokens in enumerate(groups):
             first = tokens[0]
             start, end = self._place_of(first)

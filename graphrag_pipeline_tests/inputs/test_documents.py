@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 import io
 import json
+from datetime import datetime
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -347,13 +348,27 @@ def test_a_docx_is_read():
 
 
 @needs_extra
-def test_an_xlsx_is_read():
+@pytest.mark.parametrize(
+    ("first", "texts"),
+    [
+        (["name", "since"], ["name: Scrooge; since: 1843-12-19; sheet: Sheet.", "name: Fan; since: 0; sheet: Sheet.",
+                             "x: 1; sheet: more."]),
+        (["name", None], ["## Sheet"]),
+        (["name", "name"], ["## Sheet"]),
+    ],
+)  # fmt: skip
+def test_an_xlsx_of_tables_is_read_by_row_and_another_as_one_document(first: list[str | None], texts: list[str]):
     openpyxl = pytest.importorskip("openpyxl")
     book, buffer = openpyxl.Workbook(), io.BytesIO()
-    book.active.append(["name", "place"])
-    book.active.append(["Scrooge", "London"])
+    for row in (first, ["Scrooge", datetime(1843, 12, 19)], [None, None], ["Fan", 0]):
+        book.active.append(row)
+    more = book.create_sheet("more")
+    more.append(["id", "x"])
+    more.append([7, 1])
+    book.create_sheet("empty")
     book.save(buffer)
-    assert "| Scrooge | London |" in _only("a.xlsx", buffer.getvalue()).text
+    records = read_records("a.xlsx", buffer.getvalue(), InputSettings())
+    assert [record.text[: len(text)] for record, text in zip(records, texts, strict=True)] == texts
 
 
 @needs_extra

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.text.structure import HIDDEN, Block, ReadableText, read_structure
@@ -136,6 +136,7 @@ marks = st.sampled_from(
 
 
 @given(st.lists(marks | st.text(max_size=12), max_size=25).map("\n".join))
+@example("\r>")
 def test_every_character_has_a_place(text: str) -> None:
     blocks = read_structure(text).blocks
     assert all(start < end for start, end in ((block.start, block.end) for block in blocks))

@@ -257,6 +257,11 @@ class _Section:
     def title(self) -> str:
         return ". ".join([self.unit.document_title, *self.headings])
 
+    @property
+    def folders(self) -> str:
+        """The folders of the document, which often say its kind, such as `runbooks`."""
+        return " ".join((self.unit.document_path or "").split("/")[:-1])
+
     @cached_property
     def sizes(self) -> list[float]:
         return [count_words(part.text) for part in self.parts]
@@ -338,6 +343,7 @@ class _Asked:
     """
 
     words: list[str]
+    identifiers: list[str]
     names: list[tuple[re.Pattern[str], list[int]]]
     description: str = ""
 
@@ -348,7 +354,8 @@ class _Asked:
 
     @classmethod
     def read(cls, index: IndexReader, question: str) -> _Asked:
-        words = sorted(topic_words(question))
+        identifiers = sorted(set(map(fold, _IDENTIFIER.findall(question))))
+        words = [*sorted(topic_words(question)), *identifiers]
         names, descriptions = [], []
         for rows in index.names.take_apart(question).names:
             found = index.snapshot.take("entities", list(rows), ["title", "names", "description"])
@@ -356,16 +363,18 @@ class _Asked:
             forms = {fold(form) for entity in found for form in (entity["title"], *(entity["names"] or ()))}
             own = {stem(word) for form in forms for word in find_words(form)}
             written = sorted(filter(None, map(re.escape, forms)), key=lambda form: (-len(form), form))
-            places = [place for place, word in enumerate(words) if word in own]
+            places = [place for place, word in enumerate(words) if word in own or word in forms]
             names.append((re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)"), places))
         is_named = {place for _, places in names for place in places} == set(range(len(words)))
-        return cls(words, names, " ".join(descriptions) if is_named else "")
+        return cls(words, identifiers, names, " ".join(descriptions) if is_named else "")
 
     def count(self, text: str) -> np.ndarray:
         """Return how often a text has each of `all_words`, float (words,)."""
         folded = fold(text)
         held = Counter(map(stem, find_words(folded)))
         counts = np.array([held[word] for word in self.all_words], dtype=np.float64)
+        for name in self.identifiers:
+            counts[self.words.index(name)] = len(re.findall(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", folded))
         for pattern, places in self.names:
             if places and (n_named := len(pattern.findall(folded))):
                 counts[places] = np.maximum(counts[places], n_named)
@@ -382,7 +391,7 @@ def _count(sections: Sequence[_Section], asked: _Asked) -> np.ndarray:
     for section in sections:
         rows = np.array([asked.count(part.text) for part in section.parts])
         before = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])  # so that a window is a difference
-        of_title = TITLE_WEIGHT * (asked.count(section.title) > 0)
+        of_title = TITLE_WEIGHT * (asked.count(f"{section.title}. {section.folders}") > 0)
         columns += [before[last + 1] - before[first] for first, last in section.windows]
         titles += [of_title] * len(section.windows)
         lengths += [sum(section.sizes[first : last + 1]) for first, last in section.windows]
