@@ -514,3 +514,24 @@ def test_a_hostile_text_of_many_characters_is_read(piece: str) -> None:
 def test_a_title_is_one_line_without_blanks_around(text: str) -> None:
     title = _title(text)
     assert title == " ".join(title.split())
+
+
+def test_what_a_file_hides_is_noted_and_an_empty_cell_is_empty():
+    pytest.importorskip("markitdown")
+    openpyxl = pytest.importorskip("openpyxl")
+    html = b"<p>Seen.</p><p hidden>Hidden one.</p><div style='color:red; display: none'>Two.</div>"
+    [record] = read_records("a.html", html, InputSettings())
+    assert "3 words that a browser hides" in (record.note or "")
+    assert read_records("a.html", b"<p>Seen.</p>", InputSettings())[0].note is None
+    book = openpyxl.Workbook()
+    book.active.append(["Notes", None])
+    book.active.append([None, "Lund met Maas"])
+    book.active.append(["Maas", None])
+    hidden = book.create_sheet("Costs & more")
+    hidden.append(["Only a note"])
+    hidden.sheet_state = "hidden"
+    content = io.BytesIO()
+    book.save(content)
+    [record] = read_records("a.xlsx", content.getvalue(), InputSettings())
+    assert "hidden sheets are read, too: Costs & more" in (record.note or "")
+    assert "NaN" not in record.text and "Unnamed" not in record.text and "Lund met Maas" in record.text
