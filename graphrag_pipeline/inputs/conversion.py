@@ -91,7 +91,7 @@ def describe_hidden(data: bytes, format: str) -> str:
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(data, "html.parser")
-    tags = soup.find_all(lambda tag: tag.has_attr("hidden") or _HIDDEN_STYLE.search(str(tag.get("style") or "")))
+    tags = soup.find_all(lambda tag: tag.has_attr("hidden") or bool(_HIDDEN_STYLE.search(str(tag.get("style") or ""))))
     words = {id(text): len(text.split()) for tag in tags for text in tag.find_all(string=True)}
     n_words = sum(words.values())
     return f"{n_words:,} words that a browser hides are read, too; exclude or edit the file" if n_words else ""
