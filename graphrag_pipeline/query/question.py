@@ -160,6 +160,11 @@ _FOREIGN_STEMS = frozenset(map(stem, _FOREIGN_WORDS))
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
 
 
+_IDENTIFIER = late_re(
+    r"(?<![\w.-])(?:(?=\w*[a-zA-Z])\w+(?:[-.]\w+)*[-.]\w*\d\w*|[a-zA-Z]\w*_\w+|\d+(?:\.\d+){2,})(?![\w-]|\.\w)"
+)
+
+
 def fold_question(question: str) -> str:
     """Return a question in the form that its spellings share: without case, punctuation and extra blanks."""
     shown = unicodedata.normalize("NFKC", question).casefold()
@@ -199,6 +204,11 @@ def is_latin(question: str) -> bool:
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
+
+
+def find_identifiers(question: str) -> list[str]:
+    """Return the names in a question that are written in one way only, such as a code, a snake_case name, a version."""
+    return list(dict.fromkeys(_IDENTIFIER.findall(question)))
 
 
 def is_overview(question: str) -> bool:

@@ -31,7 +31,14 @@ from functools import cached_property
 import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
+from graphrag_pipeline.query.question import (
+    content_words,
+    find_identifiers,
+    is_latin,
+    repeats_question,
+    stem,
+    topic_words,
+)
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
@@ -72,10 +79,6 @@ MAX_ENGLISH_RANK = 3_000
 N_BEST = 3
 """Best windows that are looked at for the coverage."""
 
-_IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?:(?=\w*[a-zA-Z])\w+(?:[-.]\w+)*[-.]\w*\d\w*|[a-zA-Z]\w*_\w+|\d+(?:\.\d+){2,})(?![\w-]|\.\w)"
-)
-"""A name with a digit behind a sign, one with a low line, or a version: unlike a word, it is written in one way."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
@@ -162,7 +165,7 @@ def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:
 
 def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
     """Return the identifiers of a question that no text unit has in its text, title or path."""
-    asked = dict.fromkeys(_IDENTIFIER.findall(question))
+    asked = find_identifiers(question)
     texts = [f"{unit.text} {unit.document_title} {unit.document_path}".casefold() for unit in units] if asked else []
     return tuple(name for name in asked if not any(name.casefold() in text for text in texts))
 
@@ -354,7 +357,7 @@ class _Asked:
 
     @classmethod
     def read(cls, index: IndexReader, question: str) -> _Asked:
-        identifiers = sorted(set(map(fold, _IDENTIFIER.findall(question))))
+        identifiers = sorted(map(fold, find_identifiers(question)))
         words = [*sorted(topic_words(question)), *identifiers]
         names, descriptions = [], []
         for rows in index.names.take_apart(question).names:
