@@ -68,6 +68,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
         list_failures,
+        list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
@@ -97,6 +98,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
         "replies": list_last_problems(project),
+        "silent_documents": [] if is_imported else list_silent_documents(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
         "stale": [asdict(item) for item in stale],
@@ -143,7 +145,10 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
         yield Line(f"note: {note['path']}: {note['note']}", "warning")
     yield from (Line(line, "warning") for line in _render_failures(values["failures"]))
     yield from render_lag(values["reports"])
-    yield from (Line(line, "warning") for line in [*values["unused_overrides"], *values["unread_prompts"]])
+    yield from (
+        Line(line, "warning")
+        for line in [*values["unused_overrides"], *values["unread_prompts"], *values["silent_documents"]]
+    )
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
     yield from _render_stale(values)
     yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []
@@ -241,6 +246,7 @@ def index(
     from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.pipeline.open_work import (
         count_failures,
+        list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
@@ -266,7 +272,7 @@ def index(
         echo(f"note: {path}: {note}", err=True)
     for found in report.repairs:
         echo(f"was damaged: {found.path}: {found.outcome}", err=True)
-    for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
+    for line in [*list_unused_overrides(project), *list_unread_prompts(project), *list_silent_documents(project)]:
         echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     failed = count_failures(project)

@@ -9,6 +9,7 @@ files (`formats.py`).
 from __future__ import annotations
 
 import functools
+import html
 import importlib
 import io
 import re
@@ -39,6 +40,10 @@ _PAGES = {
 }
 """Parts of an archive that are pages, by format."""
 _MEGABYTE = 1_000_000
+_EMPTY_CELL = re.compile(r"(?<=\| )(?:NaN|Unnamed: \d{1,5})(?= \|)")
+"""What the converter of sheets writes for an empty cell, and for a column without a name."""
+_HIDDEN_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_HIDDEN_SHEET = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
 _LINE_END = re.compile(r"\r?\n")
 _GAP = re.compile(r"\n{3,}")
 
@@ -70,9 +75,37 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         raise
     except Exception as error:  # the parsers below it raise errors of any kind
         raise DamagedInput(_conversion_problem(error, format)) from None
-    return result.title or "", normalize_text(
-        _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown)))
-    ).replace("\x00", "")
+    lines = "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown))
+    if format == "xlsx":
+        lines = _EMPTY_CELL.sub(" ", lines)
+    return result.title or "", normalize_text(_GAP.sub("\n\n", lines)).replace("\x00", "")
+
+
+def describe_hidden(data: bytes, format: str) -> str:
+    """Return what a file hides from its readers although it is indexed; "" for nothing."""
+    if format == "xlsx":
+        names = _hidden_sheets(data)
+        return f"hidden sheets are read, too: {', '.join(names)}" if names else ""
+    if format != "html" or not (b"hidden" in data or b"none" in data):
+        return ""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(data, "html.parser")
+    tags = soup.find_all(lambda tag: tag.has_attr("hidden") or bool(_HIDDEN_STYLE.search(str(tag.get("style") or ""))))
+    words = {id(text): len(text.split()) for tag in tags for text in tag.find_all(string=True)}
+    n_words = sum(words.values())
+    return f"{n_words:,} words that a browser hides are read, too; exclude or edit the file" if n_words else ""
+
+
+def _hidden_sheets(data: bytes) -> list[str]:
+    try:
+        book = zipfile.ZipFile(io.BytesIO(data)).read("xl/workbook.xml").decode("utf-8", "replace")
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, OSError):
+        return []
+    sheets = [
+        match[0] for match in _HIDDEN_SHEET.finditer(book) if re.search(r"state=\"(?:very)?[hH]idden\"", match[0])
+    ]
+    return [html.unescape(name[1]) for sheet in sheets if (name := re.search(r"\bname=\"([^\"]*)\"", sheet))]
 
 
 def read_sheets(data: bytes, settings: InputSettings) -> list[Row] | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error
-from graphrag_pipeline.inputs.conversion import convert_to_markdown
+from graphrag_pipeline.inputs.conversion import convert_to_markdown, describe_hidden
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
@@ -75,9 +75,9 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
             raise UnreadableInput("empty")
         rows = find_rows(format, data, settings)
         if rows is None:
-            return _note_guess([_read_whole_file(path, format, data, settings)], format, data)
+            return _add_note([_read_whole_file(path, format, data, settings)], format, data)
         records = read_rows(path, rows, settings)
-        return records if settings.filters else _note_guess(records, format, data)
+        return records if settings.filters else _add_note(records, format, data)
     except UnreadableInput as problem:
         is_unknown = isinstance(problem, DamagedInput)
         return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]
@@ -134,14 +134,15 @@ def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
     )
 
 
-def _note_guess(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
-    """Add a note to the first record of a text file whose encoding had to be guessed."""
-    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
-    if not guessed or not records or records[0].problem:
+def _add_note(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
+    """Add to the first record of a file a note on an encoding that had to be guessed, or on what the file hides."""
+    if not records or records[0].problem:
         return records
-    note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
-    first = records[0].note
-    return [replace(records[0], note=f"{first}; {note}" if first else note), *records[1:]]
+    note = describe_hidden(data, format)
+    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
+    if guessed:
+        note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
+    return [replace(records[0], note="; ".join(filter(None, (records[0].note, note))) or None), *records[1:]]
 
 
 def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.inputs.legacy_encodings import guess_encoding
+from graphrag_pipeline.inputs.legacy_encodings import find_escaped_encoding, guess_encoding
 from graphrag_pipeline.inputs.lineage import read_lineage
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet", "xlsx"})
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 
+_SEPARATOR = re.compile(r"(\"?sep=(.)(?=\"?\n))", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
@@ -78,6 +79,8 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
         UnreadableInput: the file has many NUL or control bytes (a binary file), or no encoding fits.
     """
     text = _decode_unicode(data)
+    if text is None and (escaped := find_escaped_encoding(data)):
+        text = data.decode(escaped)
     if text is None:
         nul = data.find(0)
         if nul >= 0 and not has_few_nul(data.count(0), len(data)):
@@ -112,7 +115,10 @@ def read_csv(data: bytes, text_column: str) -> Iterator[Row]:
     """Yield rows by header name with values as text; the delimiter (`,`, `;`, tab or `|`) is the one that fits best."""
     csv.field_size_limit(_MAX_CSV_FIELD)
     text = decode_text(data)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_csv_delimiter(text, text_column), strict=True)
+    if named := _SEPARATOR.match(text):  # a line of Excel; a blank one in its place keeps the numbers of the lines
+        text = text[named.end(1) :].lstrip('"')
+    delimiter = named[2] if named else _csv_delimiter(text, text_column)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     number = 0
     for where, fields, problem in _csv_records(reader):
@@ -336,6 +342,8 @@ def _decode_declared(data: bytes, declared: str | None) -> str | None:
 
 def find_guessed_encoding(data: bytes) -> str | None:
     """Return the encoding that `decode_text` guesses for a file; None if a BOM, NUL bytes or UTF-8 show it."""
+    if escaped := find_escaped_encoding(data):
+        return escaped
     if _decode_strictly(data, "utf-8") is not None or _decode_unicode(data) is not None:
         return None
     data = data.replace(b"\0", b"\xef\xbf\xbd")

@@ -65,7 +65,7 @@ _SIGN = late_regex(
     r"[{}<>=\\^]|[)\]]\s*;$|[$%@][\p{L}_{(]|\w[(\[](?!s\))|[])]\w|[({\[]$|::|(?<!\S)--?[a-zA-Z]|[|&]{2}|(?<![\p{L}\d])[+*/%](?![\p{L}\d])"
 )
 _RULE = late_regex(r"(.)\1*+|\|.*\|", regex.DOTALL)  # an underline, a row of a table
-_ADDRESS = late_regex(r"<[^<>\s]+@[^<>\s]+>|\w+://\S+")
+_ADDRESS = late_regex(r"<[^<>\s]+@[^<>\s]+>|(?<!\w)\w++://\S+")
 _EMPHASIS = late_regex(r"\*\*(\S[^*\n]*)\*\*")
 _EMPHASIS_MARK = late_regex(
     r"^[ \t]*(?:[#>*+•-]+[ \t]+|\d+[.)][ \t]+)+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)|`",
