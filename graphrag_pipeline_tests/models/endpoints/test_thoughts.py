@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -88,8 +89,10 @@ def test_a_text_about_marks_stays(text: str, size: int) -> None:
 @pytest.mark.parametrize("part", ["<think>a", "</think>", "<", "<|channel|>", "``` ", '{"', "a.</think>b\n", "<|end|>"])
 def test_time_grows_with_the_text(part: str) -> None:
     def seconds(n: int) -> float:
-        started = time.process_time()
-        read(part * n, 10**7)
-        return time.process_time() - started
+        started = [time.process_time()]
+        for _ in range(2):  # a loaded machine may disturb one
+            read(part * n, 10**7)
+            started.append(time.process_time())
+        return min(after - before for before, after in pairwise(started))
 
     assert seconds(16_000) < 5 * seconds(8_000) + 0.2
