@@ -72,6 +72,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
+        summarize_dates,
     )
     from graphrag_pipeline.pipeline.prompt_texts import diff_prompts, find_prompt_problem
     from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -95,6 +96,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
         "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
+        "dates": summarize_dates(project),
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
         "replies": list_last_problems(project),
@@ -139,6 +141,9 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     yield from render_pin(values["pinned"], values["waiting"])
     yield from (Line(values[name], "error") for name in ("layout_problem", "prompt_problem") if values[name])
     yield f"{counted(values['documents'], 'documents')}, {len(values['problems'])} not readable"
+    if (dates := values["dates"]) and dates["n_dated"]:
+        documents = counted(dates["n_documents"], "indexed documents")
+        yield f"{dates['n_dated']:,} of {documents} have a date: {dates['first']} to {dates['last']}"
     for problem in values["problems"]:
         yield Line(f"  {problem['path']}: {problem['problem']}", "warning")
     for note in values["notes"]:

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -105,6 +106,22 @@ def list_unused_overrides(root: Root) -> list[str]:
         return str(error).split("\n")
     head = root.tables.head("entities") if overrides.num_rows else None
     return find_unused(overrides, root.tables.read_head(head)) if head else []
+
+
+def summarize_dates(root: Root) -> dict[str, Any] | None:
+    """Return `n_dated`, `n_documents`, and the `first` and the `last` day of the documents; None without documents."""
+    partitions = bucket_keys(root.settings.storage.n_buckets)
+    heads = [head for partition in partitions if (head := root.tables.head("documents", partition))]
+    if not heads:
+        return None
+    dates = root.tables.dataset(heads).to_table(columns=["creation_date"])["creation_date"].to_pylist()
+    days = sorted(date[:10] for date in dates if date)
+    return {
+        "n_dated": len(days),
+        "n_documents": len(dates),
+        "first": days[0] if days else None,
+        "last": days[-1] if days else None,
+    }
 
 
 def list_silent_documents(root: Root) -> list[str]:
