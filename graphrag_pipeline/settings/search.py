@@ -71,11 +71,12 @@ class GlobalSection(MethodSection):
         "others keep the embedded engine's rating; null: no limit.",
     )
     small_reports_per_call: int = Field(
-        1,
+        20,
         ge=1,
         le=100,
-        description="With a rating model: number of reports rated in one call if their communities have fewer entities "
-        "than reports.min_report_size; 1: each report alone.",
+        description="With a rating model: number of short reports (under 400 tokens) rated in one call. Over 1, the "
+        "model is not asked about communities under reports.min_report_size that the embedded engine rates 0. "
+        "1: each report alone, as published.",
     )
     max_context_tokens: int = Field(12000, ge=100, description="Maximum tokens in one batch of reports.")
 
