@@ -308,7 +308,11 @@ class ModelReportRater:
     def _build_requests(self, reports: Sequence[ReportRecord]) -> list[_Asked]:
         """Return one request for each report, or for each batch of short ones."""
         n_per_call = self._settings.small_reports_per_call
-        sizes = count_tokens_each([self._text_of(report) for report in reports]) if n_per_call > 1 else [SHORT_TOKENS] * len(reports)
+        sizes = (
+            count_tokens_each([self._text_of(report) for report in reports])
+            if n_per_call > 1
+            else [SHORT_TOKENS] * len(reports)
+        )
         alone = [report for report, size in zip(reports, sizes, strict=True) if size >= SHORT_TOKENS]
         short = [report for report, size in zip(reports, sizes, strict=True) if size < SHORT_TOKENS]
         batches = [short[start : start + n_per_call] for start in range(0, len(short), n_per_call)]
