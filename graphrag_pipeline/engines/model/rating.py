@@ -11,8 +11,10 @@ not read. `options_used` counts both under `budget`.
 
 An index may have thousands of reports on tiny communities, and a rating of each would cost more than static search
 reads. So the model is not asked about a report made without a call (on fewer entities than `reports.min_report_size`)
-that the embedded engine rates 0, and `small_reports_per_call` short reports share a call; 1 is the
-published method. `max_rated_per_level` rates only those of a level that the embedded engine finds most relevant.
+that the embedded engine rates 0, beyond a first call of each level, and `small_reports_per_call` short reports share a
+call; 1 is the published method. `max_rated_per_level` rates only those of a level that the embedded engine finds most
+relevant.
+
 Text units are rated many in one call. One without a rating keeps the embedded engine's. If the model's replies to all
 of the first `N_FIRST` batches are useless, no more batches are sent. Keep out: what a rating leads to.
 """
@@ -155,7 +157,7 @@ class ModelReportRater:
         rated = sorted(self._embedded.rate(communities), key=self._is_left_out)
         rows = np.array([report.row for report in rated], dtype=np.int64)
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
-        n_left_out = sum(map(self._is_left_out, rated))
+        n_left_out = max(0, min(sum(map(self._is_left_out, rated)), len(rated) - self._settings.small_reports_per_call))
         n_open = len(reports) - n_left_out
         n_asked = min(n_open, self._settings.max_rated_per_level or n_open)
         self._n_left_out += n_left_out
