@@ -69,6 +69,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         find_unpublished_candidate,
         list_failures,
         list_former_prompts,
+        list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
@@ -98,6 +99,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
         "replies": list_last_problems(project),
+        "silent_documents": [] if is_imported else list_silent_documents(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
         "former_prompts": list_former_prompts(project),
@@ -145,7 +147,10 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
         yield Line(f"note: {note['path']}: {note['note']}", "warning")
     yield from (Line(line, "warning") for line in _render_failures(values["failures"]))
     yield from render_lag(values["reports"])
-    yield from (Line(line, "warning") for line in [*values["unused_overrides"], *values["unread_prompts"]])
+    yield from (
+        Line(line, "warning")
+        for line in [*values["unused_overrides"], *values["unread_prompts"], *values["silent_documents"]]
+    )
     yield from (f"note: {line}" for line in values["former_prompts"])
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
     yield from _render_stale(values)
@@ -244,6 +249,7 @@ def index(
     from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.pipeline.open_work import (
         count_failures,
+        list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
@@ -269,7 +275,7 @@ def index(
         echo(f"note: {path}: {note}", err=True)
     for found in report.repairs:
         echo(f"was damaged: {found.path}: {found.outcome}", err=True)
-    for line in [*list_unused_overrides(project), *list_unread_prompts(project)]:
+    for line in [*list_unused_overrides(project), *list_unread_prompts(project), *list_silent_documents(project)]:
         echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     failed = count_failures(project)

@@ -9,10 +9,12 @@ files (`formats.py`).
 from __future__ import annotations
 
 import functools
+import html
 import importlib
 import io
 import re
 import zipfile
+from datetime import datetime, time
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -21,6 +23,7 @@ from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     MAX_UNZIPPED_RATIO,
     DamagedInput,
+    Row,
     check_ratio,
     decode_text,
     normalize_text,
@@ -37,6 +40,10 @@ _PAGES = {
 }
 """Parts of an archive that are pages, by format."""
 _MEGABYTE = 1_000_000
+_EMPTY_CELL = re.compile(r"(?<=\| )(?:NaN|Unnamed: \d{1,5})(?= \|)")
+"""What the converter of sheets writes for an empty cell, and for a column without a name."""
+_HIDDEN_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_HIDDEN_SHEET = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
 _LINE_END = re.compile(r"\r?\n")
 _GAP = re.compile(r"\n{3,}")
 
@@ -68,9 +75,86 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         raise
     except Exception as error:  # the parsers below it raise errors of any kind
         raise DamagedInput(_conversion_problem(error, format)) from None
-    return result.title or "", normalize_text(
-        _GAP.sub("\n\n", "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown)))
-    ).replace("\x00", "")
+    lines = "\n".join(line.rstrip() for line in _LINE_END.split(result.markdown))
+    if format == "xlsx":
+        lines = _EMPTY_CELL.sub(" ", lines)
+    return result.title or "", normalize_text(_GAP.sub("\n\n", lines)).replace("\x00", "")
+
+
+def describe_hidden(data: bytes, format: str) -> str:
+    """Return what a file hides from its readers although it is indexed; "" for nothing."""
+    if format == "xlsx":
+        names = _hidden_sheets(data)
+        return f"hidden sheets are read, too: {', '.join(names)}" if names else ""
+    if format != "html" or not (b"hidden" in data or b"none" in data):
+        return ""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(data, "html.parser")
+    tags = soup.find_all(lambda tag: tag.has_attr("hidden") or bool(_HIDDEN_STYLE.search(str(tag.get("style") or ""))))
+    words = {id(text): len(text.split()) for tag in tags for text in tag.find_all(string=True)}
+    n_words = sum(words.values())
+    return f"{n_words:,} words that a browser hides are read, too; exclude or edit the file" if n_words else ""
+
+
+def _hidden_sheets(data: bytes) -> list[str]:
+    try:
+        book = zipfile.ZipFile(io.BytesIO(data)).read("xl/workbook.xml").decode("utf-8", "replace")
+    except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, OSError):
+        return []
+    sheets = [
+        match[0] for match in _HIDDEN_SHEET.finditer(book) if re.search(r"state=\"(?:very)?[hH]idden\"", match[0])
+    ]
+    return [html.unescape(name[1]) for sheet in sheets if (name := re.search(r"\bname=\"([^\"]*)\"", sheet))]
+
+
+def read_sheets(data: bytes, settings: InputSettings) -> list[Row] | None:
+    """Return the rows of an xlsx file; None unless each sheet with values is a table, so that it is one document.
+
+    A table has different names in its first row, two or more, a row of values, and no value beside them. With several
+    sheets, each row says its sheet last.
+
+    Raises:
+        DamagedInput: the file is over a limit.
+    """
+    _check_size(data, "xlsx", settings)
+    try:
+        pandas = importlib.import_module("pandas")
+        sheets = pandas.read_excel(io.BytesIO(data), sheet_name=None, header=None, dtype=object, engine="openpyxl")
+    except MemoryError:
+        raise
+    except Exception:  # the converter says what is damaged or missing
+        return None
+    cells = {name: [_cells_of(row) for row in sheet.itertuples(index=False)] for name, sheet in sheets.items()}
+    cells = {name: rows for name, rows in cells.items() if any(map(_has_value, rows))}
+    if not cells or not all(map(_is_table, cells.values())):
+        return None
+    found = [
+        (
+            f"row {number} of sheet {name!r}",
+            dict(zip(header, row, strict=True)) | ({"sheet": name} if len(cells) > 1 else {}),
+        )
+        for name, (header, *rows) in cells.items()
+        for number, row in enumerate(rows, start=2)
+        if _has_value(row)
+    ]
+    return [Row(number, where, values) for number, (where, values) in enumerate(found, start=1)]
+
+
+def _cells_of(row: tuple[Any, ...]) -> list[Any]:
+    """Return the values of a row: None for an empty cell, a day for a time at midnight."""
+    values = [None if value is None or value != value else value for value in row]  # NaN differs from itself
+    return [value.date() if isinstance(value, datetime) and value.time() == time() else value for value in values]
+
+
+def _has_value(row: list[Any]) -> bool:
+    return any(value is not None for value in row)
+
+
+def _is_table(rows: list[list[Any]]) -> bool:
+    header, *others = rows
+    names = [name.strip() if isinstance(name, str) else "" for name in header]
+    return len(names) > 1 and all(names) and len(set(names)) == len(names) and any(map(_has_value, others))
 
 
 @functools.cache

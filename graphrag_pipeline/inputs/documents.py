@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error
-from graphrag_pipeline.inputs.conversion import convert_to_markdown
+from graphrag_pipeline.inputs.conversion import convert_to_markdown, describe_hidden
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
-    STRUCTURED,
     DamagedInput,
     UnreadableInput,
     decode_text,
@@ -29,7 +28,7 @@ from graphrag_pipeline.inputs.formats import (
 )
 from graphrag_pipeline.inputs.labels import find_date, key_of, read_front_matter, read_labels
 from graphrag_pipeline.inputs.mail import read_mail
-from graphrag_pipeline.inputs.rows import read_rows
+from graphrag_pipeline.inputs.rows import find_rows, read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
@@ -50,7 +49,7 @@ def read_title(structure: Structure, front_matter: Mapping[str, Any]) -> str:
 
 
 def read_records(path: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    """Read one file: one record for a text or office file, one per row for csv, json, jsonl and parquet.
+    """Read one file: one record for a text or office file, one per row of a structured file.
 
     Rows that are chunks of documents make one record per document, with a note on defects of its
     rows. Whatever a file raises is the problem of that file alone.
@@ -74,11 +73,11 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
             raise UnreadableInput(f"unsupported file type {named}; supported: {supported}")
         if not data.strip():
             raise UnreadableInput("empty")
-        if format in STRUCTURED:
-            records = read_rows(path, format, data, settings)
-        else:
-            records = [_read_whole_file(path, format, data, settings)]
-        return records if format in STRUCTURED and settings.filters else _note_guess(records, format, data)
+        rows = find_rows(format, data, settings)
+        if rows is None:
+            return _add_note([_read_whole_file(path, format, data, settings)], format, data)
+        records = read_rows(path, rows, settings)
+        return records if settings.filters else _add_note(records, format, data)
     except UnreadableInput as problem:
         is_unknown = isinstance(problem, DamagedInput)
         return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]
@@ -135,14 +134,15 @@ def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
     )
 
 
-def _note_guess(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
-    """Add a note to the first record of a text file whose encoding had to be guessed."""
-    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
-    if not guessed or not records or records[0].problem:
+def _add_note(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
+    """Add to the first record of a file a note on an encoding that had to be guessed, or on what the file hides."""
+    if not records or records[0].problem:
         return records
-    note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
-    first = records[0].note
-    return [replace(records[0], note=f"{first}; {note}" if first else note), *records[1:]]
+    note = describe_hidden(data, format)
+    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
+    if guessed:
+        note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
+    return [replace(records[0], note="; ".join(filter(None, (records[0].note, note))) or None), *records[1:]]
 
 
 def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphrag_pipeline.inputs.dbt_manifest import is_manifest, read_manifest
-from graphrag_pipeline.inputs.legacy_encodings import guess_encoding
+from graphrag_pipeline.inputs.legacy_encodings import find_escaped_encoding, guess_encoding
+from graphrag_pipeline.inputs.lineage import read_lineage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,10 +31,12 @@ FORMATS = {
     "ndjson": "jsonl", "parquet": "parquet", "html": "html", "htm": "html", "pdf": "pdf", "docx": "docx",
     "pptx": "pptx", "xlsx": "xlsx",
 }  # fmt: skip
-STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet"})
+STRUCTURED = frozenset({"csv", "json", "jsonl", "parquet", "xlsx"})
+"""Formats that can hold a document a row."""
 CONVERTED = {"html": "HtmlConverter", "pdf": "PdfConverter", "docx": "DocxConverter", "pptx": "PptxConverter",
              "xlsx": "XlsxConverter"}  # fmt: skip
 
+_SEPARATOR = re.compile(r"(\"?sep=(.)(?=\"?\n))", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1a\x1b"))
 _CHARACTERS_PER_NUL = 1_000
@@ -77,6 +79,8 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
         UnreadableInput: the file has many NUL or control bytes (a binary file), or no encoding fits.
     """
     text = _decode_unicode(data)
+    if text is None and (escaped := find_escaped_encoding(data)):
+        text = data.decode(escaped)
     if text is None:
         nul = data.find(0)
         if nul >= 0 and not has_few_nul(data.count(0), len(data)):
@@ -111,7 +115,10 @@ def read_csv(data: bytes, text_column: str) -> Iterator[Row]:
     """Yield rows by header name with values as text; the delimiter (`,`, `;`, tab or `|`) is the one that fits best."""
     csv.field_size_limit(_MAX_CSV_FIELD)
     text = decode_text(data)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_csv_delimiter(text, text_column), strict=True)
+    if named := _SEPARATOR.match(text):  # a line of Excel; a blank one in its place keeps the numbers of the lines
+        text = text[named.end(1) :].lstrip('"')
+    delimiter = named[2] if named else _csv_delimiter(text, text_column)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     number = 0
     for where, fields, problem in _csv_records(reader):
@@ -149,8 +156,8 @@ def _csv_records(reader: Any) -> Iterator[tuple[str, list[str], str]]:
 def read_json(data: bytes) -> Iterator[Row]:
     """Yield the rows of a JSON file.
 
-    A list of objects gives one row per object. An object that contains one list of objects gives that list. A manifest
-    of dbt gives one row per model, source and exposure. Any other object is one row.
+    A list of objects gives one row per object. An object that contains one list of objects gives that list. A lineage
+    file gives one row per resource. Any other object is one row.
 
     Raises:
         UnreadableInput: the file is not JSON, or neither a list nor an object.
@@ -159,8 +166,8 @@ def read_json(data: bytes) -> Iterator[Row]:
         content = _parse_json(decode_text(data))
     except (ValueError, RecursionError) as error:
         raise DamagedInput(f"not valid JSON: {error}") from None
-    if is_manifest(content):
-        content = list(read_manifest(content))
+    if (lineage := read_lineage(content)) is not None:
+        content = lineage
     elif isinstance(content, dict):
         lists = [value for value in content.values() if _is_list_of_objects(value)]
         content = lists[0] if len(lists) == 1 else [content]
@@ -335,6 +342,8 @@ def _decode_declared(data: bytes, declared: str | None) -> str | None:
 
 def find_guessed_encoding(data: bytes) -> str | None:
     """Return the encoding that `decode_text` guesses for a file; None if a BOM, NUL bytes or UTF-8 show it."""
+    if escaped := find_escaped_encoding(data):
+        return escaped
     if _decode_strictly(data, "utf-8") is not None or _decode_unicode(data) is not None:
         return None
     data = data.replace(b"\0", b"\xef\xbf\xbd")

@@ -151,6 +151,7 @@ def _count_letters(text: str) -> tuple[Counter[str], Counter[str]]:
 
 
 _NOT_LEGACY = ["utf_7", "utf_8", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
+_SHIFTED = ["cp932", "shift_jis", "shift_jis_2004", "shift_jisx0213"]
 _ACCENTED = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüýÿßðþšžÀÂÄÁÃÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖÕØŒÙÚÛÜÝŸÐÞŠŽ")
 _SIGNS = frozenset("«»‹›“”„‘’‚–—…•€£§°·¿¡ªº©®™½¼¾²³±×´\xa0")
 _SIGN_INSIDE = re.compile(r"[^\W\d_][«»‹›“”„‘‚…•€£§°¿¡ª©®™½¼¾²³±×´]+[^\W\d_]|£[a-z]{2}")
@@ -161,13 +162,43 @@ _MARGIN = 0.1  # of coherence, 0 to 1
 _NOISE = 0.02  # of chaos, 0 to 1
 
 
+_ESCAPES = {"iso2022_jp_2": (b"\x1b$B", b"\x1b$@", b"\x1b(J"), "iso2022_kr": (b"\x1b$)C",), "hz": (b"~{",)}
+"""Encodings whose bytes are all ASCII -> how a stretch in another script may begin."""
+_KANA_SHARE = 0.2
+"""Of the characters above ASCII, from which a text is Japanese; other legacy encodings give kana by chance only."""
+
+
+def find_escaped_encoding(data: bytes) -> str | None:
+    """Return the encoding of ASCII bytes in which escapes switch to a script of East Asia; None for others."""
+    for encoding, openings in _ESCAPES.items():
+        if any(opening in data for opening in openings) and data.isascii():
+            text = _decode(data, encoding)
+            if text is not None and not text.isascii():
+                return encoding
+    return None
+
+
+def _find_japanese(data: bytes) -> str | None:
+    """Return the encoding in which a text has the kana that Japanese cannot do without; None for other texts."""
+    for encoding in ("euc_jp", "cp932"):
+        above = [character for character in _decode(data, encoding) or "" if not character.isascii()]
+        if sum("\u3040" <= character <= "\u309f" for character in above) > _KANA_SHARE * len(above):
+            return encoding
+    return None
+
+
 def guess_encoding(data: bytes) -> str | None:
     """Return the likeliest legacy encoding of a file; None if no encoding gives a text."""
+    if japanese := _find_japanese(data):
+        return japanese
     if latin := find_latin_encoding(data):
         return latin
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data, cp_exclusion=_NOT_LEGACY).best()
+    shifted = [character for character in data.decode("cp932", "replace") if not character.isascii()]
+    n_narrow = sum("\uff61" <= character <= "\uff9f" for character in shifted)
+    excluded = _NOT_LEGACY + (_SHIFTED if 2 * n_narrow > len(shifted) else [])  # it fits Thai and Russian bytes, too
+    best = from_bytes(data, cp_exclusion=excluded).best()
     western = from_bytes(data, cp_isolation=[WESTERN]).best()
     gain = (best.coherence if best else 0.0) - (western.coherence if western else 0.0)
     text = data.decode(WESTERN, "replace")

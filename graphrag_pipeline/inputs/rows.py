@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from graphrag_pipeline.inputs.conversion import read_sheets
 from graphrag_pipeline.inputs.formats import (
     MAX_UNZIPPED_RATIO,
     DamagedInput,
@@ -54,26 +55,45 @@ _REPEATED = "is already that of"
 _REPEATED_NAME = re.compile(r"(.*)#\d+#*", re.DOTALL)
 
 
-def read_rows(path: str, format: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
-    rows = [_refuse_deep(row) for row in _iterate_rows(format, data, settings)]
+def find_rows(format: str, data: bytes, settings: InputSettings) -> Iterable[Row] | None:
+    """Return the rows of a file; None if it has none by its format or content."""
+    if format == "csv":
+        return read_csv(data, settings.text_column)
+    if format == "json":
+        return read_json(data)
+    if format == "jsonl":
+        return read_jsonl(data)
+    if format == "parquet":
+        return read_parquet(data, MAX_UNZIPPED_RATIO)
+    return read_sheets(data, settings) if format == "xlsx" else None
+
+
+def read_rows(path: str, found: Iterable[Row], settings: InputSettings) -> list[SourceRecord]:
+    rows = [_refuse_deep(row) for row in found]
     valid = [row.values for row in rows if row.values is not None]
     if not rows:
         raise UnreadableInput("empty: no rows")
     if not valid:
         raise DamagedInput(f"no valid row; {rows[0].problem}")
+    mapping = settings.mapping_of(path, "", {})
+    for column in mapping.columns if mapping else ():
+        _check_column(column, valid, "correct input.tables")
     if not any(find_column(values, settings.text_column) for values in valid):
-        if settings.text_column == TEXT_COLUMN:
+        if mapping or settings.text_column == TEXT_COLUMN:
             return _read_values(path, rows, settings)
-        found = sorted({name for values in valid for name in column_names(values)})
-        more = ", ..." if len(found) > _MAX_COLUMNS_NAMED else ""
-        raise UnreadableInput(
-            f"no column {settings.text_column!r}; found: {', '.join(found[:_MAX_COLUMNS_NAMED])}{more}; "
-            "name the one that holds the text in input.text_column"
-        )
+        _check_column(settings.text_column, valid, "name the one that holds the text in input.text_column")
     if is_chunk_file(valid, settings):
         return keep_passing(list(_read_chunks(path, rows, settings)), parse_filters(settings.filters))
     seen: dict[str, str] = {}  # record -> its place in the file
     return [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, rows, settings)]
+
+
+def _check_column(column: str, rows: list[dict[str, Any]], advice: str) -> None:
+    if any(find_column(values, column) for values in rows):
+        return
+    found = sorted({name for values in rows for name in column_names(values)})
+    more = ", ..." if len(found) > _MAX_COLUMNS_NAMED else ""
+    raise UnreadableInput(f"no column {column!r}; found: {', '.join(found[:_MAX_COLUMNS_NAMED])}{more}; {advice}")
 
 
 def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[SourceRecord]:
@@ -83,7 +103,9 @@ def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[So
     records = [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, told, settings)]
     said = f"no column {settings.text_column!r}: rows are read as their values"
     note = f"{said}; if a column holds texts, name it in input.text_column"
-    return [replace(record, note=note) if not number else record for number, record in enumerate(records)]
+    first = next(row.values for row in rows if row.values is not None)
+    is_known = settings.mapping_of(path, as_text(value_of(first, settings.id_column)), first) is not None
+    return records if is_known or not records else [replace(records[0], note=records[0].note or note), *records[1:]]
 
 
 def _with_text(path: str, values: dict[str, Any], settings: InputSettings) -> dict[str, Any]:
@@ -152,14 +174,6 @@ def _read_chunks(path: str, rows: list[Row], settings: InputSettings) -> Iterato
             yield problem_record(path, row.problem or f"{row.where}: no values", unique(f"#{row.number}"))
 
 
-def _iterate_rows(format: str, data: bytes, settings: InputSettings) -> Iterator[Row]:
-    if format == "csv":
-        return read_csv(data, settings.text_column)
-    if format == "json":
-        return read_json(data)
-    return read_jsonl(data) if format == "jsonl" else read_parquet(data, MAX_UNZIPPED_RATIO)
-
-
 def _refuse_deep(row: Row) -> Row:
     if row.values is None or not exceeds_depth(row.values, MAX_NESTING):
         return row
@@ -205,8 +219,14 @@ def _make_row_record(
     creation_date = as_iso_date(value_of(values, settings.creation_date_column))
     if creation_date:
         used.append(settings.creation_date_column)
+    mapping = settings.mapping_of(path, as_text(value_of(values, settings.id_column)), values)
+    note = None
+    if mapping:
+        used = [column for column in used if column not in mapping.columns]
+        name = " ".join(as_text(value_of(values, mapping.entity)).split())
+        title, note = name or title, None if name else f"no value of {mapping.entity!r}, so the row is no entity"
     key_paths = {key_path for column in used if (key_path := find_column(values, column))}
-    return make_record(
+    made = make_record(
         path,
         record,
         len(text.encode()),
@@ -215,6 +235,7 @@ def _make_row_record(
         creation_date,
         without_columns(values, key_paths),
     )
+    return replace(made, note=note)
 
 
 BETWEEN = "\n\n"

@@ -282,7 +282,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | bool | int | float) else str(value)
 
 
-READER_VERSION = "6"
+READER_VERSION = "7"
 """Raise it when a reader returns another result for the same bytes; cached records are then not used."""
 
 FILTERS_VERSION = "2"

@@ -1,10 +1,13 @@
-"""Work that an index leaves open: failed records, deferred reports, unused files of the user, an unpublished candidate.
+"""Work that an index leaves open: failed records, deferred reports, unused files of the user, an unpublished candidate,
+documents without an entity.
 
-Only heads and files of the root are read. Keep out: what is stale (`staleness.py`).
+Only heads and files of the root are read, and the texts of such documents. Keep out: what is stale (`staleness.py`).
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -12,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
 from graphrag_pipeline.models.prompts import FORMER_DEFAULTS, find_edited_prompt, is_former_default
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
@@ -20,6 +23,8 @@ from graphrag_pipeline.pipeline.stage_code import prompts_of
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.tables import MODEL_STAGES
+from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,42 @@ def list_unused_overrides(root: Root) -> list[str]:
         return str(error).split("\n")
     head = root.tables.head("entities") if overrides.num_rows else None
     return find_unused(overrides, root.tables.read_head(head)) if head else []
+
+
+def list_silent_documents(root: Root) -> list[str]:
+    """Return a line on the documents without an entity: number, scripts, what helps; none if all have one."""
+    silent: list[tuple[str, str]] = []  # path, and language or script
+    n_documents = 0
+    for partition in bucket_keys(root.settings.storage.n_buckets):
+        heads = [root.tables.head(table, partition) for table in ("documents", "text_units", "entity_mentions")]
+        documents, units, mentions = (root.tables.dataset([head]) if head else None for head in heads)
+        if documents is None or units is None or mentions is None:
+            continue
+        named = mentions.to_table(columns=["text_unit_id"])["text_unit_id"].unique()
+        known = units.to_table(columns=["document_id"], filter=pc.field("id").isin(named))["document_id"].unique()
+        rows = documents.to_table(columns=["path", "text"], filter=~pc.field("id").isin(known)).to_pylist()
+        silent += [(row["path"], _describe_language(row["text"])) for row in rows]
+        n_documents += documents.count_rows()
+    if not silent:
+        return []
+    kinds = Counter(kind for _, kind in silent if kind)
+    shown = ", ".join(f"{n:,} in {kind}" for kind, n in kinds.most_common(5))
+    helps = (
+        "check the texts, the prompt and `extraction.entity_types`"
+        if root.settings.extraction.engine == "model"
+        else "the embedded engine finds names by capitals and for some languages; `extraction.engine: model` finds more"
+    )
+    some = f"{len(silent):,} of {counted(n_documents, 'documents')}{f' ({shown})' if shown else ''}"
+    return [f"no entity in {some}, such as {min(silent)[0]}: {helps}"]
+
+
+def _describe_language(text: str) -> str:
+    """Return the language of a text, or its script unless that is Latin; "" if neither is known."""
+    if language := detect_language(text):
+        return LANGUAGE_NAMES[language]
+    scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text[:2000] if letter.isalpha())
+    script = max(scripts, key=scripts.__getitem__, default="LATIN")
+    return "" if script == "LATIN" else f"{script.capitalize()} script"
 
 
 _QUERY_PROMPTS = {

@@ -13,6 +13,7 @@ import unicodedata
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.text.extractive import words_of
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.structure import remove_invisible
 
 MAX_QUESTION_CHARS = 8_000
 _LONG_GAP = re.compile(r"([^\w]{16})[^\w]+")
@@ -92,7 +93,7 @@ def read_question(question: str) -> str:
     """
     if not isinstance(question, str):
         raise PipelineError(f"the question is {question!r:.80}: ask something in words")
-    text = cut_gaps(valid_unicode(question).replace("\0", " ").strip())
+    text = cut_gaps(remove_invisible(valid_unicode(question)).replace("\0", " ").strip())
     if not text:
         raise PipelineError("the question is empty: ask something in words")
     if len(text) <= MAX_QUESTION_CHARS:
@@ -132,9 +133,12 @@ def is_searched(word: str) -> bool:
 def stem(word: str) -> str:
     """Return a folded word without possessive, plural and common verb endings; at least three letters stay.
 
+    What follows an apostrophe is an ending, as in "nordwerk's" and in Turkish "istanbul'da".
+
     Frequent irregular forms get the stem of their base: "wrote" that of "write".
     """
-    word = word.removesuffix("'s").removesuffix("'")
+    before, _, _ = word.partition("'")
+    word = before if len(before) >= 3 else word.removesuffix("'s").removesuffix("'")
     word = _BASES.get(word, word)
     for ending, replacement in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
@@ -154,6 +158,11 @@ def _is_doubled(cut: str) -> bool:
 _ASKING_STEMS = frozenset(map(stem, _ASKING_TEXT.split()))
 _FOREIGN_STEMS = frozenset(map(stem, _FOREIGN_WORDS))
 _OVERVIEW_STEMS = frozenset(stem(word) for word in _OVERVIEW_TEXT.split())
+
+
+_IDENTIFIER = late_re(
+    r"(?<![\w.-])(?:(?=\w*[a-zA-Z])\w+(?:[-.]\w+)*[-.]\w*\d\w*|[a-zA-Z]\w*_\w+|\d+(?:\.\d+){2,})(?![\w-]|\.\w)"
+)
 
 
 def fold_question(question: str) -> str:
@@ -195,6 +204,11 @@ def is_latin(question: str) -> bool:
     letters = [character for character in question if character.isalpha()]
     n_latin = sum(character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters)
     return 2 * n_latin >= len(letters)
+
+
+def find_identifiers(question: str) -> list[str]:
+    """Return the names in a question that are written in one way only, such as a code, a snake_case name, a version."""
+    return list(dict.fromkeys(_IDENTIFIER.findall(question)))
 
 
 def is_overview(question: str) -> bool:

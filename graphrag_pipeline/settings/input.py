@@ -5,18 +5,73 @@ Keep out: how a document is cut into text units (`indexing.py`).
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.filters import parse_filter
+from graphrag_pipeline.filters import each_value, parse_filter
 from graphrag_pipeline.settings.section import Section, limit
 from graphrag_pipeline.settings.urls import has_password
 
 TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
+
+
+UPSTREAM = "depends_on"
+"""The column that says what a row's entity is downstream of."""
+
+
+class RelatedColumn(Section):
+    """A column of a table whose values are entities, too."""
+
+    type: str = Field("", description="Type of these entities; empty: the one that they have elsewhere.")
+    split: str = Field("", description="What divides several names in one value, such as a comma; a list needs none.")
+
+    def names_in(self, value: object) -> list[str]:
+        """Return the names in a value, each once and in one line."""
+        texts = [str(one) for one in each_value(value) if not isinstance(one, dict | list)]
+        parts = [part for text in texts for part in (text.split(self.split) if self.split else [text])]
+        return list(dict.fromkeys(" ".join(part.split()) for part in parts if part.strip()))
+
+
+class TableMapping(Section):
+    """The entities and relationships that the rows of some structured files are, exactly."""
+
+    files: str = Field(description="Glob pattern of the paths of the files, such as catalog*.csv.")
+    entity: str = Field(description="Column with the name of the row's entity.")
+    type: str = Field("", description="Type of this entity, such as SERVICE.")
+    type_column: str = Field("", description="Column with the type of the row's entity, in place of `type`.")
+    description: str = Field("", description="Column with the description of the row's entity.")
+    relationships: dict[str, RelatedColumn] = Field(
+        {},
+        description="Column -> the entities that it names; the row's entity has a relationship with each, named as the "
+        "column: {depends_on: {type: SERVICE, split: ','}}.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_type(self) -> TableMapping:
+        if bool(self.type.strip()) == bool(self.type_column):
+            raise ValueError("needs either `type` or `type_column`")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that a file must have."""
+        return (*filter(None, (self.entity, self.type_column, self.description)), *self.relationships)
+
+
+LINEAGE = TableMapping(
+    files="*",
+    entity="name",
+    type_column="resource_type",
+    description="description",
+    relationships={UPSTREAM: RelatedColumn(), "owner": RelatedColumn()},
+)
+"""Mapping of the rows of lineage files (`inputs/lineage.py`)."""
 
 
 class InputSettings(Section):
@@ -55,6 +110,12 @@ class InputSettings(Section):
         ("front_matter", "labels", "title", "file_name"),
         description="Where the date of a text or office document is looked for, the first that has one: front_matter, "
         "labels (lines such as **Date:** 2025-03-04), title, file_name. [] for no dates.",
+    )
+    tables: tuple[TableMapping, ...] = Field(
+        (),
+        description="What the rows of structured files are, such as [{files: 'catalog*.csv', entity: service, type: "
+        "SERVICE, relationships: {depends_on: {type: SERVICE, split: ','}}}]; `doctor` proposes it. The first that "
+        "matches counts.",
     )
     document_id_column: str = Field(
         "document_id",
@@ -99,9 +160,20 @@ class InputSettings(Section):
         return filters
 
     def result_options(self) -> dict[str, Any]:
-        """Return the options that change a result; a root without filters keeps the version that it had before them."""
-        options = super().result_options()
-        return options if self.filters else {name: value for name, value in options.items() if name != "filters"}
+        """Return the options that change a result; without filters and tables, a root keeps its earlier version."""
+        unset = {name for name in ("filters", "tables") if not getattr(self, name)}
+        return {name: value for name, value in super().result_options().items() if name not in unset}
+
+    def mapping_of(self, path: str, record: str, values: Mapping[str, Any]) -> TableMapping | None:
+        """Return what a row of a structured file is; None if nothing says so.
+
+        Args:
+            record: id of the row.
+            values: of the row.
+        """
+        if record.startswith(f"{values.get('resource_type')}.") and "name" in values:
+            return LINEAGE
+        return next((table for table in self.tables if fnmatch.fnmatchcase(path, table.files)), None)
 
     def place(self, root: Path) -> Path | str:
         """Return the input folder: a path on this machine, or a URL as text."""

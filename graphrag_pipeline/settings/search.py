@@ -318,7 +318,8 @@ class LocalSearchSettings(LocalSection, QuestionOptions):
         le=1,
         description="Share of the text unit budget for the best text units of basic search. They come first. They are "
         f"at most five. With {' and '.join(BASIC_SHARES)} they are the first ten of the strategy's own ranking, which "
-        f"begins with those of basic search. null: {', '.join(f'{share:g} with {name}' for name, share in BASIC_SHARES.items())}, else 0.",
+        "begins with those of basic search. null: "
+        f"{', '.join(f'{share:g} with {name}' for name, share in BASIC_SHARES.items())}, else 0.",
     )
     excerpts: bool | None = Field(
         None,

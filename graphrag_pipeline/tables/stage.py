@@ -180,6 +180,9 @@ ENTITY_MENTIONS = Table(
         Column(
             "is_about", pa.bool_(), "Whether the document's title names the entity; only in its first text unit.", True
         ),
+        Column(
+            "is_exact", pa.bool_(), "Whether a file's data says name and type, so that no other type replaces it.", True
+        ),
     ),
     key=("text_unit_id", "position"),
     owner="extracted_graph",

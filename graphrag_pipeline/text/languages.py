@@ -96,7 +96,8 @@ _MIN_HITS = 3
 _MIN_SHARE = 0.08  # of the words
 _MIN_SCRIPT_SHARE = 0.3  # of the characters
 
-_WORD = re.compile(r"[^\W\d_]{2,}")  # letters are words of several languages, and initials
+_WORD = re.compile(r"(?<!\w\w['\u2019])[^\W\d_]{2,}")
+"""Single letters are words of several languages, and initials; endings behind an apostrophe look like small words."""
 _HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile(r"[\u3041-\u30fa]")
 

@@ -180,4 +180,5 @@ def fold(text: str) -> str:
     """Return a text in the form in which texts are compared: without case, in simplified Chinese characters."""
     if text.isascii():
         return text.lower()
-    return simplify(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'"))
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return simplify(folded.replace("i\u0307", "i").replace("\u0131", "i"))  # of Turkish: one letter for search

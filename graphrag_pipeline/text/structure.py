@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from html import unescape
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,7 +64,15 @@ _UNDERLINED = late_re(r"^([^\s>|#*+~^\"'-].*)\n([~^\"'*+#])\2{2,}[ \t]*$", re.M)
 """A heading of reStructuredText; "=" and "-" below it are Markdown."""
 _OVERLINE = late_re(r"^([=~^\"'*+#])\1{2,}[ \t]*$(?=\n[^\s>|#*+~^\"'-][^\n]*\n\1{3,}[ \t]*$)", re.M)
 _HTML_TITLE = late_re(r"<h([1-6])[\s>]", re.I)
-_INVISIBLE = late_re("[\u00ad\u200b\u2060\ufeff]+")
+_INVISIBLE = late_re(
+    "[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]+|(?<=[a-z])[\u200c\u200d]+(?=[a-z])", re.I
+)
+"""Soft hyphens and characters of no width; the joiners mean something in other scripts than Latin."""
+_HYPHENS = "-\u2010\u00ad"
+_LAST_LETTERS = late_re(r"[^\W\d_]+(?=.\Z)", re.S)
+_FIRST_LETTERS = late_re(r"[^\W\d_]+")
+_COMPOUND = late_re(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_LONGEST_PART = 60  # letters of a word before or behind a hyphen
 _MARKER = late_re(r"[ \t>]*((?:[-*+]|\d{1,9}[.)])[ \t]+)")
 LABEL = late_re(r"(?P<label>[^\W\d_][^:\n.!?]{0,39}?)[ \u00a0]?:\s+(?P<value>\S.{0,199})")
 """A line that labels a value, such as "Owner: Ana"."""
@@ -251,6 +259,11 @@ def read_structure(text: str) -> Structure:
     return known
 
 
+def remove_invisible(text: str) -> str:
+    """Return a text without soft hyphens and characters of no width."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
@@ -286,7 +299,8 @@ class _Reader:
         has_title = has_text = False
         done = 0
         markdown = _UNDERLINED.sub(_as_markdown, _OVERLINE.sub(lambda found: " " * len(found[0]), self.text))
-        groups = list(_top_level(_parser().parse(markdown)))
+        # A carriage return would be one more line end for the parser.
+        groups = list(_top_level(_parser().parse(markdown.replace("\r", " "))))
         for number, tokens in enumerate(groups):
             first = tokens[0]
             start, end = self._place_of(first)
@@ -496,7 +510,31 @@ class _Reader:
                 at = _behind_target(content, content.find("]", label + len(child.content)) + 1)
             elif child.markup:
                 at = content.find(child.markup, at) + len(child.markup)
-        return [part for start, end, text in shown for part in _place(starts, start, end, text)]
+        parts = [part for start, end, text in shown for part in _place(starts, start, end, text)]
+        self._join_divided(parts)
+        return parts
+
+    def _join_divided(self, parts: list[_Part]) -> None:
+        """Make one word of the two parts of a word that a hyphen divides at the end of a line.
+
+        The hyphen stays if the word has it anyway: before a capital, or where the text writes it within a line.
+        """
+        for place in range(1, len(parts) - 1):
+            before, gap, after = parts[place - 1 : place + 2]
+            if gap.text != "\n" or before.text[-1:] not in _HYPHENS or not before.text:
+                continue
+            first = _LAST_LETTERS.search(before.text, max(0, len(before.text) - _LONGEST_PART))
+            second = _FIRST_LETTERS.match(after.text)
+            if first and second:
+                parts[place] = _cut(gap, 0, 0)
+                if second[0][0].islower() and (first[0], second[0]) not in self._compounds:
+                    parts[place - 1] = _cut(before, 0, len(before.text) - 1)
+
+    @cached_property
+    def _compounds(self) -> set[tuple[str, str]]:
+        """The neighbouring parts of the words with hyphens."""
+        found = (match[0].split("-") for match in _COMPOUND.finditer(self.text))
+        return {pair for parts in found for pair in pairwise(parts)}
 
     def _line_starts(self, token: Token, place: int) -> list[tuple[int, int]]:
         """Return where each line of a token's content begins, in the content and in the source."""
@@ -558,14 +596,15 @@ def _behind_space(content: str, at: int) -> int:
 
 def _place(starts: Sequence[tuple[int, int]], start: int, end: int, text: str) -> Iterator[_Part]:
     """Yield a stretch of a token's content with its place in the source, cut where the source goes on elsewhere."""
-    line = bisect_right(starts, (start, 1 << 62)) - 1
-    offset = starts[line][1] - starts[line][0]
-    behind = starts[line + 1][0] if line + 1 < len(starts) else end
-    if len(text) == end - start > behind - start > 0:
-        yield _Part(text[: behind - start], start + offset, behind + offset)
-        yield from _place(starts, behind, end, text[behind - start :])
-    else:
-        yield _Part(text, start + offset, end + offset)
+    line, done = bisect_right(starts, (start, 1 << 62)) - 1, start
+    while True:
+        offset = starts[line][1] - starts[line][0]
+        behind = starts[line + 1][0] if line + 1 < len(starts) else end
+        if not len(text) == end - start > behind - start > 0:
+            break
+        yield _Part(text[done - start : behind - start], done + offset, behind + offset)
+        line, done = line + 1, behind
+    yield _Part(text[done - start :], done + offset, end + offset)
 
 
 def _join_cells(names: Sequence[str], cells: Sequence[list[_Part]]) -> list[_Part]:

@@ -7,10 +7,11 @@ import pytest
 
 from graphrag_pipeline.engines.embedded.extraction import extract_graph
 from graphrag_pipeline.indexing.document_entities import add_documents, without_documents
+from graphrag_pipeline.indexing.graph.merge import merge_graph
 from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs.documents import build_documents, read_records
-from graphrag_pipeline.settings.input import InputSettings
-from graphrag_pipeline.settings.settings import ExtractionSettings, TextUnitsSettings
+from graphrag_pipeline.settings.input import InputSettings, RelatedColumn, TableMapping
+from graphrag_pipeline.settings.settings import ExtractionSettings, GraphSettings, TextUnitsSettings
 from graphrag_pipeline.text.document_names import name_document
 
 INCIDENT = """# TICKET-118: Baskets lost
@@ -45,7 +46,7 @@ def test_a_document_is_named_by_title_file_and_codes(title: str, path: str, main
 
 def test_a_document_is_an_entity_related_to_its_labels_and_identifiers() -> None:
     documents, units, tables = extract("incidents/lost.md", INCIDENT)
-    added = add_documents(documents, units, tables)
+    added = add_documents(documents, units, tables, InputSettings())
     own = [row for row in added["entity_mentions"].to_pylist() if row["type"] == "DOCUMENT"]
     assert {row["name"] for row in own} == {"TICKET-118"}
     assert {row["written"] for row in own} == {None, "Baskets lost", "TICKET-118: Baskets lost", "lost"}
@@ -60,12 +61,49 @@ def test_a_document_is_an_entity_related_to_its_labels_and_identifiers() -> None
 
 def test_documents_are_added_once() -> None:
     documents, units, tables = extract("incidents/lost.md", INCIDENT)
-    added = add_documents(documents, units, tables)
+    added = add_documents(documents, units, tables, InputSettings())
     bare = without_documents(added)
     assert all(bare[name].equals(tables[name]) for name in tables)
-    assert all(add_documents(documents, units, bare)[name].equals(added[name]) for name in tables)
+    assert all(add_documents(documents, units, bare, InputSettings())[name].equals(added[name]) for name in tables)
 
 
 def test_a_document_about_one_thing_is_that_thing() -> None:
     documents, units, tables = extract("a.md", "# Ada Lovelace\n\nAda Lovelace wrote a program.")
-    assert add_documents(documents, units, tables)["entity_mentions"].equals(tables["entity_mentions"])
+    added = add_documents(documents, units, tables, InputSettings())
+    assert added["entity_mentions"].equals(tables["entity_mentions"])
+
+
+MAPPING = TableMapping(
+    files="services.csv",
+    entity="service",
+    type="service",
+    description="about",
+    relationships={"owner": RelatedColumn(type="person"), "depends_on": RelatedColumn(split=",")},
+)
+ROWS = b"""service,owner,depends_on,about
+billing-api,Ana Roy,"ledger-db, Berlin",Sends bills.
+Berlin,Ana Roy,billing-api,
+"""
+
+
+def test_a_mapped_row_is_an_exact_entity_and_its_type_wins() -> None:
+    settings = InputSettings(tables=(MAPPING,))
+    rows = build_documents(read_records("services.csv", ROWS, settings))
+    text = build_documents(read_records("a.md", b"Ana Roy moved to Berlin. Berlin is large. Berlin is old.", settings))
+    documents = pa.concat_tables([rows, text])
+    units = split_documents(documents, TextUnitsSettings())
+    found = extract_graph(documents, units, ExtractionSettings())
+    added = add_documents(documents, units, found, settings, names_documents=False)
+    assert all(without_documents(added)[name].equals(found[name]) for name in found)
+    merged = merge_graph(*(added[f"{name}_mentions"] for name in ("entity", "relationship", "claim")), GraphSettings())
+    entities = {row["title"]: row for row in merged["entities"].to_pylist()}
+    types = {title: entities[title]["type"] for title in ("BILLING-API", "BERLIN", "ANA ROY")}
+    assert types == {"BILLING-API": "SERVICE", "BERLIN": "SERVICE", "ANA ROY": "PERSON"}
+    assert "Sends bills." in entities["BILLING-API"]["descriptions"]
+    exact = {
+        (row["source"], predicate, row["target"])
+        for row in merged["relationships"].to_pylist()
+        for predicate in row["predicates"]
+    }
+    assert {("BILLING-API", "depends on", "LEDGER-DB"), ("ANA ROY", "owner", "BILLING-API")} <= exact
+    assert ("BERLIN", "depends on", "BILLING-API") in exact

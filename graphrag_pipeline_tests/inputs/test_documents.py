@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 import io
 import json
+from datetime import datetime
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -347,13 +348,27 @@ def test_a_docx_is_read():
 
 
 @needs_extra
-def test_an_xlsx_is_read():
+@pytest.mark.parametrize(
+    ("first", "texts"),
+    [
+        (["name", "since"], ["name: Scrooge; since: 1843-12-19; sheet: Sheet.", "name: Fan; since: 0; sheet: Sheet.",
+                             "x: 1; sheet: more."]),
+        (["name", None], ["## Sheet"]),
+        (["name", "name"], ["## Sheet"]),
+    ],
+)  # fmt: skip
+def test_an_xlsx_of_tables_is_read_by_row_and_another_as_one_document(first: list[str | None], texts: list[str]):
     openpyxl = pytest.importorskip("openpyxl")
     book, buffer = openpyxl.Workbook(), io.BytesIO()
-    book.active.append(["name", "place"])
-    book.active.append(["Scrooge", "London"])
+    for row in (first, ["Scrooge", datetime(1843, 12, 19)], [None, None], ["Fan", 0]):
+        book.active.append(row)
+    more = book.create_sheet("more")
+    more.append(["id", "x"])
+    more.append([7, 1])
+    book.create_sheet("empty")
     book.save(buffer)
-    assert "| Scrooge | London |" in _only("a.xlsx", buffer.getvalue()).text
+    records = read_records("a.xlsx", buffer.getvalue(), InputSettings())
+    assert [record.text[: len(text)] for record, text in zip(records, texts, strict=True)] == texts
 
 
 @needs_extra
@@ -426,6 +441,30 @@ def test_a_guessed_encoding_is_noted_and_a_certain_one_is_not():
 
 
 @pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("iso2022_jp", "田中さんは東京の会社で働いています。"),
+        ("iso2022_kr", "김민수는 서울의 회사에서 일한다."),
+        ("hz", "张伟在北京的公司工作。"),
+        ("euc_jp", "田中さんは東京の会社で働いています。"),
+        ("cp932", "佐藤さんは彼の上司です。"),
+    ],
+)
+def test_a_sentence_in_an_encoding_of_east_asia_is_read_and_noted(encoding, text):
+    [record] = read_records("a.txt", text.encode(encoding), InputSettings())
+    assert record.text == text and "encoding guessed as" in record.note
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=|\n", "sep=\t\n"])
+def test_the_line_of_excel_that_names_the_separator_is_no_header(first):
+    sign = first.strip('"\r\n').partition("=")[2]
+    records = _read(
+        "a.csv", first + sign.join(["id", "title", "text"]) + "\n" + sign.join(["7", "A, b", "One."]) + "\nx\n"
+    )
+    assert (records[0].title, records[0].text) == ("A, b", "One.") and "row 2 (line 4)" in records[1].problem
+
+
+@pytest.mark.parametrize(
     ("text", "title"),
     [
         ("# One\n\ntext\n\n# Two", "One"),
@@ -475,3 +514,24 @@ def test_a_hostile_text_of_many_characters_is_read(piece: str) -> None:
 def test_a_title_is_one_line_without_blanks_around(text: str) -> None:
     title = _title(text)
     assert title == " ".join(title.split())
+
+
+def test_what_a_file_hides_is_noted_and_an_empty_cell_is_empty():
+    pytest.importorskip("markitdown")
+    openpyxl = pytest.importorskip("openpyxl")
+    html = b"<p>Seen.</p><p hidden>Hidden one.</p><div style='color:red; display: none'>Two.</div>"
+    [record] = read_records("a.html", html, InputSettings())
+    assert "3 words that a browser hides" in (record.note or "")
+    assert read_records("a.html", b"<p>Seen.</p>", InputSettings())[0].note is None
+    book = openpyxl.Workbook()
+    book.active.append(["Notes", None])
+    book.active.append([None, "Lund met Maas"])
+    book.active.append(["Maas", None])
+    hidden = book.create_sheet("Costs & more")
+    hidden.append(["Only a note"])
+    hidden.sheet_state = "hidden"
+    content = io.BytesIO()
+    book.save(content)
+    [record] = read_records("a.xlsx", content.getvalue(), InputSettings())
+    assert "hidden sheets are read, too: Costs & more" in (record.note or "")
+    assert "NaN" not in record.text and "Unnamed" not in record.text and "Lund met Maas" in record.text

@@ -22,6 +22,7 @@ Names, for a rate (`{"429": 0.1, "hang": 0.02}`, `--faults 429=0.1,hang=0.02`) o
 | `echoed-passage` | the passage of the prompt instead of a reply (chat) |
 | `missing-brackets` | no closing bracket of JSON, records or citations (chat) |
 | `null-delta` | a stream whose first delta has the role null, then a delta that is null (chat) |
+| `error-event` | an event with an error in a stream, or a body of status 200 with it |
 | `no-usage` | no `usage`, streamed or not |
 | `wrong-dimension` | vectors one number short (embeddings) |
 """
@@ -43,7 +44,7 @@ CHAT_ONLY = frozenset({"truncated", "fenced", "nonsense", "empty", "refused", "u
                        "echoed-placeholder", "echoed-passage", "missing-brackets", "null-delta"})  # fmt: skip
 EMBEDDING_ONLY = frozenset({"wrong-dimension"})
 ANYWHERE = frozenset({"429", "429-retry-after", "429-retry-after-ms", "429-quota", "500", "503", "too-long",
-                      "drop", "drop-midway", "hang", "garbage", "html", "no-usage"})  # fmt: skip
+                      "drop", "drop-midway", "hang", "garbage", "html", "no-usage", "error-event"})  # fmt: skip
 ENDLESS = 40_000
 """Characters of a reply without end, if no limit cuts it earlier."""
 _ERRORS = {  # name -> status, message, code, param
@@ -61,7 +62,7 @@ _ERRORS = {  # name -> status, message, code, param
 class Fault:
     """One fault by name, for a script; message, code and param replace the usual ones of an error status.
 
-    `more` holds other fields of the error.
+    `more` holds other fields of the error; `raw` is a whole body in another shape, an object or a text.
     """
 
     name: str
@@ -70,11 +71,18 @@ class Fault:
     code: str | None = None
     param: str | None = None
     more: Mapping[str, Any] | None = None
+    raw: object = None
 
     def __post_init__(self) -> None:
         if self.name not in CHAT_ONLY | EMBEDDING_ONLY | ANYWHERE and not _is_status(self.name):
             known = ", ".join(sorted(CHAT_ONLY | EMBEDDING_ONLY | ANYWHERE))
             raise ValueError(f"model server: no fault is called {self.name!r}; known: {known}, or a status such as 502")
+
+
+def error_body(fault: Fault) -> object:
+    """Return the error of an `error-event`."""
+    more = fault.more or {}
+    return fault.raw or {"error": {"message": fault.message, "code": fault.code, "param": fault.param, **more}}
 
 
 @dataclass(frozen=True, slots=True)

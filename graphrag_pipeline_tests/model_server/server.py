@@ -21,6 +21,7 @@ from graphrag_pipeline_tests.model_server.faults import (
     check_fault_rates,
     choose_fault,
     error_answer,
+    error_body,
     spoil_reply,
 )
 from graphrag_pipeline_tests.model_server.reading import (
@@ -193,7 +194,7 @@ class ModelServer:
                 call.status = 200
                 is_html = call.fault == "html"
                 return connection.send(200, _HTML_TYPE if is_html else _JSON, _HTML if is_html else _BROKEN_JSON)
-        await self._send_reply(request, reply, sum(n_tokens), call, connection)
+        await self._send_reply(request, reply, sum(n_tokens), call, connection, fault)
 
     def _seconds_of(self, reply: Reply) -> float:
         latency_s = self.settings.latency_s if reply.latency_s is None else reply.latency_s
@@ -228,7 +229,13 @@ class ModelServer:
         return spoil_reply(fault, reply, request.conversation), fault
 
     async def _send_reply(
-        self, request: ReceivedRequest, reply: Reply, n_prompt: int, call: Call, connection: Connection
+        self,
+        request: ReceivedRequest,
+        reply: Reply,
+        n_prompt: int,
+        call: Call,
+        connection: Connection,
+        fault: Fault | None,
     ) -> None:
         """Send a reply whole, streamed, or up to its middle, and book its tokens."""
         is_cut = call.fault == "drop-midway"
@@ -239,7 +246,9 @@ class ModelServer:
         usage = None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
         call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
         if request.body.get("stream") and reply.vectors is None:
-            await self._stream(request, reply, usage, call.fault, connection)
+            await self._stream(request, reply, usage, fault, connection)
+        elif fault is not None and fault.name == "error-event":
+            _send(connection, 200, error_body(fault))
         else:
             if reply.scores is not None:
                 top_n = request.body.get("top_n")
@@ -254,11 +263,14 @@ class ModelServer:
             _send(connection, 200, body, {"x-request-id": f"req_{request.key[:16]}-{request.attempt}"}, is_cut)
 
     async def _stream(
-        self, request: ReceivedRequest, reply: Reply, usage: Usage | None, fault: str | None, connection: Connection
+        self, request: ReceivedRequest, reply: Reply, usage: Usage | None, fault: Fault | None, connection: Connection
     ) -> None:
-        is_cut = fault == "drop-midway"
+        name = fault.name if fault else ""
+        is_cut = name == "drop-midway"
         shown = usage if (request.body.get("stream_options") or {}).get("include_usage") else None
-        parts = list(shapes.stream_parts(request.key, request.model, reply, shown, fault == "null-delta"))
+        parts = list(shapes.stream_parts(request.key, request.model, reply, shown, name == "null-delta"))
+        if fault is not None and name == "error-event":
+            parts = [parts[0], b"data: " + json.dumps(error_body(fault)).encode() + b"\n\n"]
         connection.start_stream(200, {"content-type": "text/event-stream"})
         for part in parts[: len(parts) // 2] if is_cut else parts:
             connection.send_part(part)
@@ -293,7 +305,9 @@ class ModelServer:
         assert answer is not None, fault
         if call is not None:
             call.status = answer.status
-        body = shapes.error(answer.status, answer.message, answer.code, answer.param, answer.more)
+        if isinstance(fault.raw, str):
+            return connection.send(answer.status, _HTML_TYPE, fault.raw.encode())
+        body = fault.raw or shapes.error(answer.status, answer.message, answer.code, answer.param, answer.more)
         _send(connection, answer.status, body, answer.headers)
 
 

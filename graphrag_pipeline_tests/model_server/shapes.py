@@ -25,7 +25,8 @@ class Reply:
     """A reply of the model. `text` None with a `refusal` is a refusal; `vectors` answer an embedding request.
 
     `latency_s` and the token counts replace the server's own when given. `tool` names a tool that is called with the
-    text as its arguments. `scores` answer a request to rerank.
+    text as its arguments. `scores` answer a request to rerank. `thoughts` are sent in `reasoning_content`; with
+    `are_parts`, the content is a list of parts with thinking parts among them.
     """
 
     text: str | None = None
@@ -37,6 +38,8 @@ class Reply:
     completion_tokens: int | None = None
     tool: str | None = None
     scores: Sequence[float] | None = None
+    thoughts: str | None = None
+    are_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class Usage:
 def completion(key: str, model: str, reply: Reply, usage: Usage | None, n: int = 1) -> dict[str, Any]:
     """A whole chat completion with `n` equal choices."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    if reply.thoughts is not None:
+        message["reasoning_content"] = reply.thoughts
+    if reply.are_parts:
+        message["content"] = _parts(reply.text or "")
     finish_reason = reply.finish_reason
     if reply.tool is not None:
         function = {"name": reply.tool, "arguments": reply.text or ""}
@@ -92,7 +99,12 @@ def stream_parts(
     step = max(1, -(-len(text) // _N_STREAM_PARTS))
     pieces = [text[i : i + step] for i in range(0, len(text), step)]
     first: list[Any] = [{"role": None, "content": None}, None] if has_null_deltas else _FIRST_DELTAS
-    deltas = [*first, *(_delta(field, piece) for piece in pieces)]
+    if reply.are_parts:
+        deltas = [*first, {"content": _parts("")}, *({"content": _text_part(piece)} for piece in pieces)]
+    else:
+        deltas = [*first, *(_delta(field, piece) for piece in pieces)]
+    if reply.thoughts is not None:
+        deltas.append({"reasoning_content": reply.thoughts})
     more: dict[str, Any] = {} if usage is None else {"usage": None}
     for delta in deltas:
         yield _event(_chunk(key, model, [{"index": 0, "delta": delta, "finish_reason": None}]) | more)
@@ -100,6 +112,15 @@ def stream_parts(
     if usage is not None:
         yield _event(_chunk(key, model, []) | {"usage": usage.as_json()})
     yield b"data: [DONE]\n\n"
+
+
+def _parts(text: str) -> list[dict[str, Any]]:
+    thoughts = [{"type": "text", "text": "A draft: " + text}]
+    return [{"type": "thinking", "thinking": thoughts}, {"type": "reasoning", "text": "Hm."}, *_text_part(text)]
+
+
+def _text_part(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}]
 
 
 def _delta(field: str, piece: str) -> dict[str, Any]:

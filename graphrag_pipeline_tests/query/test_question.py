@@ -52,3 +52,10 @@ def test_a_long_run_without_letters_is_read_in_part(run):
     read = read_question(f"Who is{run * 5_000}Tim?")
     assert len(read) < 40 and read.startswith("Who is") and read.endswith("Tim?")
     assert read_question("Who ... is -- Tim?!") == "Who ... is -- Tim?!"
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"), [("ISTANBUL'a kim?", "İstanbul'da"), ("ılık", "ILIK"), ("Nord\u00adwerk", "Nordwerk's")]
+)
+def test_words_are_compared_without_suffixes_and_the_dots_of_turkish(asked: str, written: str) -> None:
+    assert content_words(written) <= content_words(read_question(asked))

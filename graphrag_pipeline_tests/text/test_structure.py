@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.text.structure import HIDDEN, Block, ReadableText, read_structure
@@ -136,6 +136,7 @@ marks = st.sampled_from(
 
 
 @given(st.lists(marks | st.text(max_size=12), max_size=25).map("\n".join))
+@example("\r>")
 def test_every_character_has_a_place(text: str) -> None:
     blocks = read_structure(text).blocks
     assert all(start < end for start, end in ((block.start, block.end) for block in blocks))
@@ -170,3 +171,20 @@ def test_a_text_that_repeats_anything_is_read_in_linear_time(part: str) -> None:
         read_structure(part * n)
         seconds.append(time.process_time() - start)
     assert seconds[1] < 24 * seconds[0] + 1
+
+
+DIVIDED = [
+    ("Lund met Piet in Brant-\nwick, a well-known man, a well-\nknown one.", "Brantwick", "Brant-\nwick"),
+    ("> in Nord\u00ad\n> werk today", "Nordwerk", "Nord\u00ad\n> werk"),
+    ("- with Jean-\n  Pierre", "Jean-Pierre", "Jean-\n  Pierre"),
+    ("in O\u200cslo and \u200eOslo", "Oslo", "O\u200cslo"),
+    ("| a |\n|---|\n| Nord\u00adwerk |", "Nordwerk", "Nord\u00adwerk"),
+]
+
+
+@pytest.mark.parametrize(("text", "word", "written"), DIVIDED)
+def test_a_divided_word_is_one_word_and_known_in_the_source(text: str, word: str, written: str) -> None:
+    readable = read_structure(text).readable
+    place = readable.text.index(word)
+    assert text[slice(*(readable.source_of(place, place + len(word)) or (0, 0)))] == written
+    assert "wellknown" not in readable.text

@@ -58,9 +58,10 @@ def extracted_graph(run: StageRun) -> None:
         found = run.root.extractor().extract(documents, units, earlier, run.progress())
     run.details |= metadata.of_counts("types outside the list", found.outside_types)
     run.count_problems(found.problems)
-    tables = found.tables
-    if run.settings.extraction.document_entities:
-        tables = add_documents(documents, units, tables)
+    settings = run.settings
+    tables = add_documents(
+        documents, units, found.tables, settings.input, names_documents=settings.extraction.document_entities
+    )
     run.write(found.failures, **tables)
 
 

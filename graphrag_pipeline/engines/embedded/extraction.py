@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 
 import pyarrow as pa
 
@@ -88,7 +88,8 @@ class _Columns:
         self.values = {name: [] for name in self.table.schema.names}
 
     def add(self, *row: object) -> None:
-        for column, value in zip(self.values.values(), row, strict=True):
+        """Add a row; columns after those of the row are null."""
+        for column, value in zip_longest(self.values.values(), row):
             column.append(value)
 
     def to_table(self) -> pa.Table:

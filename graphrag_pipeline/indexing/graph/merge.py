@@ -211,11 +211,12 @@ def merge_graph(
 ) -> dict[str, pa.Table]:
     """Merge the mentions of all text units.
 
-    The key of an entity is its normalized title. Its type is the most frequent one, ties by name; it is UNKNOWN only if
-    no mention has another type. The key of a relationship is the unordered pair of titles. An end without entity
-    mentions becomes an entity of type UNKNOWN with 0 mentions and the text units of its relationships. Names that are
-    empty after normalization are skipped with their relationships, and so are relationships of an entity with itself.
-    A strength has six decimals and is clipped to 0 to 1e12; one that is not a number counts as 0.
+    The key of an entity is its normalized title. Its type is an exact one (`entity_mentions.is_exact`), else the most
+    frequent, ties by name; it is UNKNOWN only if no mention has another type. The key of a relationship is the
+    unordered pair of titles. An end without entity mentions becomes an entity of type UNKNOWN with 0 mentions and the
+    text units of its relationships. Names that are empty after normalization are skipped with their relationships, and
+    so are relationships of an entity with itself. A strength has six decimals and is clipped to 0 to 1e12; one that is
+    not a number counts as 0.
 
     Args:
         entity_mentions, relationship_mentions, claim_mentions: tables or datasets of these schemas, rows in any order.
@@ -366,10 +367,11 @@ def _create_entity_sizes(connection: duckdb.DuckDBPyConnection) -> None:
         FROM (
             SELECT
                 title_id,
-                list(type ORDER BY type <> 'DOCUMENT', type = 'UNKNOWN', n DESC, type) AS types,
+                list(type ORDER BY type = 'UNKNOWN', NOT is_exact, n DESC, type) AS types,
                 sum(n)::BIGINT AS n_mentions
             FROM (
-                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n FROM entity_rows GROUP BY ALL
+                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_exact) AS is_exact
+                FROM entity_rows GROUP BY title_id, type
             ) GROUP BY title_id
         ) JOIN (
             SELECT

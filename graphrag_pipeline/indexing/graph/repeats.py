@@ -207,7 +207,7 @@ def create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"""
         CREATE OR REPLACE TABLE entity_rows AS
         SELECT title_id, text_unit_no, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type,
-            coalesce(is_about, false) AS is_about, {PLACE}
+            coalesce(is_about, false) AS is_about, coalesce(is_exact, false) AS is_exact, {PLACE}
         FROM entity_mentions m JOIN names USING (name) JOIN text_units u ON m.text_unit_id = u.id""")
     mark_repeats(connection, "entity_rows", "title_id", "title_id")
 

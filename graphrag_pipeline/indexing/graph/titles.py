@@ -222,10 +222,11 @@ def _resolve(
     records = [
         TitleRecord(*row)
         for row in connection.execute("""
-            SELECT title, arg_max(type, (type = 'DOCUMENT', type <> 'UNKNOWN', n, type)), sum(n)::BIGINT,
+            SELECT title, arg_max(type, (type <> 'UNKNOWN', is_exact, n, type)), sum(n)::BIGINT,
                 bool_or(is_about)
             FROM (
-                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_about) AS is_about
+                SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_about) AS is_about,
+                    bool_or(is_exact) AS is_exact
                 FROM entity_rows GROUP BY title_id, type
             ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
     ]

@@ -1,4 +1,4 @@
-"""The diagnosis of a root: each model that a step uses, what to set, and what the next index run will take."""
+"""The diagnosis of a root: each model that a step uses, what to set, what rows are, and what the next run will take."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from graphrag_pipeline.inspection.doctor.checks import (
     examine_embedding_model,
     examine_rerank_model,
 )
+from graphrag_pipeline.inspection.doctor.tables import propose_tables
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.models.accounting import Caller
@@ -54,12 +55,14 @@ class Diagnosis:
     Attributes:
         forecast: of the next index run; None if it is not known, for the reason in `why_no_forecast`.
         does_not_fit: why the extraction prompt does not fit the window of its model; "" if it does or is not known.
+        tables: mappings to put into `input.tables`, for files of rows without one.
     """
 
     examinations: tuple[Examination, ...]
     forecast: tuple[StageForecast, ...] | None
     why_no_forecast: str = ""
     does_not_fit: str = ""
+    tables: tuple[dict[str, Any], ...] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -86,6 +89,7 @@ class Diagnosis:
             "forecast": None if self.forecast is None else [asdict(one) for one in self.forecast],
             "why_no_forecast": self.why_no_forecast,
             "does_not_fit": self.does_not_fit,
+            "tables": list(self.tables),
         }
 
 
@@ -122,7 +126,14 @@ def diagnose(root: Root) -> Diagnosis:
         examinations.append(examine_rerank_model(RERANK_SECTION, rerank, probe))
         _keep_batch_size(root, rerank, rerank.path, examinations[-1])
     forecast, reason = _forecast(root, speeds)
-    return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root))
+    return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root), _propose_tables(root))
+
+
+def _propose_tables(root: Root) -> tuple[dict[str, Any], ...]:
+    try:
+        return tuple(propose_tables(root.read_input(), root.settings.input))
+    except PipelineError:
+        return ()  # without an input folder, the forecast says so
 
 
 def _keep_batch_size(
@@ -193,6 +204,10 @@ def render_diagnosis(diagnosis: Diagnosis) -> Iterator[str]:
             nested[first] = {rest: dict(options)} if rest else dict(options)
         for line in yaml.safe_dump(nested, sort_keys=False).splitlines():
             yield f"  {line}"
+    if diagnosis.tables:
+        yield "Rows can be exact entities and relationships. Correct this guess, and set in settings.yaml:"
+        tables = {"input": {"tables": list(diagnosis.tables)}}
+        yield from (f"  {line}" for line in yaml.safe_dump(tables, sort_keys=False, allow_unicode=True).splitlines())
     yield from _render_forecast(diagnosis)
 
 

@@ -3,7 +3,8 @@
 Many endpoints take only so many texts in one request, and few say how many. A refused batch is sent in halves, or in
 parts of the size that the refusal names. If all its texts are then taken, their number was the reason, so no larger
 batch is sent from then on. If a text is refused alone, the refusal was about that text, and says nothing about the
-size. The first batch is a trial. What is learnt is kept for later commands (`models/cache.py`).
+size. A batch that the server fails at, or answers with vectors of no use, is divided, too. The first
+batch is a trial. What is learnt is kept for later commands (`models/cache.py`).
 
 Keep out: which texts are sent, and what becomes of a text that is refused alone.
 """
@@ -18,7 +19,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.models.cache import KnownFacts
-from graphrag_pipeline.models.endpoints.endpoint import RejectedError
+from graphrag_pipeline.models.endpoints.endpoint import RejectedError, UnusableError
 from graphrag_pipeline.models.endpoints.limits import FirstRequest
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.settings.models import EmbeddingModelSettings, RerankModelSettings
@@ -29,6 +30,8 @@ Send = Callable[[Sequence[I]], Awaitable[Sequence[T]]]
 
 TRIAL_S = 10.0
 """Longest wait for the result of a trial. A server that takes longer for a batch works on one request at a time."""
+MAX_LOST = 4
+"""Texts in a row that fail alone before batches are not divided any more: it is the server, not a text."""
 
 _NAMED = re.compile(
     r"(?:at most|maximum|max|up to|only|limit(?:ed)?|allowed|exceeds?|(?:larger|greater|more) than|<=?|>)"
@@ -51,6 +54,7 @@ class BatchLimit:
     Attributes:
         n_texts: texts of a request that the endpoint takes, as far as it is known.
         trial: the first batch.
+        n_lost: texts in a row that the server failed at alone.
         is_tried: whether a batch was taken, or refused for its size.
     """
 
@@ -60,6 +64,7 @@ class BatchLimit:
         self.n_texts = min(most, kept or most)
         self.trial = FirstRequest(TRIAL_S)
         self.is_tried = False
+        self.n_lost = 0
         self._name, self._keep = name, keep
         self._is_warned = False
 
@@ -126,18 +131,21 @@ async def _send_parts(items: Sequence[I], most: int, limit: BatchLimit, send: Se
 
 
 async def _send_part(items: Sequence[I], limit: BatchLimit, send: Send[I, T]) -> list[T | CallFailedError]:
-    """Send a batch, in parts if the endpoint refuses it; the limit is lowered if all of them are taken."""
+    """Send a batch, in parts if the endpoint refuses it or fails at it; lower the limit if all are taken."""
     try:
         values = await send(items)
+        limit.n_lost = 0
         if len(items) >= limit.n_texts:
             limit.settle()
         return [*values]
-    except RejectedError as error:
-        refused = error
+    except (RejectedError, UnusableError) as error:
+        refused: CallFailedError = error
     except CallFailedError as error:
         return [error] * len(items)
-    if len(items) == 1:
-        return [refused]
+    is_unusable = isinstance(refused, UnusableError)
+    limit.n_lost += is_unusable and len(items) == 1
+    if len(items) == 1 or (is_unusable and limit.n_lost >= MAX_LOST):
+        return [refused] * len(items)
     size = limit.part_of(len(items), refused.reason)
     outcomes = await _send_parts(items, size, limit, send)
     if not any(isinstance(outcome, CallFailedError) for outcome in outcomes):

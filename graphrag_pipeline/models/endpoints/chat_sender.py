@@ -13,6 +13,7 @@ thinks first, the conversation is sent once more with room for thoughts.
 | the form in which JSON is asked for | refusals, now or in an earlier command (`reply_forms.py`) |
 | the window | the settings, the list of models, refusals (`windows.py`) |
 | whether it thinks before it writes | reasoning tokens in the usage, or nothing but thoughts in a reply that was cut |
+| whether its thoughts begin without a mark | replies, now or in an earlier command (`thoughts.py`) |
 | the longest reply | the usage |
 | how many requests it answers at once | latencies, refusals and time-outs (`limits.py`) |
 | whether it cuts prompts without an error | a usage that counts far fewer tokens than were sent |
@@ -23,13 +24,14 @@ Keep out: storage, forms of structured outputs, and what a reply means (`openai_
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
+from graphrag_pipeline.models.endpoints.escapes import UnescapedPieces, unescape
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, TokenUsage, estimate_tokens, read_completion
@@ -77,6 +79,8 @@ class LearnedModel:
 
     Attributes:
         thinks: whether it thinks before it writes, so that a cap must leave room for that.
+        begins_unmarked: whether its texts begin with thoughts that no mark opens, so that no piece of a text can be
+            passed on before its end.
         is_cutting: whether the endpoint seems to cut prompts without an error.
         streams: whether it has not refused a stream.
         limits: of concurrent requests, by the most of them and the time-out that the settings of a section allow.
@@ -86,6 +90,8 @@ class LearnedModel:
     window: ModelWindow = field(default_factory=lambda: ModelWindow(None))
     longest_completion: int = EXPECTED_COMPLETION
     thinks: bool = False
+    begins_unmarked: bool = False
+    keep_unmarked: Callable[[], object] = lambda: None
     is_cutting: bool = False
     streams: bool = True
     limits: dict[tuple[int, float], AdaptiveLimit] = field(default_factory=dict)
@@ -96,7 +102,10 @@ class LearnedModel:
         place = (settings.base_url, settings.model)
         kept = known_forms.read(*place) if known_forms else None
         keep = (lambda form: known_forms.write(*place, fact=form)) if known_forms else None
-        return cls(ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window))
+        note = (lambda: known_forms.write(*place, "thoughts", fact="unmarked")) if known_forms else (lambda: None)
+        is_unmarked = known_forms is not None and known_forms.read(*place, "thoughts") is not None
+        forms, window = ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window)
+        return cls(forms, window, begins_unmarked=is_unmarked, keep_unmarked=note)
 
     def limit_for(self, settings: ChatModelSettings) -> AdaptiveLimit:
         """Return the limit that all sections with such settings share, so that a stage begins where another ended."""
@@ -106,6 +115,12 @@ class LearnedModel:
     def with_thoughts(self, cap: int | None) -> int | None:
         """Return the cap of a reply with its thoughts."""
         return cap + THINKING_TOKENS if cap is not None and self.thinks else cap
+
+    def note_unmarked(self) -> None:
+        """Keep, for later commands, too, that texts of the model begin with thoughts that no mark opens."""
+        if not self.begins_unmarked:
+            self.begins_unmarked = True
+            self.keep_unmarked()
 
     def note_thoughts(self, n_reasoning: int, is_only_thoughts: bool) -> bool:
         """Note a reply that shows thoughts; return whether it is the first one.
@@ -189,7 +204,15 @@ class ChatSender:
         n_reply = longest if cap is None else cap if self._has_ceiling else min(cap, longest)
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
         body = {"messages": list(turns), **more}
-        sent = await self._post_watched(body, key, expected, caller, on_token, cap)
+        on_token = read_silently if on_token and self._learned.begins_unmarked else on_token
+        prompt = "\n".join(turn["content"] for turn in turns)
+        pieces = UnescapedPieces(on_token, prompt) if on_token not in (None, read_silently) else None
+        sent = await self._post_watched(body, key, expected, caller, pieces.add if pieces else on_token, cap)
+        if pieces:
+            pieces.finish()
+        sent = replace(sent, value=replace(sent.value, text=unescape(sent.value.text, prompt)))
+        if sent.value.begins_unmarked:
+            self._learned.note_unmarked()
         if sent.usage.prompt_tokens != expected.prompt_tokens:  # it is the endpoint's count, not the estimate
             self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
             if sent.value.is_cut and self._learned.window.has_cut(size, sent.usage):

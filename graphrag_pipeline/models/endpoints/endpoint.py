@@ -22,7 +22,7 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
-from graphrag_pipeline.models.endpoints.problems import NO_KEY, Problem, attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.problems import NO_KEY, Problem, attempt_errors, describe_problem, read_error
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
 from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
@@ -53,13 +53,16 @@ class ModelParameters:
     Args:
         model_name: model and host, for the log.
         parameters: name -> value at the start.
+        defaults: names that are not in the settings. Until a request is answered, they are left out after any refusal
+            that names no cause.
 
     Attributes:
         current: name -> value of the parameters in use.
         cap_name: parameter with the most tokens of a reply.
     """
 
-    def __init__(self, model_name: str, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, model_name: str, parameters: Mapping[str, Any], defaults: Collection[str] = ()) -> None:
+        self._may_be_refused = set(defaults)
         self.current = dict(parameters)
         self.cap_name = CAPS[1] if CAPS[1] in parameters else CAPS[0]
         self._model_name = model_name
@@ -71,17 +74,21 @@ class ModelParameters:
             return dict(self.current)
         return {**self.current, self.cap_name: cap}
 
+    def note_answer(self) -> None:
+        """Note that the model takes these parameters."""
+        self._may_be_refused.clear()
+
     def adapt(self, problem: Problem) -> bool:
         """Leave out the parameter that a problem names as unsupported, with one warning in the log.
 
         Returns:
             Whether the request may succeed now: a parameter was left out, by this call or after the request was sent.
         """
-        name = problem.unsupported_parameter
-        if name not in self.current and name not in CAPS:
-            return name in self._left_out
-        if name in self._left_out:
-            return True
+        name = problem.find_refused({*self.current, self.cap_name, *self._left_out})
+        if not name and self._may_be_refused & self.current.keys() and problem.is_of_unknown_cause:
+            name = min(self._may_be_refused & self.current.keys())
+        if not name or name in self._left_out:
+            return bool(name)
         value = self.current.pop(name, None)
         self._left_out.add(name)
         if name == CAPS[0] and CAPS[1] in problem.message:
@@ -105,6 +112,7 @@ MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 42
 MAX_ADAPTED = 8  # attempts of one request with changed parameters
 MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
 MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
+ATTEMPTS_OF_MANY = 2  # of a request with several texts that the server answers with 500: then each gets its own
 MAX_RETRY_AFTER_S = 300.0
 LIST_TIMEOUT_S = 10.0
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
@@ -116,6 +124,10 @@ class RejectedError(CallFailedError):
     def __init__(self, problem: Problem, request_key: str) -> None:
         super().__init__(str(problem), request_key)
         self.problem = problem
+
+
+class UnusableError(CallFailedError):
+    """The endpoint answers this request with nothing of use, or with status 500; fewer texts may fare better."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,8 @@ class Endpoint:
         self._limit = limit or AdaptiveLimit(settings.max_concurrency, settings.timeout_s)
         self._rate = Rate(f"{self.host} {settings.model}", settings.requests_per_minute, settings.tokens_per_minute)
         parameters = {**(defaults or {}), **settings.parameters}
-        self._parameters = ModelParameters(f"{settings.model} at {self.host}", parameters)
+        own = {"encoding_format"} & (defaults or {}).keys() - settings.parameters.keys()
+        self._parameters = ModelParameters(f"{settings.model} at {self.host}", parameters, own)
         self._has_answered = False
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -189,6 +202,7 @@ class Endpoint:
         caller: Caller,
         on_token: OnToken | None = None,
         cap: int | None = None,
+        n_items: int = 0,
     ) -> Sent[T]:
         """Send a request, and retry it, until it is answered.
 
@@ -201,6 +215,7 @@ class Endpoint:
             caller: its accounts count the calls.
             on_token: receives streamed text; None requests a whole response.
             cap: most tokens of the reply.
+            n_items: texts in the request, one of which may be the cause of an error; 0 if it cannot be divided.
 
         Raises:
             RejectedError: the endpoint rejects the request.
@@ -221,15 +236,16 @@ class Endpoint:
                 continue
             self._raise_if_final(outcome, key)
             if outcome.is_paid_in_vain:
-                raise CallFailedError(str(outcome), key)
+                raise (UnusableError if n_items else CallFailedError)(str(outcome), key)
             if outcome.status == 429:
                 n_limited += 1
             else:
                 n_failed += 1
             n_alone += outcome.is_timeout and is_alone
             is_hopeless = n_limited >= MAX_LIMITED or n_alone >= MAX_TIMED_OUT_ALONE
-            if is_hopeless or n_failed >= self._most_attempts(outcome):
-                raise self._give_up(outcome, n_failed + n_limited, key)
+            most = min(ATTEMPTS_OF_MANY, self._settings.max_attempts) if n_items > 1 and outcome.status == 500 else None
+            if is_hopeless or n_failed >= (most or self._most_attempts(outcome)):
+                raise self._give_up(outcome, n_failed + n_limited, key, n_items > 0)
             caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, FIRST_BACKOFF_S, key)
             asked_s = outcome.retry_after_s or 0.0
@@ -294,12 +310,15 @@ class Endpoint:
         started = loop.time()
         try:
             answer = await post(client, body)
+            if problem := read_error(answer, client.api_key):
+                return problem
             value = read(answer)
         except attempt_errors() as error:
             problem = describe_problem(error, client.api_key, self._settings.timeout_s)
             self._has_answered = self._has_answered or problem.status is not None
             return problem
         self._has_answered = True
+        self._parameters.note_answer()
         usage = read_usage(answer, expected)
         return Sent(value, usage, loop.time() - started, self._cost(usage), read_reasoning(answer))
 
@@ -359,7 +378,7 @@ class Endpoint:
         if not problem.is_worth_retrying:
             raise RejectedError(problem, key)
 
-    def _give_up(self, problem: Problem, n_attempts: int, key: str) -> PipelineError:
+    def _give_up(self, problem: Problem, n_attempts: int, key: str, is_divisible: bool) -> PipelineError:
         if self._is_absent(problem):
             return PipelineError(
                 f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
@@ -368,7 +387,8 @@ class Endpoint:
         shorter = f", or lower {chat.name_reply_cap(self._stage)}" if chat else ""
         advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""
         reason = f"no answer in {n_attempts} attempts; the last said: {problem}{advice}"
-        return CallFailedError(reason, key, is_unanswered=True)
+        kind = UnusableError if is_divisible and problem.status == 500 else CallFailedError
+        return kind(reason, key, is_unanswered=True)
 
     def _connect(self) -> openai.AsyncOpenAI:
         """Return the SDK client of the running event loop."""

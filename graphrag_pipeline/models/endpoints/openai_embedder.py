@@ -283,13 +283,28 @@ class OpenAIEmbedder:
         expected = TokenUsage(sum(counts))
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
-            vectors = (
-                await self._endpoint.post(EMBEDDINGS_PATH, {"input": texts}, key, expected, read, self._caller)
-            ).value
+            sent = await self._endpoint.post(
+                EMBEDDINGS_PATH, {"input": texts}, key, expected, read, self._caller, n_items=len(texts)
+            )
+            vectors = self._cut(sent.value)
             if self._have_right_length(vectors):
                 break
         self._check_length(vectors)
         return vectors
+
+    def _cut(self, vectors: list[np.ndarray]) -> list[np.ndarray]:
+        """Cut vectors to the `dimensions` of the settings, for an endpoint that refuses or ignores the parameter."""
+        wanted = self._settings.dimensions
+        if wanted is None or all(len(vector) <= wanted for vector in vectors):
+            return vectors
+        if not self._learned.is_cut_known:
+            self._learned.is_cut_known = True
+            _LOG.warning(
+                "%s at %s gives vectors of %d numbers; they are cut here to embedding_model.dimensions = %d, which "
+                "suits only models trained for it",
+                self._settings.model, self._endpoint.host, len(vectors[0]), wanted,
+            )  # fmt: skip
+        return [vector[:wanted] for vector in vectors]
 
     def _have_right_length(self, vectors: Sequence[np.ndarray]) -> bool:
         if self._learned.dimensions is None and vectors:
@@ -314,8 +329,10 @@ class _Learned:
         dimensions: length of its vectors.
         batches: the most texts of a request.
         is_too_long_known: whether it refused a text for its length.
+        is_cut_known: whether its vectors are longer than the settings say.
     """
 
     dimensions: int | None
     batches: BatchLimit
     is_too_long_known: bool = False
+    is_cut_known: bool = False

@@ -12,7 +12,7 @@ import base64
 import functools
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -57,10 +57,27 @@ _REFUSALS = {
     "schema type": r"json_schema|response_?format\W{0,3}type|\btype must be|should be '(?:text|json_object)'",
     "schema part": r"json_schema\.|(?:min|max)(?:Items|Length|imum)|\benum\b|propert|keyword|grammar|repetition"
     r"|invalid schema|in context",
-    "parameter": r"unsupported|not supported|unrecognized|unknown|extra inputs|not permitted",
+    "parameter": r"unsupported|n[o']t (?:a )?(?:support|permit|allow|accept|recogni[sz]|valid|available|implement)"
+    r"|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields|field|parameter)|deprecated|invalid|cannot|forbidden"
+    r"|only|must be|removed|no longer|reject|incompatible|out of range|too (?:large|high|small|low)|不支持|无效|不允许",
+    "filter": r"moderat|content.{0,3}(?:filter|polic|management|safety|inspection|check|violat)|flagged|safety"
+    r"|harmful|inappropriate|sensitive|unsafe|usage polic|prohibited.content|敏感|违规|违禁|安全",
+    "account": r"\baccount|organi[sz]ation|api.?key|\bregion|country|suspended|banned|permission|access denied|billing",
     "stream": r"stream",
 }
 """What the words of a refusal may be about -> how servers say so. A new wording is added here and nowhere else."""
+_ALIASES = {"encoding_format": "base64", "dimensions": "matryoshka"}
+"""Other words by which servers name a parameter."""
+_STATUSES = {
+    r"rate.?limit|too.many|overload|throttl|quota|billing": 429,
+    r"context|invalid.request|bad.request|filter|polic|moderat|safety|unprocessable": 400,
+    r"auth|api.?key": 401,
+    r"permission|forbidden": 403,
+    r"not.found": 404,
+}
+"""Names of an error in a stream or in a body of status 200 -> the status that a response with it has."""
+_WORDS = ("message", "detail", "errorMessage", "error_message", "msg", "error", "errors", "reason", "title")
+"""Fields of an error body that hold its words, the usual ones first."""
 _PATTERNS = {subject: re.compile(words, re.IGNORECASE) for subject, words in _REFUSALS.items()}
 _NO_CONNECTION = re.compile(r"(?:Client)?Connect(?:or|Error|Timeout)")  # names of aiohttp's and httpx's exceptions
 
@@ -113,7 +130,14 @@ class Problem:
     @property
     def is_fatal(self) -> bool:
         """Whether no request to this model can succeed."""
-        return self.status in _FATAL or self.is_out_of_credit or self.is_not_served
+        return (self.status in _FATAL and not self.is_filtered) or self.is_out_of_credit or self.is_not_served
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a check of the content refuses this request with status 403, by which others refuse all access."""
+        words = f"{self.code} {self.message}"
+        is_said = _PATTERNS["filter"].search(words) and not _PATTERNS["account"].search(words)
+        return self.status == 403 and bool(is_said)
 
     @property
     def is_out_of_credit(self) -> bool:
@@ -161,13 +185,23 @@ class Problem:
         return "stream" in self.subjects
 
     @property
-    def unsupported_parameter(self) -> str:
-        """The name of a parameter that the model does not accept; empty for another problem."""
-        is_named = _PATTERNS["parameter"].search(f"{self.code} {self.message}")
-        if self.status not in (400, 422) or not is_named:
+    def is_of_unknown_cause(self) -> bool:
+        """Whether the endpoint refuses a request, or fails at it, in words that name no cause known here."""
+        return self.status in _REFUSED and self.status != 413 and not self.subjects - {"parameter"}
+
+    def find_refused(self, sent: Collection[str]) -> str:
+        """Return which of the sent parameters the endpoint does not accept, in whatever words; "" for another problem.
+
+        It is the field `param` of the error, or the first one that the words name.
+        """
+        if self.status not in _REFUSED or self.is_too_long:
             return ""
-        named = re.search(r"['\"`](\w+)['\"`]", self.message)
-        return self.param or (named.group(1) if named else "")
+        if self.param in sent:
+            return self.param
+        if not _PATTERNS["parameter"].search(f"{self.code} {self.message}"):
+            return ""
+        places = {name: found.start() for name in sent if (found := _named(name).search(self.message))}
+        return min(places, key=places.__getitem__, default="")
 
     def __str__(self) -> str:
         """What a message says of the problem; to a reader of a server, only its kind (`causes_in_log`)."""
@@ -218,9 +252,12 @@ def _read_problem(error: Exception, key: str, timeout_s: float) -> Problem:
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True, is_timeout=True)
     if isinstance(error, openai.APIStatusError):
-        return _describe_status(error, key)
+        retry_s = retry_after_s(error.response.headers)
+        return _describe_error(error.body, error.status_code, key, error.message, retry_s)
     if isinstance(error, openai.APIConnectionError):
         return _describe_connection(error.__cause__ or error, key)
+    if isinstance(error, openai.APIError) and error.body is not None:  # an event of a stream
+        return _describe_error(error.body, _status_of(error.body), key, error.message)
     if isinstance(error, _transport_errors()):
         said = str(error).partition(": <")[
             0
@@ -266,20 +303,63 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (TransportError,)
 
 
-def _describe_status(error: Any, key: str) -> Problem:
-    body: Mapping[str, Any] = error.body if isinstance(error.body, Mapping) else {}
-    message = body.get("message")
-    text = str(message if isinstance(message, str) else error.message)
+def read_error(answer: object, key: str) -> Problem | None:
+    """Return the problem that a body of status 200 holds in the place of an answer; None for an answer."""
+    if not isinstance(answer, Mapping):
+        return None
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+    error = answer.get("error") or first.get("error")
+    return _describe_error(error, _status_of(error), key) if error and not answer.get("data") else None
+
+
+def _describe_error(error: object, status: int, key: str, said: str = "", retry_s: float | None = None) -> Problem:
+    """Return the problem of an error body.
+
+    Args:
+        said: text for an error without words.
+    """
+    body: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    text = _words_of(error) or said
+    names = [str(name) for name in (body.get("code"), body.get("type")) if name and not str(name).isdigit()]
     window, n_prompt = read_refusal(body, text)
     return Problem(
         _clean(text, key),
-        error.status_code,
-        _clean(str(body.get("code") or ""), key),
+        status,
+        _clean(names[0] if names else "", key),
         _clean(str(body.get("param") or ""), key),
-        retry_after_s(error.response.headers),
+        retry_s,
         window=window,
         n_prompt=n_prompt,
     )
+
+
+def _status_of(error: object) -> int:
+    """Return the status that a response with this error has: its own code, else by its names, else by its words."""
+    body: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    names = [str(body.get(name) or "") for name in ("code", "status", "status_code", "type")]
+    numbers = [int(name) for name in names if name.isdigit() and 400 <= int(name) < 600]
+    if numbers:
+        return numbers[0]
+    found = (code for words, code in _STATUSES.items() if re.search(words, " ".join(names), re.IGNORECASE))
+    words = _words_of(error)
+    refused = any(_PATTERNS[subject].search(words) for subject in ("length", "filter"))
+    return next(found, 400 if refused else 500)
+
+
+def _words_of(error: object) -> str:
+    """Return the words of an error body of any shape: a text, a field that holds one, a list of such, or all of it."""
+    if isinstance(error, str):
+        return re.sub(r"<[^<>]{0,500}>", " ", error[:_MAX_READ]).strip()
+    if isinstance(error, list):
+        return "; ".join(filter(None, map(_words_of, error)))
+    if not isinstance(error, Mapping) or not error:
+        return ""
+    words = next((said for name in _WORDS if (said := _words_of(error.get(name)))), "")
+    place = ".".join(map(str, error["loc"])) if isinstance(error.get("loc"), list) else ""
+    more = error.get("metadata")  # of a router: what the model's own server said
+    raw = _words_of(more.get("raw") or more.get("reasons")) if isinstance(more, Mapping) else ""
+    return ": ".join(filter(None, (place, words, raw))) or str(dict(error))
 
 
 def _clean(text: str, key: str) -> str:
@@ -291,6 +371,21 @@ def _clean(text: str, key: str) -> str:
     if key and key != NO_KEY:
         text = _mask_word(text, key) if len(key) < LEAST_KEY else _forms_of(key).sub("***", text)
     return " ".join(text.split())[:MAX_MESSAGE]
+
+
+@functools.lru_cache(maxsize=64)
+def _named(parameter: str) -> re.Pattern[str]:
+    """Return a pattern of the name of a parameter; one of at most 4 letters is also a word, so it must be marked."""
+    name = re.escape(parameter).replace("_", r"[_\s-]?").removesuffix("s") + "s" * parameter.endswith("s")
+    if parameter.endswith("s"):
+        name += "?"
+    if parameter in _ALIASES:
+        name += "|" + _ALIASES[parameter]
+    if len(parameter) > 4:
+        return re.compile(rf"(?<![a-z0-9])(?:{name})(?![a-z0-9])", re.IGNORECASE)
+    kind = r"(?:param|arg|field|option|key|supplied)\w*"
+    marked = rf"['\"`.(]{name}\b|\b{name}(?:['\"`=:)]|\s{kind})|{kind}\W{{1,3}}{name}\b"
+    return re.compile(marked, re.IGNORECASE)
 
 
 @functools.lru_cache(maxsize=16)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.models.ports import CUT_OFF, Message, ReplyFormatError, sendable
+from graphrag_pipeline.models.endpoints.thoughts import ThoughtFilter
+from graphrag_pipeline.models.ports import CUT_OFF, Message, PaidReplyError, ReplyFormatError, sendable
 
 MAX_REPORTED = 1_000_000_000  # tokens; a larger report of an endpoint is ignored
 
@@ -76,47 +77,29 @@ _STRICTER = (
 )
 
 _CALLED = ("tool_calls", "function_call")
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
-_OPENING = "<think>"
-
-
-class ThoughtFilter:
-    """Holds back the thoughts that a local reasoning model writes before its reply, and passes on all text after them.
-
-    The one place that knows how thoughts are marked, for whole replies and for streams.
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._is_open = False
-
-    def add(self, text: str) -> str:
-        """Return what can be passed on now that this piece has come."""
-        if self._is_open:
-            return text
-        self._held += text
-        if _OPENING.startswith(self._held.lstrip()[: len(_OPENING)]):
-            thoughts = _THOUGHTS.match(self._held)
-            if thoughts is None or thoughts.end() == len(self._held):
-                return ""
-        return self.rest()
-
-    def rest(self, is_cut: bool = False) -> str:
-        """Return the text that is held back and is no thought; of thoughts that were cut off, nothing."""
-        held, self._held, self._is_open = self._held, "", True
-        thoughts = _THOUGHTS.match(held)
-        if thoughts is None and is_cut and held.lstrip().startswith(_OPENING):
-            return ""
-        return held[thoughts.end() :] if thoughts else held
+_FILTERED = re.compile(
+    r"content.?filter|safety|prohibited|block.?list|blocked|recitation|sensitive|spii|moderation|guardrail",
+    re.IGNORECASE,
+)
+"""Reasons to finish by which endpoints say that a filter stopped the reply."""
+_TEXT_PARTS = ("text", "output_text")
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning")
 
 
 @dataclass(frozen=True)
 class Completion:
-    """The text of one chat completion and how it ended."""
+    """The text of one chat completion and how it ended.
+
+    Attributes:
+        is_in_thoughts: whether the endpoint sent text as thoughts and none as the reply.
+        begins_unmarked: whether thoughts without an opening mark came before the text (`thoughts.py`).
+    """
 
     text: str
     finish_reason: str
     refusal: str = ""
+    is_in_thoughts: bool = False
+    begins_unmarked: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -126,7 +109,7 @@ class Completion:
     @property
     def is_refused(self) -> bool:
         """Whether the model, or a filter of its endpoint, declines to answer."""
-        return bool(self.refusal) or self.finish_reason == "content_filter"
+        return bool(self.refusal) or _FILTERED.search(self.finish_reason) is not None
 
 
 def read_completion(body: object) -> Completion:
@@ -141,19 +124,29 @@ def read_completion(body: object) -> Completion:
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise ReplyFormatError(f"the endpoint sent no message: {str(body)[:120]!r}")
-    text = sendable(_arguments_of(message.get("tool_calls")) or _text_of(message.get("content")))
+    said = sendable(_arguments_of(message.get("tool_calls")) or text_of(message.get("content")))
     finish_reason = str(choice.get("finish_reason") or "stop")
     finish_reason = "stop" if finish_reason in _CALLED else finish_reason
     thoughts = ThoughtFilter()
-    text = thoughts.add(text) + thoughts.rest(finish_reason == CUT_OFF)
+    text = thoughts.add(said) + thoughts.rest()
+    if thoughts.has_thoughts and not text.strip() and finish_reason == "stop":
+        finish_reason = CUT_OFF  # the model ended before it wrote its reply
     refusal = message.get("refusal")
-    return Completion(text, finish_reason, sendable(refusal) if isinstance(refusal, str) else "")
+    is_in_thoughts = not said.strip() and bool(thoughts_of(message).strip())
+    refused = sendable(refusal) if isinstance(refusal, str) else ""
+    return Completion(text, finish_reason, refused, is_in_thoughts, thoughts.is_unmarked)
 
 
 def find_fault(answer: Completion, cap_option: str) -> str:
     """Return why a completion cannot be used by any request; empty if it can. `cap_option` caps its tokens."""
     if answer.is_refused:
-        return f"the model refused: {answer.refusal[:200] or 'content filter'}"
+        reason = "content filter" if answer.finish_reason == "content_filter" else answer.finish_reason
+        return f"the model refused: {answer.refusal[:200] or reason}"
+    if answer.is_in_thoughts and not answer.is_cut:
+        return (
+            "the reply is empty: the endpoint sent all text as thoughts (`reasoning_content`). Turn off thoughts, or "
+            "the reasoning parser of the server"
+        )
     if not answer.text.strip():
         cut = f": all its tokens were used before its first word, as by thoughts; raise {cap_option}"
         return "the reply is empty" + (cut if answer.is_cut else "")
@@ -201,17 +194,23 @@ def add_to_last(messages: Sequence[Message], text: str) -> list[Message]:
 def read_vectors(body: object, n: int) -> list[np.ndarray]:
     """Return the n vectors of an embeddings response, each float32 (d,), in the order of the inputs.
 
+    Some endpoints number all vectors alike, or none. The order of the reply is then that of the inputs.
+
     Raises:
-        ReplyFormatError: the body does not hold n numbered vectors of finite numbers.
+        ReplyFormatError: the body does not hold n vectors of finite numbers in a known order; a `PaidReplyError` if it
+            holds vectors, so that the same texts in fewer at a time may get theirs.
     """
     rows = body.get("data") if isinstance(body, Mapping) else None
-    if not isinstance(rows, list) or len(rows) != n or not all(isinstance(row, Mapping) for row in rows):
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise ReplyFormatError(f"the endpoint did not send {n} vectors: {str(body)[:120]!r}")
-    indices = [row.get("index", place) for place, row in enumerate(rows)]
-    if sorted(indices, key=str) != sorted(range(n), key=str):
-        raise ReplyFormatError(f"the endpoint did not number its {n} vectors: {indices[:8]}")
-    vectors = {index: _read_vector(row.get("embedding")) for index, row in zip(indices, rows, strict=True)}
-    return [vectors[index] for index in range(n)]
+    if len(rows) != n:
+        raise PaidReplyError(f"the endpoint sent {len(rows)} vectors for {n} texts")
+    indices = [row.get("index") for row in rows]
+    places = list(range(n)) if indices.count(indices[0]) == n else indices
+    if sorted(places, key=str) != sorted(range(n), key=str):
+        raise PaidReplyError(f"the endpoint did not number its {n} vectors: {indices[:8]}")
+    vectors = {place: _read_vector(row.get("embedding")) for place, row in zip(places, rows, strict=True)}
+    return [vectors[place] for place in range(n)]
 
 
 def _read_vector(value: object) -> np.ndarray:
@@ -222,9 +221,11 @@ def _read_vector(value: object) -> np.ndarray:
             with np.errstate(over="ignore"):  # infinity is checked below
                 vector = np.asarray(value, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
-        raise ReplyFormatError(f"not a vector: {str(value)[:80]!r}") from None
+        raise PaidReplyError(f"not a vector: {str(value)[:80]!r}") from None
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
-        raise ReplyFormatError(f"not a vector of finite numbers: {str(value)[:80]!r}")
+        raise PaidReplyError(f"not a vector of finite numbers: {str(value)[:80]!r}")
+    if not vector.any():
+        raise PaidReplyError(f"a vector of {vector.size} zeros")
     return vector
 
 
@@ -243,10 +244,14 @@ def _arguments_of(calls: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-def _text_of(content: object) -> str:
-    if isinstance(content, str):
-        return content
+def text_of(content: object) -> str:
+    """Return the text of a content, which may be a list of parts; parts that hold thoughts are left out."""
     if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, Mapping))
-        return "".join(part for part in parts if isinstance(part, str))
-    return ""
+        parts = [part for part in content if isinstance(part, Mapping) and part.get("type", "text") in _TEXT_PARTS]
+        return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def thoughts_of(message: Mapping[str, Any]) -> str:
+    """Return the text that a message holds apart from its content, as thoughts."""
+    return next((value for name in _THOUGHT_FIELDS if isinstance(value := message.get(name), str) and value), "")

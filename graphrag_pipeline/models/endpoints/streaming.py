@@ -18,7 +18,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
-from graphrag_pipeline.models.endpoints.replies import ThoughtFilter
+from graphrag_pipeline.models.endpoints.replies import text_of, thoughts_of
+from graphrag_pipeline.models.endpoints.thoughts import ThoughtFilter
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.models.ports import CUT_OFF, CallFailedError, ReplyFormatError, sendable
 from graphrag_pipeline.text.cut_texts import ends_in_certain_loop
@@ -89,6 +90,8 @@ async def post_streamed(
             async with stream:
                 async for chunk in stream:
                     silence.reschedule(loop.time() + timeout_s)
+                    if _is_error(chunk):
+                        raise openai.APIError("an error in the stream", request=stream.response.request, body=chunk)
                     reply.add(chunk)
                     if reply.is_in_loop():
                         break
@@ -102,6 +105,11 @@ async def post_streamed(
         reason = str(describe_problem(error, client.api_key, timeout_s))
         raise CallFailedError(f"the reply broke off: {reason}", key, reply.text) from None
     return reply.whole()
+
+
+def _is_error(chunk: object) -> bool:
+    """Whether an event is an error without the usual field `error`."""
+    return isinstance(chunk, Mapping) and "choices" not in chunk and isinstance(chunk.get("message"), str)
 
 
 async def _post_whole(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> object:
@@ -124,6 +132,7 @@ class _StreamedReply:
         self._on_token = on_token
         self._thoughts = ThoughtFilter()
         self._text: list[str] = []
+        self._apart: list[str] = []  # thoughts that are not part of the text
         self._refusal: list[str] = []
         self._arguments: list[str] = []
         self._usage: Any = None
@@ -141,7 +150,8 @@ class _StreamedReply:
         self.finish_reason = str(choice.get("finish_reason") or self.finish_reason)
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            self._add_text(delta.get("content"))
+            self._add_text(text_of(delta.get("content")))
+            self._apart.append(thoughts_of(delta))
             self._add_arguments(delta.get("tool_calls"))
             if isinstance(refusal := delta.get("refusal"), str):
                 self._refusal.append(refusal)
@@ -162,15 +172,16 @@ class _StreamedReply:
 
     def whole(self) -> dict[str, Any]:
         """Return the response body; first pass on what was held back and is no thought."""
-        self._pass_on(self._thoughts.rest(self.finish_reason == CUT_OFF))
+        self._pass_on(self._thoughts.rest())
         message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": "".join(self._refusal) or None}
+        message["reasoning_content"] = "".join(self._apart)
         if self._arguments:
             message["tool_calls"] = [{"function": {"arguments": "".join(self._arguments)}}]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         return {"choices": [choice], "usage": self._usage}
 
-    def _add_text(self, content: object) -> None:
-        if isinstance(content, str) and content:
+    def _add_text(self, content: str) -> None:
+        if content:
             self._text.append(content)
             self._n_unchecked += len(content)
             self._pass_on(self._thoughts.add(sendable(content)))

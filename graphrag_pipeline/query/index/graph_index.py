@@ -38,6 +38,7 @@ from graphrag_pipeline.query.suggestions.suggested import SuggestedQuestions
 from graphrag_pipeline.query.suggestions.suggesting import suggest_questions
 from graphrag_pipeline.query.token_budget import Account, QueryUsage, TokenBudget
 from graphrag_pipeline.query.understanding.conversation import Turn
+from graphrag_pipeline.query.understanding.lineage import add_lineage
 from graphrag_pipeline.query.understanding.time_phrases import TimeScope, read_time_scope
 from graphrag_pipeline.tables import CONTRACT_TABLES
 
@@ -61,7 +62,8 @@ def prepare_query(index: IndexReader, request: SearchRequest) -> Query:
     method = look_up_method(request.method)
     settings = method.settings_of(index.settings, request.strategy, request.options)
     user_question = read_question(request.question)
-    scope = read_time_scope(index.where(request.filters), user_question, method.now_of(settings))
+    filtered = index.where(request.filters)
+    scope = add_lineage(filtered, read_time_scope(filtered, user_question, method.now_of(settings)))
     return Query(
         question=scope.question,
         user_question=user_question,

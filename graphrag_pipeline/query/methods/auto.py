@@ -31,7 +31,7 @@ from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchState
-from graphrag_pipeline.query.question import is_overview
+from graphrag_pipeline.query.question import find_identifiers, is_overview
 from graphrag_pipeline.query.selection.strategies import check_strategy
 from graphrag_pipeline.settings.settings import AutoSearchSettings, Settings
 from graphrag_pipeline.text.late_patterns import late_re
@@ -88,7 +88,8 @@ def _by_question(index: IndexReader, question: str) -> list[Choice]:
     names = [entity["title"] for entity in entities]
     named = ", ".join(names[:MAX_NAMES_LISTED])
     graph = {"strategy": "graph"}
-    is_corpus_wide = _CORPUS_WIDE.search(question) and not any(entity["type"] != CONCEPT for entity in entities)
+    names_one = find_identifiers(question) or any(entity["type"] != CONCEPT for entity in entities)
+    is_corpus_wide = _CORPUS_WIDE.search(question) and not names_one
     if is_overview(question) or is_corpus_wide:
         why = "the question is about the documents as a whole"
         return [Choice("global", why), Choice("lazy", f"{why}, and the index has no reports to read")]

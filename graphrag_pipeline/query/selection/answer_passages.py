@@ -31,7 +31,14 @@ from functools import cached_property
 import numpy as np
 
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import content_words, is_latin, repeats_question, stem, topic_words
+from graphrag_pipeline.query.question import (
+    content_words,
+    find_identifiers,
+    is_latin,
+    repeats_question,
+    stem,
+    topic_words,
+)
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
@@ -72,10 +79,6 @@ MAX_ENGLISH_RANK = 3_000
 N_BEST = 3
 """Best windows that are looked at for the coverage."""
 
-_IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?:(?=\w*[a-zA-Z])\w+(?:[-.]\w+)*[-.]\w*\d\w*|[a-zA-Z]\w*_\w+|\d+(?:\.\d+){2,})(?![\w-]|\.\w)"
-)
-"""A name with a digit behind a sign, one with a low line, or a version: unlike a word, it is written in one way."""
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
 
@@ -162,7 +165,7 @@ def _is_foreign(question: str, passages: Sequence[AnswerPassage]) -> bool:
 
 def _find_unknown(question: str, units: Sequence[TextUnitRecord]) -> tuple[str, ...]:
     """Return the identifiers of a question that no text unit has in its text, title or path."""
-    asked = dict.fromkeys(_IDENTIFIER.findall(question))
+    asked = find_identifiers(question)
     texts = [f"{unit.text} {unit.document_title} {unit.document_path}".casefold() for unit in units] if asked else []
     return tuple(name for name in asked if not any(name.casefold() in text for text in texts))
 
@@ -205,11 +208,10 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
     scores = fuse(by_words, near, 1.0)
     named = find_named_documents(index, question)
     if named:
-        is_named = [section.unit.document_id in named for section in sections for _ in section.windows]
+        weights = np.array([named.get(section.unit.document_id, 0.0) for section in sections for _ in section.windows])
         is_text = [not section.is_labels for section in sections for _ in section.windows]
-        scores = np.where(
-            is_named, np.add(is_text, 1.0) if asks_for_document(index, question) else scores + 1.0, scores
-        )
+        read_whole = asks_for_document(index, question)
+        scores = np.where(weights > 0, weights + is_text, scores) if read_whole else scores + weights
     best = np.argsort(-scores, kind="stable")[:N_BEST].tolist()
     n_holding = (frequencies > 0).sum(axis=1).tolist()
     absent = {word for word, n_held in zip(asked.words, n_holding, strict=True) if not n_held}
@@ -256,6 +258,11 @@ class _Section:
     @property
     def title(self) -> str:
         return ". ".join([self.unit.document_title, *self.headings])
+
+    @property
+    def folders(self) -> str:
+        """The folders of the document, which often say its kind, such as `runbooks`."""
+        return " ".join((self.unit.document_path or "").split("/")[:-1])
 
     @cached_property
     def sizes(self) -> list[float]:
@@ -338,6 +345,7 @@ class _Asked:
     """
 
     words: list[str]
+    identifiers: list[str]
     names: list[tuple[re.Pattern[str], list[int]]]
     description: str = ""
 
@@ -348,7 +356,8 @@ class _Asked:
 
     @classmethod
     def read(cls, index: IndexReader, question: str) -> _Asked:
-        words = sorted(topic_words(question))
+        identifiers = sorted(map(fold, find_identifiers(question)))
+        words = [*sorted(topic_words(question)), *identifiers]
         names, descriptions = [], []
         for rows in index.names.take_apart(question).names:
             found = index.snapshot.take("entities", list(rows), ["title", "names", "description"])
@@ -356,16 +365,18 @@ class _Asked:
             forms = {fold(form) for entity in found for form in (entity["title"], *(entity["names"] or ()))}
             own = {stem(word) for form in forms for word in find_words(form)}
             written = sorted(filter(None, map(re.escape, forms)), key=lambda form: (-len(form), form))
-            places = [place for place, word in enumerate(words) if word in own]
+            places = [place for place, word in enumerate(words) if word in own or word in forms]
             names.append((re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)"), places))
         is_named = {place for _, places in names for place in places} == set(range(len(words)))
-        return cls(words, names, " ".join(descriptions) if is_named else "")
+        return cls(words, identifiers, names, " ".join(descriptions) if is_named else "")
 
     def count(self, text: str) -> np.ndarray:
         """Return how often a text has each of `all_words`, float (words,)."""
         folded = fold(text)
         held = Counter(map(stem, find_words(folded)))
         counts = np.array([held[word] for word in self.all_words], dtype=np.float64)
+        for name in self.identifiers:
+            counts[self.words.index(name)] = len(re.findall(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", folded))
         for pattern, places in self.names:
             if places and (n_named := len(pattern.findall(folded))):
                 counts[places] = np.maximum(counts[places], n_named)
@@ -382,7 +393,7 @@ def _count(sections: Sequence[_Section], asked: _Asked) -> np.ndarray:
     for section in sections:
         rows = np.array([asked.count(part.text) for part in section.parts])
         before = np.vstack([np.zeros(len(asked.all_words)), rows.cumsum(axis=0)])  # so that a window is a difference
-        of_title = TITLE_WEIGHT * (asked.count(section.title) > 0)
+        of_title = TITLE_WEIGHT * (asked.count(f"{section.title}. {section.folders}") > 0)
         columns += [before[last + 1] - before[first] for first, last in section.windows]
         titles += [of_title] * len(section.windows)
         lengths += [sum(section.sizes[first : last + 1]) for first, last in section.windows]

@@ -219,19 +219,20 @@ def _rank_found(
     order = np.lexsort((-nearness, -fused))  # ties stay in the order of ids
     scores = weigh_repeats(fused[order], index.documents_of_units[rows[order]])
     if named:
-        scores = (scores + [ids[place] in named for place in order]) / 2
+        scores = (scores + [named.get(ids[place], 0.0) for place in order]) / 2
     ranked = [(ids[order[i]], float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
     return [*ranked, *_follow(ranked, found_by_words, found_near)][:k]
 
 
-def _units_of_named(index: IndexReader, question: str) -> frozenset[str]:
-    """Return the ids of the first text units of the documents that a question names: they are read first."""
+def _units_of_named(index: IndexReader, question: str) -> dict[str, float]:
+    """Return id -> weight of the first text units of the documents that a question names: they are read first."""
     documents = find_named_documents(index, question)
     if not documents:
-        return frozenset()
+        return {}
     of_unit = index.snapshot.table("text_units")["document_id"]
     rows = np.flatnonzero(pc.is_in(of_unit, value_set=pa.array(sorted(documents))).to_numpy(zero_copy_only=False))
-    return frozenset(unit["id"] for unit in index.snapshot.take("text_units", rows[:N_NAMED], ["id"]))
+    units = index.snapshot.take("text_units", rows[:N_NAMED], ["id", "document_id"])
+    return {unit["id"]: documents[unit["document_id"]] for unit in units}
 
 
 def _follow(ranked: ScoredIds, by_words: ScoredIds, near: ScoredIds) -> ScoredIds:

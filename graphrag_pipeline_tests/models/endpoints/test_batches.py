@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from graphrag_pipeline.models.endpoints.reranker import Reranker
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import BudgetSettings, EmbeddingModelSettings, RerankModelSettings
-from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.support.models.model_clients import QUICK, in_loop, open_cache
+from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
+from graphrag_pipeline_tests.model_server.vectors import embed
+from graphrag_pipeline_tests.support.models.model_clients import QUICK, embedder, in_loop, open_cache
 
 TEXTS = [f"text {number} about Scrooge" for number in range(100)]
 VAGUE = "The request is not valid."
@@ -57,7 +59,7 @@ def taking(most: int, status: str = "400", message: str = VAGUE) -> Callable[[Re
 def test_a_size_is_learnt_by_a_handful_of_refusals_and_the_next_command_has_none(most: int, tmp_path: Path) -> None:
     with running_model_server(taking(most), dimensions=8) as server:
         vectors = learning_embedder(server.base_url, tmp_path).embed(TEXTS)
-        assert n_refused(server) <= 6 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(100))
+        assert n_refused(server) <= 7 and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(100))
         n_first = len(server.calls)
         server.reset()
         again = learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
@@ -97,6 +99,89 @@ def test_a_text_that_is_refused_alone_says_nothing_about_the_size(tmp_path: Path
         server.reset()
         learning_embedder(server.base_url, tmp_path).embed([f"again {text}" for text in TEXTS])
         assert max(call.n_inputs for call in server.calls) == 64
+
+
+NAN = Reply(vectors=[[float("nan")] * 8])
+BAD_TEXTS = [
+    Fault("500", message="failed to encode response: json: unsupported value: NaN"),
+    Fault("500"), Fault("413", message="Payload too large"), Fault("403", message="Your input was flagged"),
+    NAN, Reply(vectors=[[0.0] * 8]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD_TEXTS)
+def test_one_bad_text_fails_alone_in_whatever_way_the_endpoint_fails_at_it(bad: Fault | Reply, tmp_path: Path) -> None:
+    def answer(request: ReceivedRequest) -> Fault | Reply | None:
+        if "poison" not in request.inputs:
+            return None
+        if isinstance(bad, Fault):
+            return bad
+        others = [[1.0] * 8] * (len(request.inputs) - 1)
+        return Reply(vectors=[*others, *(bad.vectors or [])])
+
+    with running_model_server(answer, dimensions=8) as server:
+        model = embedder(server.base_url, tmp_path, max_attempts=2)
+        _, failures = model.try_embed([*TEXTS[:5], "poison", *TEXTS[5:9]])
+        assert [failure.record for failure in failures] == [text_hash("poison")]
+        assert len(model.read_stored({text_hash(text): text for text in TEXTS[:9]})) == 9
+
+
+def test_a_server_that_fails_at_all_texts_is_not_asked_for_each(tmp_path: Path) -> None:
+    with running_model_server(lambda request: Fault("500")) as server:
+        _, failures = embedder(server.base_url, tmp_path, max_attempts=2, dimensions=8).try_embed(TEXTS)
+        assert len(failures) == 100 and server.count() <= 60
+
+
+def reply_with(change: Callable[[list[dict[str, Any]]], object]) -> Callable[[ReceivedRequest], Fault]:
+    """Return a script that sends changed rows of vectors."""
+
+    def answer(request: ReceivedRequest) -> Fault:
+        rows = [{"index": n, "embedding": embed(str(text), 8).tolist()} for n, text in enumerate(request.inputs)]
+        return Fault("error-event", raw={"data": change(rows)})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "change", [lambda rows: [{**row, "index": 0} for row in rows],
+               lambda rows: [{**row, "index": None} for row in rows],
+               lambda rows: [{"embedding": row["embedding"]} for row in rows], lambda rows: rows[::-1],
+               lambda rows: rows[:3]],
+    ids=["all 0", "all null", "none", "another order", "at most three"])  # fmt: skip
+def test_vectors_are_paired_in_order_without_numbers_and_a_short_reply_is_sent_in_parts(
+    change: Callable[[list[dict[str, Any]]], object], tmp_path: Path
+) -> None:
+    with running_model_server(reply_with(change), dimensions=8) as server:
+        vectors = learning_embedder(server.base_url, tmp_path).embed(TEXTS[:10])
+        assert vectors == pytest.approx(np.array([embed(text, 8) for text in TEXTS[:10]]), abs=1e-6)
+        assert server.count() <= 12
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [("400", "encoding_format is not supported"), ("422", "only float encodings, no base64"), ("400", VAGUE),
+     ("500", "Internal Server Error"), ("400", "unknown variant `base64`, expected `float`")])  # fmt: skip
+def test_an_endpoint_without_base64_gets_requests_without_it(status: str, message: str, tmp_path: Path) -> None:
+    refusal = Fault(status, message=message)
+    with running_model_server(lambda request: refusal if "encoding_format" in request.body else None) as server:
+        model = embedder(server.base_url, tmp_path)
+        assert len(model.embed(["one"])) == 1 and len(model.embed(TEXTS[:4])) == 4
+        assert [call.status for call in server.calls] == [int(status), 200, 200]
+
+
+@pytest.mark.parametrize("message", ["Model does not support matryoshka representation", "dimensions: invalid", None])
+def test_vectors_are_cut_where_the_endpoint_refuses_or_ignores_dimensions(
+    message: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(request: ReceivedRequest) -> Fault | Reply:
+        if message and "dimensions" in request.body:
+            return Fault("400", message=message)
+        return Reply(vectors=[embed(str(text), 32) for text in request.inputs])
+
+    with running_model_server(answer) as server:
+        vectors = embedder(server.base_url, tmp_path, dimensions=16).embed(TEXTS[:4])
+        assert vectors.shape == (4, 16) and np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4))
+    assert "gives vectors of 32 numbers" in caplog.text
 
 
 def test_a_smaller_size_than_the_kept_one_is_learnt_anew(tmp_path: Path) -> None:

@@ -521,9 +521,137 @@ def test_an_endpoint_that_needs_a_key_names_the_variable(tmp_path: Path, monkeyp
     assert Spending(open_cache(tmp_path), budget).total() == (0, 0.0)  # nothing was sent: nothing is spent
 
 
-def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(tmp_path: Path) -> None:
-    with running_model_server(lambda request: f"<think>\nHm.\n</think>\n\n{FACT}") as server:
-        assert complete(chat_model(server.base_url, tmp_path), ask("Who?")).text == FACT
+@pytest.mark.parametrize("stop_loops", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    "reply", [Reply(f"<think>\nHm.\n</think>\n\n{FACT}"), Reply(f"A draft of a fact.\n</think>{FACT}"),
+              Reply(FACT, are_parts=True), Reply(FACT, thoughts="Hm, a fact.")],
+    ids=["tag", "no opening tag", "parts", "apart"])  # fmt: skip
+def test_the_thoughts_of_a_reasoning_model_are_not_its_reply(reply: Reply, stop_loops: bool, tmp_path: Path) -> None:
+    with running_model_server(lambda request: reply) as server:
+        assert complete(chat_model(server.base_url, tmp_path, stop_loops=stop_loops), ask("Who?")).text == FACT
+
+
+@pytest.mark.parametrize("stop_loops", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [(Reply("A fact of a draft.\n</think>\n"), "all its tokens were used before its first word, as by thoughts"),
+     (Reply("<think>a fact"), "all its tokens were used before its first word"),
+     (Reply(None, thoughts=FACT), "sent all text as thoughts"),
+     *((Reply("", finish_reason=reason), f"refused: {reason}") for reason in
+       ("content_filter: PROHIBITED_CONTENT", "SAFETY", "sensitive", "RECITATION"))])  # fmt: skip
+def test_a_reply_without_a_text_has_a_reason(reply: Reply, reason: str, stop_loops: bool, tmp_path: Path) -> None:
+    with running_model_server(lambda request: reply) as server:
+        with pytest.raises(CallFailedError, match=reason):
+            complete(chat_model(server.base_url, tmp_path, stop_loops=stop_loops), ask("Who?"))
+        assert "refused" not in reason or server.count() == 1
+
+
+REFUSED_PARAMETERS = [
+    (400, "gpt-9 models don't support temperature=0.0. Only temperature=1 is supported. For gpt-9.1, temperature is "
+          "supported when reasoning_effort='none'.", "temperature"),
+    (400, "`temperature` is deprecated for this model.", "temperature"),
+    (400, "This model does not support the temperature parameter", "temperature"),
+    (400, "Unrecognized request argument supplied: frequency_penalty", "frequency_penalty"),
+    (400, "`temperature` and `top_p` cannot both be specified for this model.", "temperature"),
+    (400, "The parameter seed is not available here", "seed"),
+    (400, "model does not accept Top-P", "top_p"),
+    (400, {"error": {"message": "Invalid value", "param": "seed", "code": "bad"}}, "seed"),
+    (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]},
+     "seed"),
+    (422, {"detail": "temperature is not permitted"}, "temperature"),
+    (400, {"errorMessage": "Additional properties are not allowed ('top_p' was unexpected)"}, "top_p"),
+    (400, {"message": "unknown field: seed"}, "seed"),
+    (400, {"error": "unsupported option 'seed'"}, "seed"),
+    (500, "generate() got an unexpected keyword argument 'frequency_penalty'", "frequency_penalty"),
+    (400, "不支持参数 temperature", "temperature"),
+]  # fmt: skip
+PARAMETERS = {"temperature": 0, "top_p": 0.5, "seed": 1, "frequency_penalty": 1}
+
+
+@pytest.mark.parametrize(("status", "said", "name"), REFUSED_PARAMETERS)
+def test_a_parameter_is_left_out_in_whatever_words_and_body_it_is_refused(
+    status: int, said: Any, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    message, raw = (said, None) if isinstance(said, str) else (None, said)
+    refusal = Fault(str(status), message=message, raw=raw)
+    with running_model_server(lambda request: refusal if name in request.body else FACT) as server:
+        assert complete(chat_model(server.base_url, tmp_path, parameters=PARAMETERS), ask("Who?")).text == FACT
+        assert [set(PARAMETERS) - (call.body or {}).keys() for call in server.calls] == [set(), {name}]
+    assert f"does not accept the parameter {name!r}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "raw", [{"detail": "the harbour is closed"}, {"detail": [{"msg": "the harbour is closed"}]},
+            {"message": "the harbour is closed"}, {"errorMessage": "the harbour is closed"},
+            {"error": "the harbour is closed"}, "<html><p>the harbour is closed</p></html>",
+            {"error": {"message": "Provider error", "metadata": {"raw": "the harbour is closed"}}}],
+)  # fmt: skip
+def test_the_words_of_any_body_are_in_the_reason(raw: object, tmp_path: Path) -> None:
+    with (
+        running_model_server(lambda request: Fault("422", raw=raw)) as server,
+        pytest.raises(CallFailedError, match=r"422: .*the harbour is closed"),
+    ):
+        complete(chat_model(server.base_url, tmp_path, parameters=PARAMETERS), ask("Who?"))
+
+
+def test_a_prompt_about_a_parameter_is_no_refusal_of_it(tmp_path: Path) -> None:
+    words = "Your prompt speaks of the temperature of the sea, which is too long"
+    with running_model_server(lambda request: Fault("400", message=words)) as server:
+        with pytest.raises(CallFailedError, match="temperature of the sea"):
+            complete(chat_model(server.base_url, tmp_path, parameters=PARAMETERS), ask("Who?"))
+        assert all("temperature" in (call.body or {}) for call in server.calls)
+
+
+ESCAPED = [
+    ("fact: AT&amp;T and O&#39;Neil", "fact: AT&T and O'Neil", ""),
+    ("fact: AT&amp;amp;T, Caf\\u00e9, \\ud83d\\ude00", "fact: AT&T, Café, \U0001f600", ""),
+    ('{"fact": "the &quot;Caf\\u00e9&quot; of \\\\u00c9mile &amp; Co"}',
+     '{"fact": "the \\"Caf\\u00e9\\" of Émile & Co"}', ""),
+    ("fact: write &amp; for it, R\\u0026D and &lt;b&gt;", "fact: write &amp; for it, R\\u0026D and <b>",
+     "HTML has &amp; and JSON \\u0026."),
+    ("fact: R&D; and C:\\users", "fact: R&D; and C:\\users", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "read", "prompt"), ESCAPED)
+def test_escapes_in_a_reply_are_characters_unless_the_prompt_holds_them(
+    reply: str, read: str, prompt: str, tmp_path: Path
+) -> None:
+    async def stream() -> str:
+        return "".join([piece async for piece in chat.stream(ask(f"What? {prompt}"))])
+
+    with running_model_server(lambda request: reply) as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert complete(chat, ask(f"Who? {prompt}")).text == read
+        assert reply.startswith("{") or in_loop(stream()) == read
+
+
+FILTERS = [
+    (403, "The model requires moderation and your input was flagged for violence."),
+    (403, "Request blocked: content policy"),
+    (403, {"error": {"message": "Rejected", "code": "content_filter"}}),
+    (400, {"error": {"message": "The response was filtered", "code": "content_filter"}}),
+    (403, "输入内容包含敏感信息"),
+]
+
+
+@pytest.mark.parametrize(("status", "said"), FILTERS)
+def test_a_check_of_the_content_fails_one_request(status: int, said: Any, tmp_path: Path) -> None:
+    message, raw = (said, None) if isinstance(said, str) else (None, said)
+    with running_model_server(lambda request: Fault(str(status), message=message, raw=raw)) as server:
+        with pytest.raises(CallFailedError, match=str(status)):
+            complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+        assert server.count() == 1
+
+
+@pytest.mark.parametrize("message", ["You do not have access", "Your account was flagged and is suspended"])
+def test_another_403_ends_the_run(message: str, tmp_path: Path) -> None:
+    with (
+        running_model_server(lambda request: Fault("403", message=message)) as server,
+        pytest.raises(PipelineError, match="Check the key") as caught,
+    ):
+        complete(chat_model(server.base_url, tmp_path), ask("Who?"))
+    assert not isinstance(caught.value, CallFailedError)
 
 
 def test_stored_replies_serve_at_every_address_but_not_under_another_cache_name(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
@@ -87,6 +88,44 @@ def test_thoughts_are_not_streamed(tmp_path: Path) -> None:
         chat = chat_model(server.base_url, tmp_path)
         assert "".join(stream(chat, ask("Who?"))) == FACT
         assert complete(chat, ask("Who?")).text == FACT
+
+
+def test_a_stream_is_held_back_once_thoughts_are_known_to_begin_without_a_mark(tmp_path: Path) -> None:
+    with running_model_server(lambda request: f"A draft of it.\n</think>\n\n{FACT}") as server:
+        chat = chat_model(server.base_url, tmp_path)
+        assert complete(chat, ask("Who?")).text == FACT
+        assert "".join(stream(chat, ask("What?"))) == FACT
+
+
+EVENTS = [
+    (Fault("error-event", message="flagged", code="content_filter"), CallFailedError, "400: flagged"),
+    (Fault("error-event", message="blocked by the safety system", more={"code": 400}), CallFailedError, "400: blocked"),
+    (Fault("error-event", message="no more", code="insufficient_quota"), PipelineError, "no credit or quota"),
+    (Fault("error-event", message="wrong", more={"code": 401}), PipelineError, "Check the key"),
+    (Fault("error-event", message="maximum context length is 10 tokens", code="context_length_exceeded"),
+     CallFailedError, "do not fit the window"),
+    (Fault("error-event", raw={"object": "error", "message": "flagged by moderation", "code": 400}), CallFailedError,
+     "400: flagged"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["whole or watched", "with readers"])
+@pytest.mark.parametrize(("event", "kind", "reason"), EVENTS)
+def test_an_error_in_a_stream_is_judged_as_a_response(
+    event: Fault, kind: type[Exception], reason: str, is_read: bool, tmp_path: Path
+) -> None:
+    with running_model_server(lambda request: event) as server:
+        chat = chat_model(server.base_url, tmp_path, stop_loops=True)
+        with pytest.raises(kind, match=reason):
+            stream(chat, ask("Who?")) if is_read else complete(chat, ask("Who?"))
+
+
+@pytest.mark.parametrize("stop_loops", [False, True], ids=["whole", "streamed"])
+def test_a_rate_limit_in_the_place_of_a_reply_is_waited_out(stop_loops: bool, tmp_path: Path) -> None:
+    busy = Fault("error-event", message="Too many requests", more={"code": 429})
+    with running_model_server(lambda request: [busy, FACT]) as server:
+        chat = chat_model(server.base_url, tmp_path, stop_loops=stop_loops)
+        assert complete(chat, ask("Who?")).text == FACT and server.count() == 2
 
 
 def test_a_reader_may_stop_early(tmp_path: Path) -> None:

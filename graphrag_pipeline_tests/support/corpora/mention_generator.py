@@ -78,6 +78,7 @@ def _make_batch(
     columns |= {"start": pa.array(rows), "end": pa.array(rows + 90), "request_key": pa.nulls(n, pa.string())}
     if n_ends == 1:
         columns |= {"written": pa.nulls(n, pa.string()), "is_about": pa.nulls(n, pa.bool_())}
+        columns["is_exact"] = pa.nulls(n, pa.bool_())
     else:
         columns["predicate"] = pa.array(_PREDICATES).take(pa.array(random.integers(len(_PREDICATES), size=n)))
     return pa.table(columns)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import regex
+
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.name_words import HONORIFICS, PERSON, UNKNOWN, key_of
+from graphrag_pipeline.text.name_words import GIVEN_NAMES, HONORIFICS, PERSON, UNKNOWN, key_of
 
 MIN_SINGLE = 3
 """Occurrences inside sentences of a single word, if a pipeline does not take it for a name."""
@@ -28,6 +30,47 @@ _RUN = late_regex(
 )
 _LOWER = late_regex(r"(?<![\p{L}'’-])\p{Ll}[\p{L}\p{M}]+")
 _LETTERS = late_regex(r"[\p{L}'’-]+")
+_SUFFIXED = late_regex(
+    r"(?<![\p{L}\p{N}_.'’-])((?:\p{Lu}[\p{L}\p{M}]{0,40} ){0,3})(\p{Lu}[\p{L}\p{M}]{1,40})"
+    r"(['’]\p{Ll}{1,10})(?![\p{L}'’-])"
+)
+_ALONE = late_regex(
+    r"(?<![\p{L}\p{N}_.'’-])(?<!\p{Lu}[\p{L}\p{M}]{0,40} )\p{Lu}[\p{L}\p{M}]{1,40}(?![\p{L}\p{M}'’-])(?! \p{Lu})"
+)
+_TURKIC = late_regex("[ığşİə]")
+_LEAST_TURKIC = 50  # characters to one of these letters; in Turkish it is 15 to 25
+_AT_PLACE = late_regex(r"['’][dt][ae](?:ki)?")
+
+
+TURKIC = "turkic"
+"""In the place of a language: the text has the letters of Turkish and its neighbours, and their words are not known."""
+
+
+def is_turkic(prose: str) -> bool:
+    """Return whether a text has so many letters of Turkish and its neighbours that it is in one of them."""
+    return not prose.isascii() and len(prose) < _LEAST_TURKIC * len(_TURKIC.findall(prose))
+
+
+def cut_suffixes(prose: str, language: str) -> str:
+    """Return a text of the same length in which a comma is where a suffix behind an apostrophe ends a name.
+
+    Turkish and its neighbours write "İstanbul'da", others do with foreign names. A text in any other language must also
+    have the name without the suffix. Before a name that is alone elsewhere, and before a place with "at", another ends.
+    """
+    if language not in ("", TURKIC) or not ("'" in prose or "’" in prose):
+        return prose
+    alone = frozenset(_ALONE.findall(prose))
+
+    def cut(match: regex.Match[str]) -> str:
+        before, name, suffix = match.groups()
+        if language != TURKIC and name not in alone:
+            return match[0]
+        is_person = before.count(" ") > 1 or before.strip().upper() in GIVEN_NAMES
+        if name in alone or (language == TURKIC and is_person and _AT_PLACE.fullmatch(suffix)):
+            before = before[:-1] + "," * bool(before)
+        return f"{before}{name},{' ' * (len(suffix) - 1)}"
+
+    return _SUFFIXED.sub(cut, prose)
 
 
 def find_capitals(folded: FoldedText, language: str, least: int = 1) -> Iterator[tuple[int, int, str]]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphrag_pipeline.engines.embedded.names.acronyms import find_acronyms, find_definitions
-from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, find_capitals
+from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, TURKIC, cut_suffixes, find_capitals, is_turkic
 from graphrag_pipeline.engines.embedded.names.chinese import find_chinese_names
 from graphrag_pipeline.engines.embedded.names.finder import Forms, clean_form
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText, Name
@@ -51,8 +51,8 @@ def name_things(
         about: the entity that the title names.
         spacy_model, glossary: as in `extraction`.
     """
-    folded = FoldedText(prose, spans)
-    language = detect_language(prose)
+    language = detect_language(prose) or (TURKIC if is_turkic(prose) else "")
+    folded = FoldedText(cut_suffixes(prose, language), spans)
     forms = Forms(folded)
     for start, end, kind in _propose(folded, language, spacy_model):
         forms.add_entity(start, end, kind)

@@ -23,6 +23,7 @@ from graphrag_pipeline.text.name_words import CONCEPT, GIVEN_NAMES, HONORIFICS, 
 from graphrag_pipeline.text.word_ranks import is_common_word
 
 MAX_WORDS = 10
+_LONGEST = 500
 _LEAST_ALIKE = 0.5
 """Share of the occurrences of a word with a capital that must be names, for one that only starts sentences."""
 _LONGEST_ACRONYM = 6
@@ -42,7 +43,12 @@ _LOWER = late_regex(r"(?<![\p{L}\p{N}_'’-])\p{Ll}[\p{L}\p{M}]+")
 
 
 def clean_form(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return start and end of the name in a part of a text: without article, possessive, quotes and marks."""
+    """Return start and end of the name in a part of a text: without article, possessive, quotes and marks.
+
+    A part of more than `_LONGEST` characters is no name; an empty one is returned for it.
+    """
+    if end - start > _LONGEST:
+        return start, start
     if cut := _BREAK.search(text, start, end):
         first, last = (start, cut.start()), (cut.end(), end)
         start, end = first if cut.start() - start >= end - cut.end() else last

@@ -12,11 +12,13 @@ from graphrag_pipeline.text.name_words import GEO, ORGANIZATION, PERSON, words
 
 _KANJI = "\u4e00-\u9fff々"
 _KATAKANA = "\u30a1-\u30faー"
+_FOREIGN_WORD = rf"[{_KATAKANA}]{{2,40}}"
+"""Bounded, and tried at the start of a run only, so that the time is linear in a text without any other character."""
 _ADDRESSED = late_re(
-    rf"([{_KANJI}]{{1,4}}|[{_KATAKANA}]{{2,}}(?:・[{_KATAKANA}]{{2,}})*)"
+    rf"([{_KANJI}]{{1,4}}|(?<![{_KATAKANA}]){_FOREIGN_WORD}(?:・{_FOREIGN_WORD}){{0,5}})"
     r"(?:さん|さま|ちゃん|くん|氏|様|君|先生|教授|博士|社長|首相|大統領)"
 )
-_FOREIGN = late_re(rf"[{_KATAKANA}]{{2,}}(?:[・＝][{_KATAKANA}]{{2,}})+")
+_FOREIGN = late_re(rf"(?<![{_KATAKANA}]){_FOREIGN_WORD}(?:[・＝]{_FOREIGN_WORD}){{1,5}}")
 _JAPANESE_PLACE = late_re(rf"[{_KANJI}]{{1,4}}?(?:都|道|府|県|市|区|町|村|駅|川|山|島|湖|城)(?![{_KANJI}])")
 _ORGANIZATION = late_re(
     rf"株式会社[{_KANJI}{_KATAKANA}]{{1,12}}|[{_KANJI}{_KATAKANA}]{{1,10}}"

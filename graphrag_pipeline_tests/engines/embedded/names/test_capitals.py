@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, find_capitals
+from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, TURKIC, cut_suffixes, find_capitals, is_turkic
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText
 from graphrag_pipeline.text.sentences import split_sentences
 
@@ -21,3 +21,20 @@ from graphrag_pipeline.text.sentences import split_sentences
 def test_runs_of_words_with_a_capital_are_names(text: str, language: str, least: int, expected: list[str]) -> None:
     folded = FoldedText(text, split_sentences(text))
     assert [folded.text[start:end] for start, end, _ in find_capitals(folded, language, least)] == expected
+
+
+SUFFIXED = [
+    ("Ayşe Kaya Ankara'da Kuzey şirketinde çalışıyor. Oğuz Demir Kuzey'in müdürü.", TURKIC,
+     ["Ayşe Kaya", "Ankara", "Kuzey", "Oğuz Demir", "Kuzey"]),
+    ("Mehmet Demir’in kardeşi Elif İzmir’de yaşıyor.", TURKIC, ["Mehmet Demir", "Elif", "İzmir"]),
+    ("Matti asuu Bordeaux'ssa, ja Bordeaux on kaunis.", "", ["Bordeaux", "Bordeaux"]),
+    ("Lao Ma saw Xi'an and Qur'an scholars.", "en", ["Lao Ma", "Xi'an", "Qur'an"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "language", "expected"), SUFFIXED)
+def test_a_suffix_behind_an_apostrophe_ends_a_name(text: str, language: str, expected: list[str]) -> None:
+    prose = cut_suffixes(text, language)
+    folded = FoldedText(prose, split_sentences(text))
+    assert len(prose) == len(text) and is_turkic(text) == (language == TURKIC)
+    assert [folded.text[start:end] for start, end, _ in find_capitals(folded, language)] == expected

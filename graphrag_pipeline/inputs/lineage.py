@@ -1,20 +1,73 @@
-"""A dbt `manifest.json` as rows: one for each model, source, exposure and metric, with what is up and down.
+"""Lineage files as rows, one a resource with what it depends on: a dbt `manifest.json`, and Dagster's asset graph.
 
-Fields are those of the manifest's schema (https://schemas.getdbt.com/dbt/manifest/v12.json), read as far as versions 7
-to 12 share them. Tests are a list of the model that they test. Keep out: compiled SQL, macros.
+Fields of a manifest are those of its schema (https://schemas.getdbt.com/dbt/manifest/v12.json), read as far as versions
+7 to 12 share them. An asset graph is the answer of Dagster's GraphQL to `ASSET_QUERY`. Each row has `name`,
+`resource_type` and an id that begins with that type (`settings.input.LINEAGE`). Keep out: compiled SQL, macros.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeGuard
 
 _KINDS = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
 _LEFT_OUT = frozenset({"test", "operation", "analysis", "unit_test", "sql_operation"})
 
 
-def is_manifest(content: object) -> bool:
+ASSET_QUERY = (
+    "{assetNodes{assetKey{path} description groupName kinds owners{... on UserAssetOwner{email} "
+    "... on TeamAssetOwner{team}} dependencyKeys{path} assetChecksOrError{... on AssetChecks{checks{name}}}}}"
+)
+"""What `dagster-graphql -t` asks for an asset graph; all but keys and dependencies may be left out."""
+
+
+def read_lineage(content: object) -> list[dict[str, Any]] | None:
+    """Return the rows of the content of a JSON file; None if it is no lineage file."""
+    if is_manifest(content):
+        return list(read_manifest(content))
+    answer = content.get("data", content) if isinstance(content, dict) else None
+    nodes = answer.get("assetNodes") if isinstance(answer, dict) else None
+    if not isinstance(nodes, list) or not nodes or not all(_key_of(node, "assetKey") for node in nodes):
+        return None
+    return list(_read_assets(nodes))
+
+
+def _read_assets(nodes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one row for each asset."""
+    parents = {
+        _key_of(node, "assetKey"): sorted(_key_of({"key": key}, "key") for key in node.get("dependencyKeys") or ())
+        for node in nodes
+    }
+    users: defaultdict[str, list[str]] = defaultdict(list)
+    for key, others in parents.items():
+        for other in others:
+            users[other].append(key)
+    for node in sorted(nodes, key=lambda node: _key_of(node, "assetKey")):
+        key = _key_of(node, "assetKey")
+        checks = (node.get("assetChecksOrError") or {}).get("checks") or ()
+        row = {
+            "name": key,
+            "resource_type": "asset",
+            "description": " ".join((node.get("description") or "").split()),
+            "owner": [owner.get("email") or owner.get("team") for owner in node.get("owners") or ()],
+            "depends_on": parents[key],
+            "used_by": sorted(users[key]),
+            "tests": sorted(check["name"] for check in checks),
+            "group": node.get("groupName"),
+            "kinds": node.get("kinds"),
+        }
+        yield {"id": f"asset.{key}", **{name: value for name, value in row.items() if value}}
+
+
+def _key_of(node: object, field: str) -> str:
+    """Return an asset's key as Dagster shows it, such as `mart/orders`; "" without one."""
+    key = node.get(field) if isinstance(node, dict) else None
+    path = key.get("path") if isinstance(key, dict) else None
+    return "/".join(map(str, path)) if isinstance(path, list) else ""
+
+
+def is_manifest(content: object) -> TypeGuard[dict[str, Any]]:
     """Whether the content of a JSON file is a manifest of dbt."""
     metadata = content.get("metadata") if isinstance(content, dict) else None
     return isinstance(metadata, dict) and "/dbt/manifest/" in str(metadata.get("dbt_schema_version"))
