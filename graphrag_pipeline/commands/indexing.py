@@ -68,6 +68,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
         list_failures,
+        list_former_prompts,
         list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
@@ -103,6 +104,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "silent_documents": [] if is_imported else list_silent_documents(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
+        "former_prompts": list_former_prompts(project),
         "stale": [asdict(item) for item in stale],
         "prompt_differences": diff_prompts(project, _changes_of(stale)),
         **_read_counts(project, stale if is_estimated else [], has_estimate and not is_imported),
@@ -154,6 +156,7 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
         Line(line, "warning")
         for line in [*values["unused_overrides"], *values["unread_prompts"], *values["silent_documents"]]
     )
+    yield from (f"note: {line}" for line in values["former_prompts"])
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
     yield from _render_stale(values)
     yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
-from graphrag_pipeline.models.prompts import find_edited_prompt
+from graphrag_pipeline.models.prompts import FORMER_DEFAULTS, find_edited_prompt, is_former_default
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.stage_code import prompts_of
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES
@@ -180,6 +180,15 @@ def list_unread_prompts(root: Root) -> list[str]:
     for section, names in _QUERY_PROMPTS.items():
         lines += _describe_unread(root, section, () if getattr(settings, section).uses_model else names)
     return lines
+
+
+def list_former_prompts(root: Root) -> list[str]:
+    """Return a line on the default prompts of an earlier release that the stages still send; [] if there are none."""
+    sent = {name for stage in STAGES.values() for name in prompts_of(stage, root.settings)}
+    paths = [root.path / PROMPTS_FOLDER / f"{name}.txt" for name in FORMER_DEFAULTS if name in sent]
+    former = [f"{PROMPTS_FOLDER}/{path.name}" for path in paths if is_former_default(path)]
+    how = "delete it to adopt that of this release; the stages that send it are then made again"
+    return [f"default prompt of an earlier release: {name}: {how}" for name in former]
 
 
 def _describe_unread(root: Root, section: str, names: Iterable[str]) -> list[str]:
