@@ -359,9 +359,12 @@ class _Estimator:
         return self._with_range(estimate)
 
     def _with_range(self, estimate: StageEstimate) -> StageEstimate:
-        """Return an estimate with its range: at most its calls if they are scaled from the present index."""
+        """Return an estimate with its range: at most its calls if they are scaled from the present index.
+
+        A changed graph may have more communities than the present one, though.
+        """
         n_calls = estimate.n_calls
-        if estimate.stage not in self._sampled:
+        if estimate.stage not in self._sampled | {"community_reports", "report_embeddings"}:
             return replace(estimate, least_calls=0, most_calls=n_calls)
         return replace(estimate, least_calls=int(LOW * n_calls), most_calls=math.ceil(HIGH * n_calls))
 
