@@ -82,5 +82,8 @@ def test_query_jobs_call_the_same_model_and_show_its_account(indexed: Path) -> N
             }
             assert shown[last]["models"] == dg.TextMetadataValue(shown[last]["models"].value)
             assert "test-chat: " in shown[last]["models"].value
-    assert "failed_ratings" in shown["rate_reports"] and shown["rate_reports"]["options_used"].value == "{}"
+    assert (
+        "failed_ratings" in shown["rate_reports"]
+        and "small_reports_per_call" in shown["rate_reports"]["options_used"].value
+    )
     assert "static_search" in shown["map_points"]
