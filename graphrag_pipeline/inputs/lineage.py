@@ -1,8 +1,9 @@
 """Lineage files as rows, one a resource with what it depends on: a dbt `manifest.json`, and Dagster's asset graph.
 
 Fields of a manifest are those of its schema (https://schemas.getdbt.com/dbt/manifest/v12.json), read as far as versions
-7 to 12 share them. An asset graph is the answer of Dagster's GraphQL to `ASSET_QUERY`. Each row has `name`,
-`resource_type` and an id that begins with that type (`settings.input.LINEAGE`). Keep out: compiled SQL, macros.
+7 to 12 share them. An asset graph is the answer of Dagster's GraphQL to `assetNodes`, of which all but keys may be left
+out. Each row has `name`, `resource_type` and an id that begins with that type (`settings.input.LINEAGE`). Keep out:
+compiled SQL, macros.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ from typing import Any, TypeGuard
 
 _KINDS = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
 _LEFT_OUT = frozenset({"test", "operation", "analysis", "unit_test", "sql_operation"})
-
-
-ASSET_QUERY = (
-    "{assetNodes{assetKey{path} description groupName kinds owners{... on UserAssetOwner{email} "
-    "... on TeamAssetOwner{team}} dependencyKeys{path} assetChecksOrError{... on AssetChecks{checks{name}}}}}"
-)
-"""What `dagster-graphql -t` asks for an asset graph; all but keys and dependencies may be left out."""
 
 
 def read_lineage(content: object) -> list[dict[str, Any]] | None:

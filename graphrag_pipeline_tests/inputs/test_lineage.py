@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.inputs.documents import read_records
-from graphrag_pipeline.inputs.lineage import ASSET_QUERY
 from graphrag_pipeline.settings.input import InputSettings, RelatedColumn, TableMapping
+from graphrag_pipeline_tests.support.paths import REPOSITORY
 
 MANIFEST = {
     "metadata": {"dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json"},
@@ -66,9 +66,11 @@ defs = dg.Definitions([raw_orders, orders], asset_checks=[no_nulls])
 """
 
 
-def test_the_asset_graph_that_dagster_prints_is_read(tmp_path: Path) -> None:
+def test_the_asset_graph_that_the_guide_saves_is_read(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(DEFINITIONS)
-    command = [str(Path(sys.executable).with_name("dagster-graphql")), "-f", "own.py", "-t", ASSET_QUERY]
+    guide = (REPOSITORY / "docs/guides/input_formats.md").read_text(encoding="utf-8")
+    query = guide.partition("dagster-graphql ")[2].split("'")[1]
+    command = [str(Path(sys.executable).with_name("dagster-graphql")), "-f", "own.py", "-t", query]
     environment = {"DAGSTER_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True, timeout=120)
     [printed] = [line for line in done.stdout.decode().splitlines() if line.startswith("{")]

@@ -116,22 +116,14 @@ def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray
     return _pick_best(sentences, _score_windows(sentences, vector, bounds, places), bounds, places)
 
 
-def find_all_best_windows(sentences: Sentences, vector: np.ndarray) -> BestWindows:
-    """Return the best window of every text unit of the snapshot, in row order."""
-    bounds = np.asarray(sentences.indptr)
-    return _pick_best(sentences, _score_windows(sentences, vector, bounds), bounds, np.arange(bounds[-1]))
-
-
-def _score_windows(
-    sentences: Sentences, vector: np.ndarray, bounds: np.ndarray, places: np.ndarray | None = None
-) -> np.ndarray:
+def _score_windows(sentences: Sentences, vector: np.ndarray, bounds: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the cosine of the window that each sentence starts, float32 (bounds[-1],).
 
     The last of several sentences of a text unit starts no window: 0.
 
     Args:
         bounds: sentences `bounds[i]:bounds[i + 1]` are those of the i-th text unit.
-        places: rows of the sentences in the arrays; None if sentence i is row i.
+        places: rows of the sentences in the arrays.
     """
     scores = np.zeros(bounds[-1], dtype=np.float32)
     # has_next is 0 at the last sentence of each text unit, so that no window reaches into the next text unit.
@@ -139,8 +131,8 @@ def _score_windows(
     has_next[bounds[1:][np.diff(bounds) > 0] - 1] = 0
     for first, last in _blocks(bounds):
         block = slice(bounds[first], bounds[last])
-        rows = block if places is None else places[block]
-        vectors = sentences.vectors[block] if places is None else sentences.read_vectors(places[block])
+        rows = places[block]
+        vectors = sentences.read_vectors(rows)
         # vectors * scales = l v of a sentence, so the product of two neighbours is q . (l1 v1 + l2 v2); window_scales
         # divides by the length of the sum.
         products = (vectors.astype(np.float32) @ vector) * sentences.scales[rows]
