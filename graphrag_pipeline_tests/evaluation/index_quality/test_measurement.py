@@ -100,7 +100,8 @@ def check_in_dagster(root: Root) -> dict[str, dg.AssetCheckEvaluation]:
 
 def test_averaged_vectors_that_differ_from_those_of_whole_texts_warn(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    settings = "quality: {thresholds: {min_averaged_cosine: 1}}\nembeddings: {engine: model, n_compared: 2}\nstorage: {n_buckets: 2}\nembedding_model: "
+    settings = "quality: {thresholds: {min_averaged_cosine: 1}}\nstorage: {n_buckets: 2}\n"
+    settings += "embeddings: {engine: model, n_compared: 2}\nembedding_model: "
     long = {name: f"{text} " * 20 for name, text in CAROL.items()}
     with running_model_server(dimensions=16) as server:
         model = f"{{model: test-embedding, base_url: '{server.base_url}', batch_max_tokens: 300}}"
