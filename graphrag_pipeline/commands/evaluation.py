@@ -200,6 +200,11 @@ def evaluate(
         typer.Option(metavar="A B", help="Let a model compare answers of two methods, such as local:graph and "
                      "global:static:level=1."),
     ] = None,
+    raters: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--compare-raters", metavar="A B", help="Compare two raters of community reports, each `embedded` "
+                     "or a chat model: agreement, kept reports, tokens."),
+    ] = None,
     is_of_index: Annotated[
         bool, typer.Option("--index", help="Measure the index itself, without questions and without a model: coverage, "
                            "duplicates, citations, placeholders, agreement between engines.")
@@ -224,16 +229,18 @@ def evaluate(
     chosen = find_snapshot(project.snapshots, snapshot) if snapshot else None
     if is_of_index or fail_on_warnings:
         _refuse_questions(is_of_index, questions=questions, methods=methods, generate=generate, compare=compare,
-                          answers=answers, judge=judge)  # fmt: skip
+                          compare_raters=raters, answers=answers, judge=judge)  # fmt: skip
         _measure_index(project, chosen, against, as_json, fail_on_warnings)
         return
     path = _find_questions(project, questions, bool(generate))
-    about = "questions" if generate else "comparison" if compare else "answers" if answers else "recall"
+    about = "questions" if generate else "comparison" if compare or raters else "answers" if answers else "recall"
     with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, chosen) as index:
         if generate:
             _generate(index, path, generate, kind)
         elif compare:
             _compare(counted, index, path, compare, as_json)
+        elif raters:
+            _compare_raters(counted, index, path, raters, as_json)
         else:
             wanted = Wanted(tuple((methods or "").split(",")) if methods else (), k, answers, judge)
             _measure(counted, index, path, wanted, against, as_json)
@@ -243,7 +250,11 @@ def _refuse_questions(is_of_index: bool, **given: object) -> None:
     """Refuse `--fail-on-warnings` without `--index`, and `--index` with options of questions."""
     if not is_of_index:
         raise typer.BadParameter("needs --index", param_hint="--fail-on-warnings")
-    named = [name if name == "questions" else f"--{name}" for name, value in given.items() if value is not None]
+    named = [
+        name if name == "questions" else f"--{name.replace('_', '-')}"
+        for name, value in given.items()
+        if value is not None
+    ]
     if named:
         raise typer.BadParameter(
             f"measures the index without questions; leave out {', '.join(named)}", param_hint="--index"
@@ -345,4 +356,16 @@ def _compare(root: Root, index: GraphIndex, path: Path, names: tuple[str, str], 
         print_json({"snapshot": index.snapshot.id, **found.to_dict()})
         return
     for line in render_comparison(found):
+        echo(line)
+
+
+def _compare_raters(root: Root, index: GraphIndex, path: Path, names: tuple[str, str], as_json: bool) -> None:
+    from graphrag_pipeline.evaluation.comparison import compare_raters, render_raters
+    from graphrag_pipeline.evaluation.questions import read_questions
+
+    found = compare_raters(root, index, read_questions(path), names)
+    if as_json:
+        print_json({"snapshot": index.snapshot.id, **found.to_dict()})
+        return
+    for line in render_raters(found):
         echo(line)

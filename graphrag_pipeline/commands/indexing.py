@@ -68,11 +68,13 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     from graphrag_pipeline.pipeline.open_work import (
         find_unpublished_candidate,
         list_failures,
+        list_former_prompts,
         list_long_text_units,
         list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
         measure_lag,
+        summarize_dates,
     )
     from graphrag_pipeline.pipeline.prompt_texts import diff_prompts, find_prompt_problem
     from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -96,6 +98,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "documents": sum(rows.num_rows for rows in manifests.values()) - len(problems),
         "problems": problems,
         "notes": [{"path": path, "note": note} for path, note in list_notes(manifests)],
+        "dates": summarize_dates(project),
         "failures": list_failures(project),
         "reports": measure_lag(project).to_dict(),
         "replies": list_last_problems(project),
@@ -103,6 +106,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
         "long_text_units": [] if is_imported else list_long_text_units(project),
+        "former_prompts": list_former_prompts(project),
         "stale": [asdict(item) for item in stale],
         "prompt_differences": diff_prompts(project, _changes_of(stale)),
         **_read_counts(project, stale if is_estimated else [], has_estimate and not is_imported),
@@ -141,6 +145,9 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     yield from render_pin(values["pinned"], values["waiting"])
     yield from (Line(values[name], "error") for name in ("layout_problem", "prompt_problem") if values[name])
     yield f"{counted(values['documents'], 'documents')}, {len(values['problems'])} not readable"
+    if (dates := values["dates"]) and dates["n_dated"]:
+        documents = counted(dates["n_documents"], "indexed documents")
+        yield f"{dates['n_dated']:,} of {documents} have a date: {dates['first']} to {dates['last']}"
     for problem in values["problems"]:
         yield Line(f"  {problem['path']}: {problem['problem']}", "warning")
     for note in values["notes"]:
@@ -152,6 +159,7 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
         for name in ("unused_overrides", "unread_prompts", "long_text_units", "silent_documents")
         for line in values[name]
     )
+    yield from (f"note: {line}" for line in values["former_prompts"])
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
     yield from _render_stale(values)
     yield from [Line(values["uncounted"], "warning")] if values["uncounted"] else []

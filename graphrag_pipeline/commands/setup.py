@@ -42,6 +42,9 @@ def init(
     embedding_model: Annotated[
         str | None, typer.Option(help="With a model: name of the embedding model; default: the bundled vectors.")
     ] = None,
+    rating_model: Annotated[
+        str | None, typer.Option(help="With a model: name of a cheaper chat model that rates reports and text units.")
+    ] = None,
     preset: Annotated[
         PresetName | None,
         typer.Option(help="With a model: settings that suit a server; default: by its address, if it is this machine."),
@@ -66,7 +69,7 @@ def init(
     path = directory or root
     if path is None or (root and path != root):
         raise typer.BadParameter("name one directory, as argument or by `--root`", param_hint="directory")
-    options = (embedding_model, preset, base_url, embedding_base_url, api_key_env)
+    options = (embedding_model, preset, base_url, embedding_base_url, api_key_env, rating_model)
     if engine == "embedded" and (chat_model or any(options)):
         raise typer.BadParameter("options of a model need `--engine model` or `mixed`", param_hint="--engine")
     if engine != "embedded" and not chat_model:
@@ -130,6 +133,7 @@ def _settings_of(
     base_url: str | None,
     embedding_base_url: str | None,
     api_key_env: str | None,
+    rating_model: str | None,
 ) -> Settings:
     from graphrag_pipeline.settings.presets import MIXED_SECTIONS, is_loopback, preset_for, settings_for_model
 
@@ -142,6 +146,7 @@ def _settings_of(
         base_url,
         api_key_env,
         embedding_base_url=embedding_base_url,
+        rating_model=rating_model,
         preset=preset,
         sections=MIXED_SECTIONS if engine == "mixed" else None,
     )

@@ -1,4 +1,8 @@
-"""A model compares the answers of two configurations, each pair in both orders."""
+"""Comparisons of two configurations: a model judges their answers, each pair in both orders, or two raters rate.
+
+The blog post on dynamic community selection (Microsoft Research, 2024) compares a cheap rater with a dear one: what
+they keep, and what it costs.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,11 @@ from graphrag_pipeline.models.prompt_echoes import PromptEchoes
 from graphrag_pipeline.models.prompts import AUTO
 from graphrag_pipeline.models.reply_json import MOST_CHARACTERS, json_schema_format, read_json
 from graphrag_pipeline.query.model_requests import as_data, open_question, request_all
+from graphrag_pipeline.query.search.community_selection import rate_reports
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
+    from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.query.index.graph_index import GraphIndex
 
 SECTION = "evaluation"
@@ -269,3 +275,90 @@ def _table(title: str, figures: Sequence[CriterionFigures]) -> list[str]:
         failed = f"  {row.n_failed} failed" if row.n_failed else ""
         lines.append(f"{row.criterion:26}{counts}  {first}{failed}")
     return lines
+
+
+# --------------------------------------------------------------------------------------------------------------- raters
+
+
+@dataclass(frozen=True)
+class RaterFigures:
+    """What one rater did over all questions; stored replies count like new ones."""
+
+    name: str
+    rated: int
+    kept: int
+    calls: Meter
+
+
+@dataclass(frozen=True)
+class RaterComparison:
+    """Two raters of community reports on the same questions.
+
+    Attributes:
+        agreement: share of the reports rated by both that both find relevant, or both irrelevant.
+        equal: share of these with the same rating, 0 to 5.
+        kept_again: share of the reports kept by the first rater that the second keeps, too.
+    """
+
+    n_questions: int
+    raters: tuple[RaterFigures, RaterFigures]
+    agreement: Estimate
+    equal: Estimate
+    kept_again: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_raters(
+    root: Root, index: GraphIndex, questions: Sequence[Question], names: Sequence[str]
+) -> RaterComparison:
+    """Choose the reports of global search by either rater: `embedded`, or the name of a chat model of the endpoint.
+
+    Raises:
+        PipelineError: global search is static, no rating can be had, or the budget is spent.
+    """
+    options = index.settings.search("global")
+    if options.selection == "static":
+        raise PipelineError("static selection rates no report; set `global_search.selection` to dynamic")
+    found = []
+    for name in names:
+        engine, model = ("embedded", {}) if name == "embedded" else ("model", {"model": name})
+        rating = index.settings.rating.model_copy(
+            update={"engine": engine, "model": index.settings.rating.model | model}
+        )
+        other = root.counted_in()
+        other.settings = index.settings.model_copy(update={"rating": rating})
+        metered = MeteredIndex(type(index)(index.snapshot, other.settings, index.embedder, other))
+        found.append((metered.meter, [rate_reports(metered, q.question, options) for q in questions]))
+    rated = [[{r.row: r.rating for r in selection.rated} for selection in chosen] for _, chosen in found]
+    kept = [[{r.row for r in selection.kept} for selection in chosen] for _, chosen in found]
+    both = [(one[row], two[row]) for one, two in zip(*rated, strict=True) for row in one.keys() & two.keys()]
+    figures = [
+        RaterFigures(name, sum(map(len, of_rater)), sum(map(len, of_kept)), meter)
+        for name, of_rater, of_kept, (meter, _) in zip(names, rated, kept, found, strict=True)
+    ]
+    return RaterComparison(
+        n_questions=len(questions),
+        raters=(figures[0], figures[1]),
+        agreement=estimate_share([float((a >= options.threshold) == (b >= options.threshold)) for a, b in both]),
+        equal=estimate_share([float(a == b) for a, b in both]),
+        kept_again=estimate_share([float(row in two) for one, two in zip(*kept, strict=True) for row in one]),
+    )
+
+
+def render_raters(comparison: RaterComparison) -> list[str]:
+    """Return lines of text: what both raters did, and how far they agree."""
+    width = max(len("rater"), *(len(row.name) for row in comparison.raters))
+    lines = [f"{'rater':{width}}  {'rated':>8}  {'kept':>8}  {'replies':>8}  {'tokens':>11}  {'USD':>9}"]
+    for row in comparison.raters:
+        cost = "unknown" if row.calls.unpriced else f"{row.calls.cost:.4f}"
+        counts = f"{row.rated:>8,}  {row.kept:>8,}  {row.calls.replies:>8,}  {row.calls.tokens:>11,}  {cost:>9}"
+        lines.append(f"{row.name:{width}}  {counts}")
+    first, second = (row.name for row in comparison.raters)
+    return [
+        *lines,
+        f"agree on relevance: {comparison.agreement.render()} of {comparison.agreement.n:,} reports rated by both",
+        f"same rating: {comparison.equal.render()}",
+        f"{second} keeps {comparison.kept_again.render()} of the reports that {first} keeps",
+    ]

@@ -67,7 +67,7 @@ class CallingExtractor(Extractor, Protocol):
     """An extractor that calls a chat model for each text unit."""
 
     def works(self, text_units: pa.Table, model: ChatModel) -> list[Work[Any]]:
-        """Return one work per text unit, in order; needs `id` and `text`."""
+        """Return one work per text unit, in order; needs `id`, `text` and `context` (`text_units.with_context`)."""
         ...
 
     def send(

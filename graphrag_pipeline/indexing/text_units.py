@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +119,25 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
 def _pages_at(page_ends: list[int], span: TextSpan) -> tuple[int, int]:
     """Return the pages of a span, from 1: a form feed ends a page, as in a converted PDF."""
     return 1 + bisect_right(page_ends, span.start), 1 + bisect_left(page_ends, span.end)
+
+
+def with_context(text_units: pa.Table, documents: pa.Table) -> pa.Table:
+    """Return text units with a column `context`: title and date of their document, and the headings above them.
+
+    Args:
+        text_units: needs `document_id`, and `heading_path` to name headings.
+        documents: those of the text units; needs `id`, `title` and `creation_date`.
+    """
+    rows = zip(*(documents[name].to_pylist() for name in ("id", "title", "creation_date")), strict=True)
+    said = {document_id: (title, date) for document_id, title, date in rows}
+    paths = text_units["heading_path"].to_pylist() if "heading_path" in text_units.schema.names else []
+    contexts = []
+    for document_id, path in zip_longest(text_units["document_id"].to_pylist(), paths):
+        title, date = said.get(document_id, ("", None))
+        headings = [heading for heading in path or () if heading != title]
+        parts = (("Document", title), ("Date", date), ("Section", " > ".join(headings)))
+        contexts.append("\n".join(f"{name}: {' '.join(value.split())}" for name, value in parts if value))
+    return text_units.append_column("context", pa.array(contexts, pa.string()))
 
 
 def split_text(text: str, settings: TextUnitsSettings) -> Iterator[TextSpan]:

@@ -80,7 +80,7 @@ def estimate_extraction(root: Root, units: pa.Table) -> StageEstimate:
     """Return the calls, tokens and cost of extracting some text units with the prompts and settings of a root.
 
     Args:
-        units: needs `id`, `text` and `n_tokens`.
+        units: needs `id`, `text`, `context` and `n_tokens`.
     """
     return with_price(root.settings, count_extraction(root, units), "extraction")
 

@@ -20,7 +20,7 @@ from graphrag_pipeline.indexing.ports import CallingDescriber, CallingReporter, 
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
 from graphrag_pipeline.indexing.reports.evidence import EarlierReports
-from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.indexing.text_units import split_documents, with_context
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.inspection.corpus_sample import HIGH, LOW, MAX_CHARACTERS, CorpusSample, measure_sample
 from graphrag_pipeline.inspection.costs import StageEstimate, count_extraction, guess_reply_tokens, with_price
@@ -140,8 +140,9 @@ class ChangedUnits:
         self._n_new: int | None = None
 
     def read(self, stage: str) -> pa.Table:
-        """Return the text units of the buckets that are stale for a stage."""
-        return pa.concat_tables([self._units(bucket) for bucket in self._stale[stage]])
+        """Return the text units, with their context, of the buckets that are stale for a stage."""
+        buckets = self._stale[stage]
+        return pa.concat_tables([with_context(self._units(bucket), self._documents(bucket)) for bucket in buckets])
 
     def count_all(self) -> int:
         """Return the number of text units of the whole corpus."""
@@ -358,9 +359,12 @@ class _Estimator:
         return self._with_range(estimate)
 
     def _with_range(self, estimate: StageEstimate) -> StageEstimate:
-        """Return an estimate with its range: at most its calls if they are scaled from the present index."""
+        """Return an estimate with its range: at most its calls if they are scaled from the present index.
+
+        A changed graph may have more communities than the present one, though.
+        """
         n_calls = estimate.n_calls
-        if estimate.stage not in self._sampled:
+        if estimate.stage not in self._sampled | {"community_reports", "report_embeddings"}:
             return replace(estimate, least_calls=0, most_calls=n_calls)
         return replace(estimate, least_calls=int(LOW * n_calls), most_calls=math.ceil(HIGH * n_calls))
 

@@ -17,6 +17,7 @@ from graphrag_pipeline.indexing.document_entities import without_documents
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, CallingReporter, iterate_subjects
 from graphrag_pipeline.indexing.reports.community_reports import Report, report_communities
 from graphrag_pipeline.indexing.reports.contexts import CommunityContext
+from graphrag_pipeline.indexing.text_units import with_context
 from graphrag_pipeline.inspection.costs import StageEstimate, with_price
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.accounting import CallStats
@@ -96,8 +97,8 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
     units = _read_all(root, "text_units")
     ids = choose(units["id"].to_pylist())
     chosen = _rows_with(units, "id", ids).sort_by("id")
-    titles = _read_all(root, "documents").select(["id", "title"]).to_pylist()
-    title_of = {row["id"]: row["title"] for row in titles}
+    all_documents = _read_all(root, "documents")
+    title_of = dict(zip(all_documents["id"].to_pylist(), all_documents["title"].to_pylist(), strict=True))
     stored = {name: _rows_with(_read_all(root, name), "text_unit_id", ids) for name in _MENTIONS}
     old = _results_by_unit(without_documents(stored), ids)
     records = [
@@ -114,7 +115,7 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
 
     def make() -> list[Result]:  # from whole documents, because a name may be introduced in another text unit
         document_ids = set(chosen["document_id"].to_pylist())
-        documents = _rows_with(_read_all(root, "documents"), "id", document_ids)
+        documents = _rows_with(all_documents, "id", document_ids)
         found = extractor.extract(documents, _rows_with(units, "document_id", document_ids))
         return _results_by_unit(found.tables, ids)
 
@@ -122,7 +123,7 @@ def sample_text_units(root: Root, choose: Choose) -> Sample:
         "text unit",
         units.num_rows,
         records,
-        lambda model: cast(CallingExtractor, extractor).works(chosen, model),
+        lambda model: cast(CallingExtractor, extractor).works(with_context(chosen, all_documents), model),
         read,
         make,
     )

@@ -32,7 +32,7 @@ DELIMITERS = {"tuple_delimiter": "<|>", "record_delimiter": "##", "completion_de
 
 # Prompt -> required placeholders, optional placeholders besides `language` and the delimiters.
 PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
-    "extract_graph": ({"input_text"}, {"entity_types"}),
+    "extract_graph": ({"input_text"}, {"entity_types", "context"}),
     "extract_graph_continue": (set(), set()),
     "extract_claims": ({"input_text"}, {"entity_specs", "claim_description"}),
     "extract_claims_continue": (set(), set()),
@@ -78,6 +78,11 @@ _OTHER_FILES = {  # names of the files in Microsoft GraphRAG
     "global_search_reduce": ("global_search_reduce_system_prompt.txt",),
     "follow_up_questions": ("question_gen_system_prompt.txt",),
 }
+FORMER_DEFAULTS = {
+    "extract_graph": {"d05ead6f16b7ad368d10dc634f46b2043f689f778db70d2bad8241407cc4703e"},
+    "community_report": {"f8393c46b5d85ec8814e58a304612857bf55d7f18ddf94b55e1b5ed033be5bf3"},
+}
+"""Hashes of default texts of earlier releases. A root keeps its copy until the user deletes it; it is not edited."""
 _BRACES = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _PLAIN = re.compile(r"\{([A-Za-z_]\w*)\}")
 
@@ -174,17 +179,28 @@ def _find_prompt(folder: Path | None, name: str) -> Path:
     own = folder / default.name if folder else default
     if not own.is_file():
         return others[0] if others else default
-    is_edited = not others or own.read_bytes() != default.read_bytes()
+    is_edited = not others or not (_is_same(own, default) or is_former_default(own))
     return own if is_edited else others[0]
 
 
 def find_edited_prompt(folder: Path, name: str) -> Path | None:
     """Return the user's file of a prompt if it differs from the default; None without one."""
     path, default = _find_prompt(folder, name), DEFAULTS_FOLDER / f"{name}.txt"
-    texts = [
-        file.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").strip() for file in (path, default)
-    ]
-    return path if texts[0] != texts[1] else None
+    return None if _is_same(path, default) or is_former_default(path) else path
+
+
+def is_former_default(path: Path) -> bool:
+    """Return whether a prompt file is an unedited default of an earlier release."""
+    known = FORMER_DEFAULTS.get(path.stem, set())
+    return path.is_file() and hashlib.sha256(_read_plain(path) + b"\n").hexdigest() in known
+
+
+def _is_same(path: Path, default: Path) -> bool:
+    return _read_plain(path) == _read_plain(default)
+
+
+def _read_plain(path: Path) -> bytes:
+    return path.read_bytes().removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").strip()
 
 
 def open_conversation(prompt: Prompt, language: str, **values: str) -> list[Message]:

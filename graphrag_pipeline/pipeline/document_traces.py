@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.indexing.ports import CallingDescriber, CallingExtractor, iterate_subjects
+from graphrag_pipeline.indexing.text_units import with_context
 from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
@@ -78,7 +79,7 @@ def find_needed_replies(root: Root, files: StageFiles) -> set[str]:
     tables = [name for name, table in STAGE_TABLES.items() if "request_key" in table.schema.names]
     keys = {key for name in tables for key in files.read(name, ["request_key"])["request_key"].to_pylist() if key}
     subjects = (files.read(name, columns) for name, columns in _SUBJECT.items())
-    return keys | recall_extraction(root, files.read("text_units", ["id", "text"])) | recall_summaries(root, *subjects)
+    return keys | recall_extraction(root, _read_units(files)) | recall_summaries(root, *subjects)
 
 
 def find_text_hashes(files: StageFiles) -> set[str]:
@@ -89,8 +90,17 @@ def find_text_hashes(files: StageFiles) -> set[str]:
 # ------------------------------------------------------------------------------------------- replies that left no row
 
 
+def _read_units(files: StageFiles) -> pa.Table:
+    """Return the text units with their context, once for each title and date that their document has in the files."""
+    units = files.read("text_units", ["id", "document_id", "text", "heading_path"])
+    documents = files.read("documents", ["id", "title", "creation_date"]).to_pandas().drop_duplicates()
+    versions = [of_version for _, of_version in documents.groupby(documents.groupby("id").cumcount())]
+    contexts = [with_context(units, pa.Table.from_pandas(of_version)) for of_version in versions]
+    return pa.concat_tables(contexts or [with_context(units, pa.Table.from_pandas(documents))])
+
+
 def recall_extraction(root: Root, units: pa.Table) -> set[str]:
-    """Return the keys of the stored conversations about text units; needs `id` and `text`."""
+    """Return the keys of the stored conversations about text units; needs `id`, `text` and `context`."""
     if not uses_chat_model(STAGES["extracted_graph"], root.settings):
         return set()
     model = StoredReplies(root.models.chat_model("extraction"))

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
-from graphrag_pipeline.models.prompts import find_edited_prompt
+from graphrag_pipeline.models.prompts import FORMER_DEFAULTS, find_edited_prompt, is_former_default
 from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.stage_code import prompts_of
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES
@@ -110,6 +111,22 @@ def list_unused_overrides(root: Root) -> list[str]:
     return find_unused(overrides, root.tables.read_head(head)) if head else []
 
 
+def summarize_dates(root: Root) -> dict[str, Any] | None:
+    """Return `n_dated`, `n_documents`, and the `first` and the `last` day of the documents; None without documents."""
+    partitions = bucket_keys(root.settings.storage.n_buckets)
+    heads = [head for partition in partitions if (head := root.tables.head("documents", partition))]
+    if not heads:
+        return None
+    dates = root.tables.dataset(heads).to_table(columns=["creation_date"])["creation_date"].to_pylist()
+    days = sorted(date[:10] for date in dates if date)
+    return {
+        "n_dated": len(days),
+        "n_documents": len(dates),
+        "first": days[0] if days else None,
+        "last": days[-1] if days else None,
+    }
+
+
 def list_silent_documents(root: Root) -> list[str]:
     """Return a line on the documents without an entity: number, scripts, what helps; none if all have one."""
     silent: list[tuple[str, str]] = []  # path, and language or script
@@ -177,6 +194,15 @@ def list_long_text_units(root: Root) -> list[str]:
         for name in ("size", "aggregation_target")
         if (size := getattr(settings, name)) > LONG_TEXT_UNIT
     ]
+
+
+def list_former_prompts(root: Root) -> list[str]:
+    """Return a line on the default prompts of an earlier release that the stages still send; [] if there are none."""
+    sent = {name for stage in STAGES.values() for name in prompts_of(stage, root.settings)}
+    paths = [root.path / PROMPTS_FOLDER / f"{name}.txt" for name in FORMER_DEFAULTS if name in sent]
+    former = [f"{PROMPTS_FOLDER}/{path.name}" for path in paths if is_former_default(path)]
+    how = "delete it to adopt that of this release; the stages that send it are then made again"
+    return [f"default prompt of an earlier release: {name}: {how}" for name in former]
 
 
 def _describe_unread(root: Root, section: str, names: Iterable[str]) -> list[str]:

@@ -79,6 +79,13 @@ class TextUnitsSettings(Section):
         return self
 
 
+class GlossaryTerm(Section):
+    """The meaning of a term of the corpus, and its entity type."""
+
+    meaning: str
+    type: str = ""
+
+
 class ExtractionSettings(Section):
     """Extraction of entities, relationships and claims from text units."""
 
@@ -114,11 +121,25 @@ class ExtractionSettings(Section):
         "whether entities, ends of relationships and subjects of claims must be named in the text unit, in some form; "
         "others are dropped and counted. false keeps them, as Microsoft GraphRAG does.",
     )
+    glossary: dict[str, GlossaryTerm] = Field(
+        {},
+        description="Terms of the corpus: {Falcon: {meaning: the payment service, type: SERVICE}} or {Falcon: the "
+        "payment service}. A term in a text is an entity with this type and description; a model gets its meaning.",
+        json_schema_extra={"counts_if_set": True},
+    )
     has_claims: bool = for_model(False, "whether claims are extracted too, in separate calls.")
     claim_description: str = for_model(
         "Any claims or facts that could be relevant to information discovery.", "definition of a claim in the prompt."
     )
     language: str = for_model("auto", LANGUAGE)
+
+    @field_validator("glossary", mode="before")
+    @classmethod
+    def _read_glossary(cls, value: Any) -> Any:
+        """Return a term with a meaning alone as one without a type."""
+        if not isinstance(value, dict):
+            return value
+        return {term: {"meaning": said} if isinstance(said, str) else said for term, said in value.items()}
 
 
 class GraphSettings(Section):

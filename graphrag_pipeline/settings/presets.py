@@ -125,6 +125,7 @@ def settings_for_model(
     api_key_env: str | None = None,
     *,
     embedding_base_url: str | None = None,
+    rating_model: str | None = None,
     preset: Preset | None = None,
     sections: Collection[str] | None = None,
 ) -> Settings:
@@ -134,6 +135,7 @@ def settings_for_model(
         embedding_model: None keeps the bundled embeddings.
         base_url, api_key_env: of both models; None: the preset's, else OpenAI's.
         embedding_base_url: of the embedding model, if it has an address of its own.
+        rating_model: a cheaper chat model at the same address, which rates; None: the chat model, where it rates.
         preset: options of both models.
         sections: of the steps of the chat model; None: all but `resolution`, which stays with rules until set.
 
@@ -146,6 +148,8 @@ def settings_for_model(
     values: dict[str, dict[str, Any]] = {"chat_model": {**preset.chat, "model": chat_model, **endpoint}}
     for section in model_sections() if sections is None else sections:
         values[section] = {"engine": "model", **(preset.answers if section == "answers" else {})}
+    if rating_model:
+        values["rating"] = {"engine": "model", "model": {"model": rating_model}}
     if embedding_model:
         own = preset.embedding
         if embedding_base_url:

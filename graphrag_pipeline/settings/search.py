@@ -71,11 +71,12 @@ class GlobalSection(MethodSection):
         "others keep the embedded engine's rating; null: no limit.",
     )
     small_reports_per_call: int = Field(
-        1,
+        20,
         ge=1,
         le=100,
-        description="With a rating model: number of reports rated in one call if their communities have fewer entities "
-        "than reports.min_report_size; 1: each report alone.",
+        description="With a rating model: number of short reports (under 400 tokens) rated in one call. Over 1, the "
+        "model is not asked about communities under reports.min_report_size that the embedded engine rates 0. "
+        "1: each report alone, as published.",
     )
     max_context_tokens: int = Field(12000, ge=100, description="Maximum tokens in one batch of reports.")
 
@@ -317,7 +318,8 @@ class LocalSearchSettings(LocalSection, QuestionOptions):
         le=1,
         description="Share of the text unit budget for the best text units of basic search. They come first. They are "
         f"at most five. With {' and '.join(BASIC_SHARES)} they are the first ten of the strategy's own ranking, which "
-        f"begins with those of basic search. null: 1 with {' and '.join(BASIC_SHARES)}, else 0.",
+        "begins with those of basic search. null: "
+        f"{', '.join(f'{share:g} with {name}' for name, share in BASIC_SHARES.items())}, else 0.",
     )
     excerpts: bool | None = Field(
         None,

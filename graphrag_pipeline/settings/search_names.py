@@ -31,8 +31,11 @@ STRATEGIES = (
     "minimum_guarantee",
 )
 """Text unit selection strategies of local search, in the order of lists for people."""
-BASIC_SHARES = {"balanced": 1.0, "graph": 1.0}
-"""Share of the text unit budget that basic search may take, by default, of the strategies that give it any."""
+BASIC_SHARES = {"balanced": 0.45, "graph": 1.0}
+"""Share of the text unit budget that basic search may take, by default, of the strategies that give it any.
+
+With `balanced` its four aims have most of the seats: at 0.45 no figure of the bench `judged` falls, at 0.4 one does.
+"""
 BASELINES = {
     "bm25": "text units found by full text alone",
     "SS": "text units found by vectors alone (also `vector`)",

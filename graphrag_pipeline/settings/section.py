@@ -54,12 +54,15 @@ class Section(BaseModel):
         """Return the options that change a result: all but limits and those of the engine that is not set."""
         engine = getattr(self, "engine", None)
         values = self.model_dump(mode="json")
-        return {name: values[name] for name, field in type(self).model_fields.items() if _counts(field, engine)}
+        fields = type(self).model_fields.items()
+        return {name: values[name] for name, field in fields if _counts(field, engine, values[name])}
 
 
-def _counts(field: FieldInfo, engine: str | None) -> bool:
+def _counts(field: FieldInfo, engine: str | None, value: Any) -> bool:
+    """Return whether an option changes a result; a glossary counts once it has a term, so old versions stay."""
     marks = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    return marks.get("engine") in (None, engine) and not marks.get("is_limit")
+    is_set = bool(value) or not marks.get("counts_if_set")
+    return marks.get("engine") in (None, engine) and not marks.get("is_limit") and is_set
 
 
 def limit(description: str, **constraints: Any) -> Any:

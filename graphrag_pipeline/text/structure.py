@@ -71,7 +71,7 @@ _INVISIBLE = late_re(
 _HYPHENS = "-\u2010\u00ad"
 _LAST_LETTERS = late_re(r"[^\W\d_]+(?=.\Z)", re.S)
 _FIRST_LETTERS = late_re(r"[^\W\d_]+")
-_COMPOUND = late_re(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_COMPOUND = late_re(r"(?<![^\W\d_])[^\W\d_]++(?:-[^\W\d_]++)+")
 _LONGEST_PART = 60  # letters of a word before or behind a hyphen
 _MARKER = late_re(r"[ \t>]*((?:[-*+]|\d{1,9}[.)])[ \t]+)")
 LABEL = late_re(r"(?P<label>[^\W\d_][^:\n.!?]{0,39}?)[ \u00a0]?:\s+(?P<value>\S.{0,199})")

@@ -126,9 +126,11 @@ def run(folder: Path) -> Iterator[Figure]:
 
 
 LARGE = {"min_community_size": 3}
+ALONE = {"small_reports_per_call": 1}
 WAYS: tuple[tuple[str, str, Mapping[str, int], float | None, float | None], ...] = (
     ("dynamic, rated by the embedded engine", "embedded", {}, MAX_SHARE, MIN_KEPT),
-    ("dynamic, rated by a model", "model", {}, None, None),
+    ("dynamic, rated by a model", "model", {}, MAX_SHARE, None),
+    ("each report rated alone, as published", "model", ALONE, None, None),
     ("communities of 3 entities and more: dynamic, rated by a model", "model", LARGE, MAX_SHARE, None),
 )
 """Name, engine that rates, options of both searches, most share of static search's tokens, least share kept."""

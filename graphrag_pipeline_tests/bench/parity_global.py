@@ -102,6 +102,7 @@ def _make_case(place: int, levels: dict[int, int]) -> Case:
         threshold=1 + place // 5 % 4,
         keep_parent=place // 2 % 2 == 0,
         fallback_level=place // 3 % (FINEST + 1),
+        small_reports_per_call=1,
         num_repeats=n_repeats,
         rated_text="summary" if place % 5 == 4 else "full_content",
         max_context_tokens=(2000, 8000, 12000)[place % 3],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.comparison import (
     CRITERIA,
     compare_conditions,
+    compare_raters,
     count_verdicts,
     read_verdict,
     render_comparison,
+    render_raters,
 )
 from graphrag_pipeline.evaluation.conditions import answer_question, parse_condition
 from graphrag_pipeline.evaluation.confidence import sign_test
@@ -139,3 +142,26 @@ def test_source_text_is_mapped_whole(index: GraphIndex, tmp_path: Path) -> None:
 def test_without_a_model_nothing_is_compared(index: GraphIndex) -> None:
     with pytest.raises(PipelineError, match="a chat model judges the answers"):
         compare_conditions(index, QUESTIONS, parse_condition("C0"), parse_condition("TS"))
+
+
+def test_two_raters_are_compared_by_agreement_kept_reports_and_tokens(index: GraphIndex, tmp_path: Path) -> None:
+    def rate(request: ReceivedRequest) -> Any:
+        if request.kind not in ("rating", "ratings"):
+            return None
+        rating = 4 if request.body["model"] == "generous" else 0
+        numbers = re.findall(r"^\[(\d+)\]", request.prompt, re.MULTILINE)
+        several = {"ratings": [{"number": int(number), "rating": rating} for number in numbers]}
+        return several if request.kind == "ratings" else {"reason": "so", "rating": rating}
+
+    with running_model_server(rate) as server:
+        asking = open_with_model(index, tmp_path, server)
+        root = asking._root
+        assert root
+        same = compare_raters(root, asking, QUESTIONS, ("generous", "generous"))
+        opposite = compare_raters(root, asking, QUESTIONS, ("generous", "harsh"))
+        free = compare_raters(root, asking, QUESTIONS, ("embedded", "harsh"))
+    assert same.agreement.mean == same.equal.mean == same.kept_again.mean == 1 and same.raters[0] == same.raters[1]
+    assert opposite.agreement.mean < 1 and opposite.raters[0].kept > 0 == opposite.kept_again.mean
+    assert opposite.raters[0].calls.tokens > 0 < opposite.raters[1].calls.tokens
+    assert free.raters[0].calls.tokens == 0 < free.raters[0].kept
+    assert render_raters(opposite)[-1].startswith("harsh keeps 0.000 [") and "generous" in render_raters(opposite)[1]

@@ -21,7 +21,7 @@ from graphrag_pipeline.indexing.aggregation_report import (
     measure_aggregation,
 )
 from graphrag_pipeline.indexing.chunk_aggregation import aggregate_chunks
-from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.indexing.text_units import split_documents, with_context
 from graphrag_pipeline.inputs.documents import build_documents, read_records
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.input import InputSettings
@@ -397,7 +397,8 @@ def test_figures_of_a_manual_stay_with_their_captions_and_tables_with_their_head
 
 
 def test_extraction_gets_each_combined_text_unit_whole():
-    units = split_documents(read_documents(make_manual(n_pages=12)), DEFAULT)
+    documents = read_documents(make_manual(n_pages=12))
+    units = with_context(split_documents(documents, DEFAULT), documents)
     prompts = (load_prompt(None, name) for name in ("extract_graph", "extract_graph_continue"))
     plan, model = ExtractionPlan(*prompts, ("PERSON",), max_gleanings=0), ScriptedModel(lambda _: ENTITY)
     extract_text_units(extraction_works(units, plan, model), plan, model, "test-chat")

@@ -94,7 +94,10 @@ def test_a_mapped_row_is_an_exact_entity_and_its_type_wins() -> None:
     units = split_documents(documents, TextUnitsSettings())
     found = extract_graph(documents, units, ExtractionSettings())
     added = add_documents(documents, units, found, settings, names_documents=False)
-    assert all(without_documents(added)[name].equals(found[name]) for name in found)
+    again = add_documents(documents, units, without_documents(added), settings, names_documents=False)
+    assert all(again[name].equals(added[name]) for name in added)
+    columns = {"service", "owner", "depends_on", "about"}
+    assert not columns & {row["name"].casefold() for row in added["entity_mentions"].to_pylist()}
     merged = merge_graph(*(added[f"{name}_mentions"] for name in ("entity", "relationship", "claim")), GraphSettings())
     entities = {row["title"]: row for row in merged["entities"].to_pylist()}
     types = {title: entities[title]["type"] for title in ("BILLING-API", "BERLIN", "ANA ROY")}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag_pipeline.indexing.text_units import split_documents, split_text
+from graphrag_pipeline.indexing.text_units import split_documents, split_text, with_context
 from graphrag_pipeline.settings.indexing import MIN_FILL
 from graphrag_pipeline.settings.settings import TextUnitsSettings
 from graphrag_pipeline.tables import TEXT_UNITS
@@ -246,3 +246,11 @@ def test_a_line_of_megabytes_is_split_in_seconds_of_processor_time():
 
 def _sum_of_lengths(text: str) -> int:
     return sum(span.end - span.start for span in split_text(text, DEFAULT))
+
+
+def test_the_context_of_a_text_unit_is_title_and_date_of_its_document_and_the_headings_above_it():
+    documents = pa.table({"id": ["a", "b"], "title": ["Falcon fails", "Notes"], "creation_date": ["2025-01-31", None]})
+    paths = pa.array([["Falcon fails", "Root cause", "Disk"], None, []])
+    units = pa.table({"document_id": ["a", "b", "c"], "heading_path": paths})
+    contexts = with_context(units, documents)["context"].to_pylist()
+    assert contexts == ["Document: Falcon fails\nDate: 2025-01-31\nSection: Root cause > Disk", "Document: Notes", ""]

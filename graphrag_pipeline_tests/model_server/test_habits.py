@@ -16,7 +16,7 @@ from graphrag_pipeline_tests.support.models.openai_calls import ask, connect
 
 PASSAGE = "Ada Lovelace met Charles Babbage in London in 1833. She wrote the first program for his engine."
 EXTRACTION = load_prompt(None, "extract_graph").render(
-    input_text=PASSAGE, entity_types="PERSON, GEO", language="Write in English."
+    input_text=PASSAGE, entity_types="PERSON, GEO", context="", language="Write in English."
 )
 REPORTS = "-----Reports-----\n[1] Engines of Charles Babbage.\n[2] Programs of Ada Lovelace."
 RATINGS = load_prompt(None, "rate_reports").render(context_data=REPORTS, question="Who wrote programs?")

@@ -86,9 +86,13 @@ def test_microsofts_query_prompts_are_read_over_untouched_copies_of_the_defaults
 @given(st.text(st.sampled_from("{}ab_<|>%\\1"), max_size=30))
 def test_braces_in_a_users_text_never_break_rendering(text):
     prompt = load_prompt(None, "extract_graph")
-    rendered = prompt.render(entity_types="PERSON", input_text=text, language="")
-    assert rendered == prompt.render(entity_types="PERSON", input_text="@@@", language="").replace("@@@", text)
-    assert prompt.render(entity_types="{input_text}", input_text=text, language="").count("{input_text}") >= 1
+    rendered = prompt.render(entity_types="PERSON", input_text=text, context="", language="")
+    assert rendered == prompt.render(entity_types="PERSON", input_text="@@@", context="", language="").replace(
+        "@@@", text
+    )
+    assert (
+        prompt.render(entity_types="{input_text}", input_text=text, context="", language="").count("{input_text}") >= 1
+    )
 
 
 def test_plain_json_in_a_prompt_stays_unchanged(tmp_path):
@@ -102,7 +106,7 @@ def test_a_missing_placeholder_of_a_prompt_is_named(tmp_path):
     with pytest.raises(PipelineError, match=r"no value for \{entity_typs\}; did you mean \{entity_types\}\?"):
         write(tmp_path, "extract_graph", "Find {entity_typs} in {input_text}")
     with pytest.raises(PipelineError, match=r"no value for \{input_text\}"):
-        load_prompt(None, "extract_graph").render(entity_types="PERSON", language="")
+        load_prompt(None, "extract_graph").render(entity_types="PERSON", context="", language="")
     with pytest.raises(PipelineError, match="cannot be read as UTF-8 text"):
         (tmp_path / "extract_graph.txt").write_bytes(b"\xff\xfe\xff")
         load_prompt(tmp_path, "extract_graph")
@@ -110,7 +114,7 @@ def test_a_missing_placeholder_of_a_prompt_is_named(tmp_path):
 
 def test_the_language_is_requested_in_the_prompt_or_before_it(tmp_path):
     default, tuned = load_prompt(None, "extract_graph"), write(tmp_path, "extract_graph", TUNED)
-    values = {"entity_types": "PERSON", "input_text": "X"}
+    values = {"entity_types": "PERSON", "context": "", "input_text": "X"}
     [turn] = open_conversation(default, "auto", **values)
     assert "in the language of the text" in turn["content"]
     [turn] = open_conversation(default, "German", **values)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.pipeline.open_work import list_long_text_units, list_unread_prompts
+from graphrag_pipeline.models import prompts
+from graphrag_pipeline.pipeline.open_work import list_former_prompts, list_long_text_units, list_unread_prompts
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.roots import CAROL, make_root
 
@@ -59,3 +63,20 @@ def test_index_and_status_say_so(tmp_path: Path, call: Call) -> None:
     assert line in call("index", "--root", root.path).err
     assert line in call("status", "--root", root.path).out
     assert "community_report" in str(json.loads(call("status", "--json", "--root", root.path).out)["unread_prompts"])
+
+
+def test_a_default_of_an_earlier_release_stays_and_is_named(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_root(tmp_path, CAROL, MODEL + "extraction: {engine: model}\n")
+    path, stage = root.path / "prompts" / "extract_graph.txt", STAGES["extracted_graph"]
+    former = "The default of a release before. {input_text}\n"
+    path.write_text(former.replace("\n", "\r\n"), encoding="utf-8")
+    monkeypatch.setitem(prompts.FORMER_DEFAULTS, "extract_graph", {hashlib.sha256(former.encode()).hexdigest()})
+    version = root.code_of(stage)
+    said = "note: default prompt of an earlier release: prompts/extract_graph.txt: "
+    assert said in call("--root", root.path, "status").out
+    assert not [line for line in list_unread_prompts(make_root(tmp_path / "b", CAROL, "")) if "extract" in line]
+    path.unlink()
+    adopted = Root(root.path)
+    assert list_former_prompts(adopted) == [] and adopted.code_of(stage) != version

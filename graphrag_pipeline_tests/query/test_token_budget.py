@@ -128,7 +128,7 @@ def test_reports_that_the_budget_did_not_let_the_model_rate_are_no_denial_of_emb
 def test_the_model_denies_what_it_rated_itself(small: GraphIndex, tmp_path: Path) -> None:
     with running_model_server([("rating", {"reason": "x", "rating": 0})]) as server:
         index = open_with_model(small, tmp_path, server, **MODEL_RATES)
-        result = index.search("What is said of Marley?", "global", budget=20_000)
+        result = index.search("What is said of Marley?", "global", budget=20_000, small_reports_per_call=1)
     assert result.answer.startswith("Not in the index: 2 community reports rated, none of them relevant")
 
 

@@ -28,6 +28,7 @@ EARLIER_DEFAULTS = {
     "text_units": {"markdown_blocks": False},
     "reports": {"min_report_size": 3},
     "embedding_model": {"batch_size": 64},
+    "global_search": {"small_reports_per_call": 1},
 }
 """Options of that file whose default is another one now."""
 

@@ -222,6 +222,13 @@ def test_an_embedding_model_may_have_an_address_of_its_own() -> None:
     assert (far.chat_model.prompt_price, far.embedding_model.prompt_price) == (0, None)
 
 
+def test_a_cheaper_model_may_rate() -> None:
+    for sections in (None, MIXED_SECTIONS):
+        settings = settings_for_model("chat", None, rating_model="cheap", sections=sections)
+        assert settings.rating.engine == "model" and settings.chat_model_for("rating").model == "cheap"
+        assert settings.chat_model_for("answers").model == "chat"
+
+
 def test_the_mix_for_small_models_gives_only_the_answers_to_the_model() -> None:
     settings = settings_for_model("chat", None, sections=MIXED_SECTIONS)
     assert [name for name in model_sections() if getattr(settings, name).engine == "model"] == ["answers"]

@@ -13,6 +13,7 @@ from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.indexing.aggregation_report import choose_sample
 from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 from graphrag_pipeline.indexing.ports import CallingExtractor
+from graphrag_pipeline.indexing.text_units import with_context
 from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.endpoints.spans import parent_span
 from graphrag_pipeline.models.pool import Work
@@ -69,7 +70,7 @@ def _extract_from_units(root: Root, buckets: list[str], session: IndexSession) -
     works: list[tuple[str, Work[Any]]] = []
     for bucket in buckets:
         account = session.pooled.account(bucket, EXTRACTION.name)
-        units = root.tables.read("text_units", bucket)
+        units = with_context(root.tables.read("text_units", bucket), root.tables.read("documents", bucket))
         works += [(bucket, work) for work in extractor.works(units, model.for_caller(Caller((account,))))]
     progress = _progress(EXTRACTION, together, session)
     try:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, pairwise, zip_longest
@@ -32,6 +32,7 @@ from graphrag_pipeline.engines.embedded.names.predicates import find_predicate
 from graphrag_pipeline.engines.embedded.names.prose import holds_prose, mask_code
 from graphrag_pipeline.engines.embedded.names.titles import read_title
 from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.settings.indexing import GlossaryTerm
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.sentences import split_sentences
@@ -109,13 +110,13 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     units = _units_by_document(text_units)
     columns = (documents[name].to_pylist() for name in ("id", "title", "text"))
     for document_id, title, text in zip(*columns, strict=True):
-        sentences, about = read_document(title, text, settings.spacy_model)
+        sentences, about = read_document(title, text, settings.spacy_model, settings.glossary)
         starts = [sentence.start for sentence in sentences]
         ends = [sentence.end for sentence in sentences]
         first = min((start for _, start, _ in units.get(document_id, ())), default=0)
         for unit_id, start, end in units.get(document_id, ()):
             touched = sentences[bisect_right(ends, start) : bisect_left(starts, end)]
-            n_entities = _add_entities(unit_id, start, end, touched, entities)
+            n_entities = _add_entities(unit_id, start, end, touched, settings.glossary, entities)
             if about is not None and start == first:
                 row = (about.name, about.type, about.description, None, None, None, None, True)
                 entities.add(unit_id, n_entities, *row)
@@ -127,7 +128,9 @@ def extract_graph(documents: pa.Table, text_units: pa.Table, settings: Extractio
     }
 
 
-def read_document(title: str, text: str, spacy_model: str = "") -> tuple[list[_TaggedSentence], _About | None]:
+def read_document(
+    title: str, text: str, spacy_model: str = "", glossary: Mapping[str, GlossaryTerm] | None = None
+) -> tuple[list[_TaggedSentence], _About | None]:
     """Return the sentences of a document that contain names, with these names, and the entity it is about, or None."""
     structure = read_structure(text)
     source = ReadableText.join(piece for block in structure.blocks for piece in _prose_of(block))
@@ -135,7 +138,7 @@ def read_document(title: str, text: str, spacy_model: str = "") -> tuple[list[_T
     spans = split_lines(text, split_sentences(text))
     said = "\n\n".join(block.text for block in structure.blocks if block.kind not in (TITLE, CODE))
     about = read_title(title, said)
-    names, links, types = name_things(text, mask_code(text), structure.codes, spans, about, spacy_model)
+    names, links, types = name_things(text, mask_code(text), structure.codes, spans, about, spacy_model, glossary)
     by_sentence: defaultdict[int, list[_Occurrence]] = defaultdict(list)
     for name in names:
         if place := source.source_of(name.start, name.end):  # None for the name of a column before a cell
@@ -186,9 +189,17 @@ def _units_by_document(text_units: pa.Table) -> dict[str, list[tuple[str, int, i
     return units
 
 
-def _add_entities(unit_id: str, start: int, end: int, sentences: list[_TaggedSentence], entities: _Columns) -> int:
-    """Add a mention per sentence and written form; return their number."""
+def _add_entities(
+    unit_id: str,
+    start: int,
+    end: int,
+    sentences: list[_TaggedSentence],
+    glossary: Mapping[str, GlossaryTerm],
+    entities: _Columns,
+) -> int:
+    """Add a mention per sentence and written form, and one that says what a term means; return their number."""
     n_entities = 0
+    meanings = {term: f"{term}, {known.meaning}" for term, known in glossary.items()}
     for sentence in sentences:
         seen: set[tuple[str, str]] = set()
         for o in _inside(sentence, start, end):
@@ -196,6 +207,9 @@ def _add_entities(unit_id: str, start: int, end: int, sentences: list[_TaggedSen
             if key in seen:
                 continue
             seen.add(key)
+            if meaning := meanings.pop(o.written, ""):
+                entities.add(unit_id, n_entities, o.name, o.type, meaning, o.start, o.end, None, o.written, None)
+                n_entities += 1
             row = (o.name, o.type, sentence.description, o.start, o.end, None, o.written, None)
             entities.add(unit_id, n_entities, *row)
             n_entities += 1

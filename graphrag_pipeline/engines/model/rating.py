@@ -9,8 +9,12 @@ A token budget pays for the map and the answer first (`MapReserve`): every repor
 rating it does not pay for is not sent, and keeps the embedded engine's rating; if its map is not paid for either, it is
 not read. `options_used` counts both under `budget`.
 
-An index may have thousands of reports on tiny communities. `small_reports_per_call` rates many of them in one call, and
-`max_rated_per_level` rates only those of a level that the embedded engine finds most relevant. Both are off by default.
+An index may have thousands of reports on tiny communities, and a rating of each would cost more than static search
+reads. So the model is not asked about a report made without a call (on fewer entities than `reports.min_report_size`)
+that the embedded engine rates 0, beyond a first call of each level, and `small_reports_per_call` short reports share a
+call; 1 is the published method. `max_rated_per_level` rates only those of a level that the embedded engine finds most
+relevant.
+
 Text units are rated many in one call. One without a rating keeps the embedded engine's. If the model's replies to all
 of the first `N_FIRST` batches are useless, no more batches are sent. Keep out: what a rating leads to.
 """
@@ -57,6 +61,8 @@ UNREADABLE = 1
 """Rating of a report whose rating failed: it is kept at the default threshold."""
 N_FIRST = 8
 """Number of requests, the first of a question, of which at least one must get a rating that can be read."""
+SHORT_TOKENS = 400
+"""A report with fewer tokens may share a call: about twice the prompt and the reply of a rating of its own."""
 ROW_TOKENS = 50
 """Most tokens of a report in a prompt besides its text: its number, title line and weight."""
 HEADING_TOKENS = 50
@@ -137,7 +143,7 @@ class ModelReportRater:
         self._rated_text = settings.rated_text or index.settings.rating.rated_text
         self._settings = settings
         self._reserve = reserve
-        self._n_unrated = self._n_in_batches = self._n_unpaid = self._n_unread = 0
+        self._n_unrated = self._n_left_out = self._n_in_batches = self._n_unpaid = self._n_unread = 0
         self._n_held = 0
         self._is_proven = False
         self._useless: list[Failure] = []
@@ -148,11 +154,14 @@ class ModelReportRater:
         Raises:
             PipelineError: no rating can be had, none of the first can be read, or the budget is spent.
         """
-        rated = self._embedded.rate(communities)
+        rated = sorted(self._embedded.rate(communities), key=self._is_left_out)
         rows = np.array([report.row for report in rated], dtype=np.int64)
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
-        n_asked = min(len(reports), self._settings.max_rated_per_level or len(reports))
-        self._n_unrated += len(reports) - n_asked
+        n_left_out = max(0, min(sum(map(self._is_left_out, rated)), len(rated) - self._settings.small_reports_per_call))
+        n_open = len(reports) - n_left_out
+        n_asked = min(n_open, self._settings.max_rated_per_level or n_open)
+        self._n_left_out += n_left_out
+        self._n_unrated += n_open - n_asked
         sizes = dict(zip((r.human_readable_id for r in reports), self._reserve.sizes(rated), strict=True))
         votes = self._request_ratings(reports[:n_asked], sizes)
         self._n_unpaid += n_asked - len(votes)
@@ -167,6 +176,11 @@ class ModelReportRater:
         by_embedded = [r for r, record in zip(rated, reports, strict=True) if record.human_readable_id not in votes]
         by_model += [self._read_if_paid(report, row_sizes[report.row]) for report in by_embedded]
         return sorted(by_model, key=lambda r: (-r.rating, -r.relevance, -r.size, r.row))
+
+    def _is_left_out(self, report: RatedReport) -> bool:
+        """Return whether the model is not asked about a report: it is small, and words and vectors rate it 0."""
+        is_small = report.size < self._index.settings.reports.min_report_size
+        return self._settings.small_reports_per_call > 1 and is_small and not report.rating
 
     def _read_if_paid(self, report: RatedReport, size: int) -> RatedReport:
         """Return a report that the model did not rate; its rating falls below the threshold if no map call has room."""
@@ -183,7 +197,7 @@ class ModelReportRater:
     def options_used(self) -> dict[str, dict[str, int]]:
         """What options changed: reports of batches, and reports that the model did not rate, or that are not read."""
         counts = {
-            "small_reports_per_call": {"rated": self._n_in_batches},
+            "small_reports_per_call": {"rated": self._n_in_batches, "not_rated": self._n_left_out},
             "max_rated_per_level": {"not_rated": self._n_unrated},
             "budget": {"rated_by_embedded": self._n_unpaid, "not_read": self._n_unread},
         }
@@ -294,14 +308,19 @@ class ModelReportRater:
         return asked
 
     def _build_requests(self, reports: Sequence[ReportRecord]) -> list[_Asked]:
-        """Return one request for each report, or for each batch of small ones."""
+        """Return one request for each report, or for each batch of short ones."""
         n_per_call = self._settings.small_reports_per_call
-        least = self._index.settings.reports.min_report_size if n_per_call > 1 else 0
-        small = [report for report in reports if report.size < least]
-        batches = [small[start : start + n_per_call] for start in range(0, len(small), n_per_call)]
-        self._n_in_batches += len(small)
+        sizes = (
+            count_tokens_each([self._text_of(report) for report in reports])
+            if n_per_call > 1
+            else [SHORT_TOKENS] * len(reports)
+        )
+        alone = [report for report, size in zip(reports, sizes, strict=True) if size >= SHORT_TOKENS]
+        short = [report for report, size in zip(reports, sizes, strict=True) if size < SHORT_TOKENS]
+        batches = [short[start : start + n_per_call] for start in range(0, len(short), n_per_call)]
+        self._n_in_batches += len(short)
         return [
-            *((self._build_request(r), [r.human_readable_id]) for r in reports if r.size >= least),
+            *((self._build_request(report), [report.human_readable_id]) for report in alone),
             *((self._build_batch_request(batch), [r.human_readable_id for r in batch]) for batch in batches),
         ]
 
@@ -325,7 +344,8 @@ class ModelReportRater:
         return ChatRequest(f"report {number}", messages, parse, RESPONSE_FORMAT, limits=limits)
 
     def _build_batch_request(self, reports: Sequence[ReportRecord]) -> ChatRequest[Ratings]:
-        context = Context(reports=tuple(reports))
+        shown = [replace(report, content=self._text_of(report)) for report in reports]
+        context = Context(reports=tuple(shown))
         return ratings_request(self._index, self._question, "rate_reports", "reports", context)
 
 

@@ -4,6 +4,7 @@ A window is a run of neighbouring sentences, list items or table rows of one sec
 words where the section has as many. It carries the headings above it, and a table row carries the header of its table.
 
     score = BM25 / largest BM25 + s * z(cosine of the window to the question)       (`hybrid_ranking.fuse`, weight 1)
+          + DOCUMENT_WEIGHT * mean score of the best windows of its document
 
 BM25 counts the words of the title and the headings with `TITLE_WEIGHT`, since a section is about its heading without
 repeating it. idf is that of the windows that are compared. Vectors are the bundled static ones. Unlike whole text
@@ -68,6 +69,8 @@ TITLE_WEIGHT, TITLE_WORDS = 0.5, 10.0
 """What a word of the title counts among the words of a window, and the whole title in its vector."""
 DESCRIPTION_WEIGHT = 0.25
 """Of a word of a description beside one of the question: descriptions only decide where the question cannot."""
+DOCUMENT_WEIGHT = 0.6
+"""Of the score of a window's document: where several windows match, the document is about the question."""
 K1, B = 1.2, 0.75
 """The usual parameters of BM25."""
 MIN_SHARE = 0.3
@@ -77,7 +80,7 @@ MIN_CONFIDENCE = 0.4
 MAX_ENGLISH_RANK = 3_000
 """Rank in English prose below which a word of a question counts as English; few words of other languages have one."""
 N_BEST = 3
-"""Best windows that are looked at for the coverage."""
+"""Best windows that are looked at for the coverage, and for the score of a document."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 
@@ -206,6 +209,7 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
     frequencies, held = frequencies[:n_asked], held[:n_asked]
     near = _measure_nearness(index, f"{question} {asked.description}", sections)
     scores = fuse(by_words, near, 1.0)
+    scores = scores + DOCUMENT_WEIGHT * _rate_documents(sections, scores)
     named = find_named_documents(index, question)
     if named:
         weights = np.array([named.get(section.unit.document_id, 0.0) for section in sections for _ in section.windows])
@@ -221,6 +225,13 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
         _measure_confidence(held, near, best),
         tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
     )
+
+
+def _rate_documents(sections: Sequence[_Section], scores: np.ndarray) -> np.ndarray:
+    """Return for each window the mean score of the best `N_BEST` windows of its document."""
+    _, documents = np.unique([one.unit.document_id for one in sections for _ in one.windows], return_inverse=True)
+    means = [np.mean(np.sort(scores[documents == number])[-N_BEST:]) for number in range(documents.max() + 1)]
+    return np.array(means)[documents]
 
 
 def show_span(unit: TextUnitRecord, start: int, end: int) -> AnswerPassage:

@@ -43,6 +43,12 @@ N_SEEDS = 30
 """Number of text units of basic search that PageRank starts at; the scores after them are almost equal."""
 _MAX_SPARSITY = 64
 """Text units for each relationship, up to which counting them in an array of all is faster than sorting."""
+MAX_COMPARED = 256
+"""Best text units among which near-copies are looked for: more than fit the context, and 2 ms."""
+NEAR_COSINE = 0.95
+"""Of the means of their sentences: below it, two texts share too few words to be near-copies."""
+NEAR_RUNS = 0.7
+"""Least Jaccard index of near-copies, as usual for shingles (Broder 1997); rows of a table differ by more."""
 MIN_OFFERED = 1_024
 """Text units that one entity may offer in any case; more if more could fit the context."""
 
@@ -94,6 +100,8 @@ def gather_text_units(
     scored = list(zip(found.tolist(), [score for _, score in ranked], strict=True))
     reached, scores = rank_with_graph(index, named, scored)
     copies = find_copies(index, reached)
+    if settings.strategy == BALANCED:
+        copies = np.union1d(copies, find_near_copies(index, reached[~np.isin(reached, copies)], offers))
     if len(copies):
         is_first = ~np.isin(reached, copies)
         reached, scores = reached[is_first], scores[is_first]
@@ -125,6 +133,38 @@ def find_copies(index: IndexReader, rows: np.ndarray) -> np.ndarray:
     texts = [record["text"] for record in index.snapshot.take("text_units", alike, ["text"])]
     copies = [row for row, text in zip(alike.tolist(), texts, strict=True) if first.setdefault(text, row) != row]
     return np.array(copies, dtype=np.int64)
+
+
+def find_near_copies(index: IndexReader, rows: np.ndarray, offers: Sequence[Offer]) -> np.ndarray:
+    """Return the rows that nearly repeat an earlier row, such as a report that changes a date and a number.
+
+    Vectors find the pairs, and the Jaccard index of their runs of three words decides. A row that informs a matched
+    entity that the earlier row does not inform is not a copy.
+
+    Args:
+        rows: of text units, each once, best first; the first `MAX_COMPARED` are compared.
+    """
+    rows = rows[:MAX_COMPARED]
+    vectors = index.snapshot.sentence_means.read(rows)
+    near = np.triu(vectors @ vectors.T >= NEAR_COSINE, 1)
+    places = np.flatnonzero(near.any(axis=0) | near.any(axis=1))
+    texts = [record["text"] for record in index.snapshot.take("text_units", rows[places], ["text"])]
+    runs = dict(zip(places.tolist(), map(_read_runs, texts), strict=True))
+    informs = np.array([np.isin(rows, units) for units, _ in offers]).reshape(len(offers), len(rows))
+    copies: list[int] = []
+    for place in np.flatnonzero(near.any(axis=0)).tolist():
+        for earlier in np.flatnonzero(near[:, place]).tolist():
+            one, other = runs[earlier], runs[place]
+            is_copy = len(one & other) >= NEAR_RUNS * max(len(one | other), 1)
+            if earlier not in copies and is_copy and not (informs[:, place] & ~informs[:, earlier]).any():
+                copies.append(place)
+                break
+    return rows[copies]
+
+
+def _read_runs(text: str) -> set[tuple[str, ...]]:
+    words = text.casefold().split()
+    return set(zip(words, words[1:], words[2:], strict=False))
 
 
 Offer: TypeAlias = tuple[np.ndarray, np.ndarray]

@@ -298,3 +298,16 @@ def test_news_and_encyclopedic_names_are_found(
     assert n_found / n_expected >= least_recall
     assert n_found / (n_found + n_junk) >= least_precision
     assert n_typed / n_found >= least_typed
+
+
+def test_a_term_of_the_glossary_is_an_entity_with_its_type_and_meaning():
+    text = "On Monday the falcon restarted. Ann Berg looked at falcon again."
+    glossary = {"falcon": {"meaning": "the billing service", "type": "service"}, "heron": "a bus"}
+    made = extract_graph(make_documents(text), make_units(text), ExtractionSettings(glossary=glossary))
+    rows = [row for row in made["entity_mentions"].to_pylist() if row["name"] == "falcon"]
+    assert {row["type"] for row in rows} == {"SERVICE"} and len(rows) == 3
+    assert "falcon, the billing service" in {row["description"] for row in rows}
+    assert "heron" not in made["entity_mentions"]["name"].to_pylist()
+    assert any(
+        {row["source"], row["target"]} == {"falcon", "Ann Berg"} for row in made["relationship_mentions"].to_pylist()
+    )

@@ -25,11 +25,13 @@ from graphrag_pipeline_tests.support.models.scripted_ratings import ScriptedRati
 
 QUESTION = "What becomes of Scrooge?"
 OVERVIEW = "What are the main themes?"
+PUBLISHED: dict[str, dict[str, Any]] = {"rating": {"engine": "model"}, "global_search": {"small_reports_per_call": 1}}
+"""Each report is rated in a call of its own."""
 Rating = Callable[[int], int | None]
 
 
 def open_rated(index: GraphIndex, folder: Path, server: ModelServer, **sections: dict[str, Any]) -> GraphIndex:
-    return open_with_model(index, folder, server, **{"rating": {"engine": "model"}, **sections})
+    return open_with_model(index, folder, server, **PUBLISHED, **sections)
 
 
 def select(
@@ -160,13 +162,21 @@ def test_all_of_the_next_level_are_rated_by_option_if_no_report_is_relevant(caro
     assert selection.options_used == {"fallback_level": {"rated": n_below, "kept": n_kept}}
 
 
-def test_small_reports_share_a_call_and_a_level_has_a_limit_by_option(carol: GraphIndex, tmp_path: Path) -> None:
-    options = {"small_reports_per_call": 5, "max_rated_per_level": 20, "max_level": 0}
-    selection, script = select(carol, tmp_path, lambda _: 2, **options)
+def test_short_reports_share_calls_and_small_irrelevant_ones_have_none(carol: GraphIndex, tmp_path: Path) -> None:
+    n_default = GlobalSearchSettings().small_reports_per_call
+    selection, script = select(carol, tmp_path, lambda _: 2, small_reports_per_call=n_default, max_level=0)
+    used = selection.options_used["small_reports_per_call"]
+    unasked = [report for report in selection.rated if report.is_unasked]
+    assert used["rated"] > 0 < used["not_rated"] == len(unasked) == len(selection.rated) - len(script.rated)
+    least = carol.settings.reports.min_report_size
+    assert {(report.size < least, report.rating, report.is_kept) for report in unasked} == {(True, 0, False)}
+    assert {report.community for report in selection.kept} == set(script.rated)
+
+
+def test_a_level_has_a_limit_by_option(carol: GraphIndex, tmp_path: Path) -> None:
+    selection, script = select(carol, tmp_path, lambda _: 2, max_rated_per_level=20, max_level=0)
     assert len(script.rated) == selection.rating["rated_by_model"] == 20 < len(selection.rated)
-    used = selection.options_used
-    assert used["max_rated_per_level"] == {"not_rated": len(selection.rated) - 20}
-    assert 0 < used["small_reports_per_call"]["rated"] < 20
+    assert selection.options_used["max_rated_per_level"] == {"not_rated": len(selection.rated) - 20}
 
 
 def test_small_communities_are_left_out_by_option(carol: GraphIndex, tmp_path: Path) -> None:

@@ -533,3 +533,23 @@ def test_of_equal_texts_of_several_documents_one_is_read(tmp_path, strategy):
         equal = [row for row, unit in enumerate(index.snapshot.take("text_units", range(3))) if unit["text"] == sent]
         assert local_text_units.find_copies(index, np.array(equal[::-1])).tolist() == equal[:1]
         assert not len(local_text_units.find_copies(index, np.array([], dtype=np.int64)))
+
+
+def test_of_ten_reports_that_nearly_repeat_each_other_at_most_two_are_read_by_balanced(tmp_path):
+    body = (
+        "Mayor Greta Lund opened the bridge at Ardmere. Greta Lund thanked the builders of the bridge and walked over "
+        "it with the school choir, the ferry crew, the smith and all of the council, while the old ferry lay at the "
+        "quay for the last time and its bell rang until noon. The crowd counted {} people."
+    )
+    subjects = ["mill", "harbour", "school", "market", "library", "station", "hospital", "museum", "garden", "theatre"]
+    documents = {f"copy_{n}.txt": body.format(400 + n) for n in range(10)}
+    documents |= {
+        f"other_{n}.txt": f"Greta Lund spoke in Ardmere about the {subject}. "
+        + f"The {subject} needs {n + 3} new rooms."
+        for n, subject in enumerate(subjects)
+    }
+    with open_built(tmp_path / "root", documents) as index:
+        found = local_search.select_local_context(index, "What did Greta Lund open?", LocalSearchSettings())
+        texts = [unit.text for unit in found.text_units]
+    assert 1 <= sum("walked over" in text for text in texts) <= 2
+    assert sum("needs" in text for text in texts) >= 8

@@ -173,7 +173,7 @@ def test_where_a_time_leaves_no_relevant_report_a_model_reads_its_texts(dated: G
 
     with running_model_server(rate) as server:
         index = open_with_model(dated, tmp_path, server, rating={"engine": "model"})
-        result = index.search(TWO_WEEKS, method="global")
+        result = index.search(TWO_WEEKS, method="global", small_reports_per_call=1)
         n_maps, n_answers = (server.count(kind) for kind in ("map", "answer"))
     used = result.selection["options_used"]
     assert result.selection["kept"] == n_maps == 0 and n_answers == 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphrag_pipeline.engines.embedded.names.acronyms import find_acronyms, find_definitions
 from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, TURKIC, cut_suffixes, find_capitals, is_turkic
@@ -23,6 +23,7 @@ from graphrag_pipeline.engines.embedded.names.japanese import find_japanese_name
 from graphrag_pipeline.engines.embedded.names.spacy_pipeline import find_entities, language_of
 from graphrag_pipeline.engines.embedded.names.terms import find_terms
 from graphrag_pipeline.engines.embedded.names.titles import DocumentTitle, spellings_in
+from graphrag_pipeline.settings.indexing import GlossaryTerm
 from graphrag_pipeline.text.dates import find_dates
 from graphrag_pipeline.text.languages import detect_language
 from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, IDENTIFIER, PERSON
@@ -38,6 +39,7 @@ def name_things(
     spans: Sequence[tuple[int, int]],
     about: DocumentTitle | None,
     spacy_model: str = "",
+    glossary: Mapping[str, GlossaryTerm] | None = None,
 ) -> tuple[list[Name], dict[str, str], dict[str, str]]:
     """Return every name in a document, the canonical form of each written form, and the type of each canonical form.
 
@@ -47,7 +49,7 @@ def name_things(
         codes: texts between backticks.
         spans: start and end of each sentence.
         about: the entity that the title names.
-        spacy_model: as `extraction.spacy_model`.
+        spacy_model, glossary: as in `extraction`.
     """
     language = detect_language(prose) or (TURKIC if is_turkic(prose) else "")
     folded = FoldedText(cut_suffixes(prose, language), spans)
@@ -56,6 +58,8 @@ def name_things(
         forms.add_entity(start, end, kind)
     for form, kind in find_identifiers(codes, folded.text).items():
         forms.add_sure(form, "" if kind == CAMEL else IDENTIFIER)
+    for form, term in (glossary or {}).items():
+        forms.add_sure(form, term.type.upper())
     acronyms = _add_acronyms(folded, forms)
     if about is not None:
         for form in (about.name, *spellings_in(about, text)):

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -50,12 +50,15 @@ from graphrag_pipeline.models.ports import (
     ReplyFormatError,
 )
 from graphrag_pipeline.models.prompts import Prompt, open_conversation
+from graphrag_pipeline.settings.indexing import GlossaryTerm
 from graphrag_pipeline.text.cut_texts import is_loop
 from graphrag_pipeline.text.sentences import grapheme_start, split_sentences
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 T = TypeVar("T")
 
+OTHER = "OTHER"
+"""The type of an entity of none of the types that the prompt lists."""
 MAX_HALVED = 3
 """How often a passage is halved: into eight parts at most."""
 
@@ -115,7 +118,8 @@ class ExtractionPlan:
         max_gleanings: most gleaning turns in a conversation.
         language: `auto` or the name of a language.
         claims: None if claims are disabled.
-        only_names_in_text: whether records about names that the text does not hold are left out.
+        only_names_in_text: whether records about names that text and context do not hold are left out.
+        glossary: terms of the corpus.
     """
 
     prompt: Prompt
@@ -125,6 +129,7 @@ class ExtractionPlan:
     language: str = "auto"
     claims: ClaimsPlan | None = None
     only_names_in_text: bool = False
+    glossary: Mapping[str, GlossaryTerm] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,8 +155,13 @@ class UnitMentions:
     n_characters: int = 0
 
 
-async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel) -> UnitMentions:
+async def extract_text_unit(
+    unit_id: str, text: str, plan: ExtractionPlan, model: ChatModel, context: str = ""
+) -> UnitMentions:
     """Hold the conversations about one text unit.
+
+    Args:
+        context: where the text is from (`indexing.text_units.with_context`); sent by a prompt with `{context}`.
 
     Raises:
         CallFailedError: a request got no usable reply. Earlier replies are stored, so that a retry continues there.
@@ -161,11 +171,12 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     async def converse(
         build: Callable[[str], list[Message]], prompt: Prompt, follow_up: Prompt, parse: _Parse
     ) -> tuple[list[ChatReply[ExtractionReply]], int]:
-        keep: _Keep = RecordFilter(text, prompt.echoes).keep if plan.only_names_in_text else lambda reply: reply
+        shown = f"{context}\n\n{text}" if "context" in prompt.placeholders else text
+        keep: _Keep = RecordFilter(shown, prompt.echoes).keep if plan.only_names_in_text else lambda reply: reply
         hold = partial(_converse, unit_id, follow_up.render(), parse, plan.max_gleanings, model, keep, problems)
         return await read_in_parts(text, lambda part: hold(build(part)))
 
-    build = partial(build_graph_prompt, plan=plan)
+    build = partial(build_graph_prompt, plan=plan, context=context)
     replies, n_parts = await converse(build, plan.prompt, plan.continue_prompt, parse_graph_reply)
     problems["text unit read in parts, which fit the model's window"] += n_parts > 1
     claim_replies: list[ChatReply[ExtractionReply]] = []
@@ -177,9 +188,24 @@ async def extract_text_unit(unit_id: str, text: str, plan: ExtractionPlan, model
     return replace(found, n_characters=len(text))
 
 
-def build_graph_prompt(text: str, plan: ExtractionPlan) -> list[Message]:
-    """Return the turns that request the entities and relationships of a text."""
-    return open_conversation(plan.prompt, plan.language, entity_types=", ".join(plan.entity_types), input_text=text)
+def build_graph_prompt(text: str, plan: ExtractionPlan, context: str = "") -> list[Message]:
+    """Return the turns that request the entities and relationships of a text.
+
+    The context ends with the terms of the glossary that the text holds, so another term does not change the request.
+    """
+    said = text.casefold()
+    terms = [
+        f"{term}{f' ({known.type})' if known.type else ''}: {known.meaning}"
+        for term, known in plan.glossary.items()
+        if term.casefold() in said
+    ]
+    return open_conversation(
+        plan.prompt,
+        plan.language,
+        entity_types=", ".join(plan.entity_types),
+        context="\n".join([context, *terms]).strip(),
+        input_text=text,
+    )
 
 
 def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -> list[Message]:
@@ -312,7 +338,7 @@ def collect_mentions(
     entities = _number_rows(unit_id, [(reply.request_key, reply.value.entities) for reply in replies], problems)
     relationships = [(reply.request_key, reply.value.relationships) for reply in replies]
     claims = [(reply.request_key, reply.value.claims) for reply in claim_replies]
-    wanted = {read_type(name, Counter()) for name in entity_types}
+    wanted = {read_type(name, Counter()) for name in (*entity_types, OTHER)}
     outside = Counter(row["type"] for row in entities if row["type"] not in wanted)
     return UnitMentions(
         entities,

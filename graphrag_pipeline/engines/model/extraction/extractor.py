@@ -25,6 +25,7 @@ from graphrag_pipeline.engines.model.extraction.kept_records import ABSENT_NAME
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.indexing.ports import Extracted
+from graphrag_pipeline.indexing.text_units import with_context
 from graphrag_pipeline.models.pool import EarlyCheck, Progress, Work, run_all, split_failures
 from graphrag_pipeline.models.ports import ChatModel, Failure, Message
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -67,6 +68,7 @@ class ModelExtractor:
             language=settings.language,
             claims=claims,
             only_names_in_text=settings.only_names_in_text,
+            glossary=settings.glossary,
         )
 
     def frame(self) -> list[Message]:
@@ -86,10 +88,10 @@ class ModelExtractor:
             PipelineError: like `send`.
         """
         model = self._root.models.chat_model("extraction")
-        return self.collect(self.send(self.works(text_units, model), model, progress))
+        return self.collect(self.send(self.works(with_context(text_units, documents), model), model, progress))
 
     def works(self, text_units: pa.Table, model: ChatModel) -> list[Work[UnitMentions]]:
-        """Return one work per text unit, in order; needs `id` and `text`."""
+        """Return one work per text unit, in order; needs `id`, `text` and `context` (`text_units.with_context`)."""
         return extraction_works(text_units, self.plan, model)
 
     def send(
@@ -126,9 +128,9 @@ class ModelExtractor:
 
 
 def extraction_works(text_units: pa.Table, plan: ExtractionPlan, model: ChatModel) -> list[Work[UnitMentions]]:
-    """Return one extraction work per text unit, in order; needs `id` and `text`."""
-    pairs = zip(text_units["id"].to_pylist(), text_units["text"].to_pylist(), strict=True)
-    return [Work(unit_id, partial(extract_text_unit, unit_id, text, plan, model)) for unit_id, text in pairs]
+    """Return one extraction work per text unit, in order; needs `id`, `text` and `context`."""
+    rows = zip(*(text_units[name].to_pylist() for name in ("id", "text", "context")), strict=True)
+    return [Work(unit, partial(extract_text_unit, unit, text, plan, model, context)) for unit, text, context in rows]
 
 
 def extract_text_units(

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import bucket_of, stable_hash
 from graphrag_pipeline.indexing.ports import Extractor
-from graphrag_pipeline.indexing.text_units import split_documents
+from graphrag_pipeline.indexing.text_units import split_documents, with_context
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.models.endpoints.windows import count_prompt
 from graphrag_pipeline.models.ports import ChatRequest, Embedder
@@ -75,8 +75,9 @@ class Corpus:
 
     @cached_property
     def units(self) -> pa.Table:
-        """All text units, by id."""
-        return pa.concat_tables([units for _, units in self._tables.values()]).sort_by("id").combine_chunks()
+        """All text units with their context, by id."""
+        units = pa.concat_tables([with_context(units, documents) for documents, units in self._tables.values()])
+        return units.sort_by("id").combine_chunks()
 
     @cached_property
     def _tables(self) -> dict[str, tuple[pa.Table, pa.Table]]:

@@ -87,7 +87,9 @@ def test_points_are_added_until_one_does_not_fit() -> None:
 
 QUESTION = "What becomes of Scrooge?"
 SHOWN = {"Reports": frozenset({2, 7}), "Entities": frozenset({5})}
-RATING = {"rating": {"engine": "model"}}
+ALONE = {"small_reports_per_call": 1}
+RATING = {"rating": {"engine": "model"}, "global_search": ALONE}
+"""Each report is rated in a call of its own."""
 
 
 def points(*pairs: tuple[object, object]) -> str:
@@ -215,7 +217,7 @@ def answer_all(request: ReceivedRequest) -> Any:
 def test_global_search_by_a_model_rates_maps_reduces_and_accounts(carol: GraphIndex, tmp_path: Path) -> None:
     with running_model_server(answer_all) as server:
         options = {"max_context_tokens": 3000, "threshold": 4}
-        index = open_with_model(carol, tmp_path, server, **RATING, global_search=options)
+        index = open_with_model(carol, tmp_path, server, rating=RATING["rating"], global_search=ALONE | options)
         result = index.search(QUESTION, method="global")
         n_map, n_rated = server.count("map"), server.count("rating") + server.count("ratings")
         *pieces, _ = index.stream(QUESTION, method="global")
@@ -282,15 +284,9 @@ def test_one_bad_rating_loses_itself_alone(carol: GraphIndex, tmp_path: Path) ->
     assert {report.row: report.rating for report in again.rated} == expected
 
 
-def test_tiny_communities_are_rated_many_at_a_time_by_option(small: GraphIndex, tmp_path: Path) -> None:
-    number = small.snapshot.table("community_reports").to_pylist()[0]["human_readable_id"]
-    with running_model_server() as server:
-        reports = {"min_report_size": 9}
-        index = open_with_model(small, tmp_path, server, **RATING, reports=reports)
-        selection = rate_reports(index, "Who is Marley?", GlobalSearchSettings(small_reports_per_call=20))
-    assert {call.kind for call in server.calls} == {"ratings"} and selection.rating["failed_ratings"] == 0
-    reply = {"ratings": [{"number": number, "rating": 3}, {"number": 99, "rating": 1}, {"number": 2, "rating": "?"}, 4]}
-    assert read_ratings(json.dumps(reply), [number, 2]) == {number: 3}
+def test_of_many_ratings_those_that_can_be_read_are_read() -> None:
+    reply = {"ratings": [{"number": 1, "rating": 3}, {"number": 99, "rating": 1}, {"number": 2, "rating": "?"}, 4]}
+    assert read_ratings(json.dumps(reply), [1, 2]) == {1: 3}
     with pytest.raises(ReplyFormatError, match="no rating of a report"):
         read_ratings('{"ratings": []}', [1])
 
@@ -304,7 +300,8 @@ def test_repeats_are_independent_and_the_majority_counts(carol: GraphIndex, tmp_
 
     reports = {"min_report_size": 1}
     with running_model_server(rate) as server:
-        index = open_with_model(carol, tmp_path, server, reports=reports, rating={"engine": "model", "num_repeats": 3})
+        rating = {"engine": "model", "num_repeats": 3}
+        index = open_with_model(carol, tmp_path, server, reports=reports, rating=rating, global_search=ALONE)
         selection = rate_reports(index, QUESTION, index.settings.search("global"))
     assert set(seen.values()) == {3} and {report.rating for report in selection.rated} == {3}
 

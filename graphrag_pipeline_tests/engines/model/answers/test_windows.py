@@ -13,7 +13,8 @@ from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 QUESTION = "Who haunted Scrooge?"
-RATED = {"answers": {"engine": "model"}, "rating": {"engine": "model", "rated_text": "full_content"}}
+RATED = {"answers": {"engine": "model"}, "rating": {"engine": "model", "rated_text": "full_content"},
+         "global_search": {"small_reports_per_call": 1}}  # fmt: skip
 
 
 def prompt_tokens(small: GraphIndex, folder: Path, method: str) -> int:

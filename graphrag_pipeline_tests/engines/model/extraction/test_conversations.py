@@ -6,7 +6,8 @@ import pytest
 
 from graphrag_pipeline.engines.model.extraction.conversations import ClaimsPlan, ExtractionPlan, extract_text_unit
 from graphrag_pipeline.models.ports import CallFailedError
-from graphrag_pipeline.models.prompts import load_prompt
+from graphrag_pipeline.models.prompts import Prompt, load_prompt
+from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
 
@@ -40,6 +41,32 @@ def test_the_prompt_holds_an_example_and_a_long_text_whole():
     [sent] = model.prompts
     example = sent[: sent.index(combined)].partition("\nEXAMPLE\n")[2]
     assert example.count('("entity"<|>') >= 2 and example.count('("relationship"<|>') >= 1
+
+
+def test_the_model_reads_where_a_text_is_from_and_the_terms_that_it_holds():
+    glossary = ExtractionSettings(
+        glossary={"Falcon": {"meaning": "the billing service", "type": "SERVICE"}, "Heron": "a bus"}
+    ).glossary
+    reply = '("entity"<|>Falcon<|>SERVICE<|>It failed.)##("entity"<|>Ada Lowe<|>OTHER<|>She called.)##<|COMPLETE|>'
+
+    def ask(context, prompt=PROMPT, **options):
+        model = ScriptedModel(replies_in_turn(reply, "<|COMPLETE|>"))
+        plan = ExtractionPlan(prompt, CONTINUE, ("SERVICE",), only_names_in_text=True, **options)
+        mentions = asyncio.run(extract_text_unit("unit", "She restarted falcon.", plan, model, context))
+        return model.prompts[0], mentions
+
+    sent, mentions = ask("Document: TICKET-118\nSection: Call of Ada Lowe", glossary=glossary)
+    shown = "Section: Call of Ada Lowe\nFalcon (SERVICE): the billing service\n</context>"
+    assert shown in sent and "Heron" not in sent and "Entity types: SERVICE, OTHER\n" in sent
+    assert [row["name"] for row in mentions.entities] == ["Falcon", "Ada Lowe"] and not mentions.outside_types
+    other = {"Falcon": glossary["Falcon"]}
+    assert ask("Document: TICKET-118\nSection: Call of Ada Lowe", glossary=other)[0] == sent, "a term reaches its texts"
+    plain = Prompt("extract_graph", "{entity_types} {input_text}", "0", "own.txt")
+    assert (
+        ask("Document: A", plain)[0]
+        == ask("Document: B", plain, glossary=glossary)[0]
+        == "SERVICE She restarted falcon."
+    )
 
 
 def test_gleaned_records_come_first_to_last_and_positions_run_on():

@@ -24,7 +24,7 @@ LONG = "Scrooge never painted out the name of Marley above the warehouse door. "
 
 
 def extract(texts: list[str], reply) -> list:
-    units = pa.table({"id": [str(n) for n in range(len(texts))], "text": texts})
+    units = pa.table({"id": [str(n) for n in range(len(texts))], "text": texts, "context": [""] * len(texts)})
     model = ScriptedModel(lambda messages: reply(messages[0]["content"]))
     return extract_text_units(extraction_works(units, PLAN, model), PLAN, model, "test-chat")
 
@@ -66,7 +66,7 @@ def test_an_endpoint_that_answers_nothing_is_named_and_not_the_prompt():
 
 
 def test_a_stage_with_earlier_results_may_find_nothing_in_new_text_units():
-    units = pa.table({"id": ["0"], "text": [LONG]})
+    units = pa.table({"id": ["0"], "text": [LONG], "context": [""]})
     model = ScriptedModel(lambda messages: "<|COMPLETE|>")
     works = extraction_works(units, PLAN, model)
     assert len(extract_text_units(works, PLAN, model, "test-chat", is_proven=True)) == 1
