@@ -69,6 +69,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         find_unpublished_candidate,
         list_failures,
         list_former_prompts,
+        list_long_text_units,
         list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
@@ -104,6 +105,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
         "silent_documents": [] if is_imported else list_silent_documents(project),
         "unused_overrides": [] if is_imported else list_unused_overrides(project),
         "unread_prompts": list_unread_prompts(project),
+        "long_text_units": [] if is_imported else list_long_text_units(project),
         "former_prompts": list_former_prompts(project),
         "stale": [asdict(item) for item in stale],
         "prompt_differences": diff_prompts(project, _changes_of(stale)),
@@ -154,7 +156,8 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     yield from render_lag(values["reports"])
     yield from (
         Line(line, "warning")
-        for line in [*values["unused_overrides"], *values["unread_prompts"], *values["silent_documents"]]
+        for name in ("unused_overrides", "unread_prompts", "long_text_units", "silent_documents")
+        for line in values[name]
     )
     yield from (f"note: {line}" for line in values["former_prompts"])
     yield from (f"last run, left out or repaired in {line}" for line in values["replies"])
@@ -254,6 +257,7 @@ def index(
     from graphrag_pipeline.inspection.costs import list_last_problems
     from graphrag_pipeline.pipeline.open_work import (
         count_failures,
+        list_long_text_units,
         list_silent_documents,
         list_unread_prompts,
         list_unused_overrides,
@@ -280,8 +284,9 @@ def index(
         echo(f"note: {path}: {note}", err=True)
     for found in report.repairs:
         echo(f"was damaged: {found.path}: {found.outcome}", err=True)
-    for line in [*list_unused_overrides(project), *list_unread_prompts(project), *list_silent_documents(project)]:
-        echo(line, err=True)
+    for find in (list_unused_overrides, list_unread_prompts, list_long_text_units, list_silent_documents):
+        for line in find(project):
+            echo(line, err=True)
     counts = _count_rows(project, report.waiting or report.snapshot)
     failed = count_failures(project)
     left_out = list_last_problems(project) if account.n_calls or account.n_cached else []

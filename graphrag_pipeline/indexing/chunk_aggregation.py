@@ -9,7 +9,8 @@ A text unit may end between 2 * target - max and max tokens, so its mean length 
 possible, else behind the chunk with the lowest content hash. So an edit moves only the ends near it.
 
 If rules conflict, the limits of tokens and pages win. A text unit then ends with a title only if no chunk follows, or
-if the next chunk is too many pages or titles away.
+if the next chunk is too many pages or titles away. Without `aggregation`, each chunk is one text unit, or its parts
+if it is longer than `aggregation_max`.
 
 Captions with the figure, table or code that they belong to, before or behind it.
 
@@ -31,7 +32,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -257,12 +258,14 @@ class TextSpan:
 
     Attributes:
         header: place of the table header that the text unit repeats before this span; None if it repeats none.
+        pages: first and last page of its chunks; None if unknown.
     """
 
     start: int
     end: int
     n_tokens: int
     header: Span | None = None
+    pages: Span | None = None
 
     def text_of(self, text: str) -> str:
         """Return the text of the text unit in a document's text."""
@@ -309,8 +312,10 @@ def aggregate_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: T
     totals = [0, *accumulate(count_tokens_each(texts, settings.encoding))]  # estimated number of tokens before block i
     first = 0
     while first < len(blocks):
-        for last in _order_ends(text, blocks, totals, first, settings):
-            span = TextSpan(blocks[first].start, blocks[last].end, 0, blocks[first].header)
+        ends = _order_ends(text, blocks, totals, first, settings) if settings.aggregation else [first]
+        for last in ends:
+            pages = reduce(span_pages, (block.pages for block in blocks[first : last + 1]))
+            span = TextSpan(blocks[first].start, blocks[last].end, 0, blocks[first].header, pages)
             n_tokens = count_tokens(span.text_of(text), settings.encoding)
             if n_tokens <= settings.aggregation_max or last == first:
                 yield replace(span, n_tokens=n_tokens)
@@ -363,6 +368,11 @@ def _reach(blocks: Sequence[_Block], totals: Sequence[int], first: int, settings
 def _group_chunks(text: str, chunks: Sequence[Mapping[str, Any]], settings: TextUnitsSettings) -> Iterator[_Block]:
     most_titles = settings.aggregation_target // 2  # tokens; a longer title counts as ordinary text
     titles: list[tuple[_Block, int]] = []
+    if not settings.aggregation:
+        document = _Document(text, chunks)
+        for place in range(len(chunks)):
+            yield from _close(text, [], _join(document, {place: []}, [place]), settings)
+        return
     for chunk in join_captions(text, chunks, settings):
         n_tokens = count_tokens(text[slice(*chunk.span)], settings.encoding) if chunk.kind == TITLE_CHUNK else 0
         if chunk.kind == TITLE_CHUNK and n_tokens <= most_titles:

@@ -20,6 +20,7 @@ them, one edit would extract, and pay for, the rest of the document again.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
@@ -88,10 +89,12 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
             spans = aggregate_chunks(text, _blocks_of(structure), settings.for_blocks())
         else:
             spans = split_text(text, settings)
+        page_ends = [] if chunks is not None else [match.start() for match in re.finditer("\f", text)]
         for position, span in enumerate(spans):
             headings = structure.headings_at(span.start) if structure else None
             unit_text = span.text_of(text)
             header_start, header_end = span.header or (None, None)
+            first_page, last_page = span.pages or (_pages_at(page_ends, span) if page_ends else (None, None))
             rows.append(
                 {
                     "id": stable_hash("text_unit", document["id"], unit_text, str(occurrences[unit_text])),
@@ -105,10 +108,17 @@ def split_documents(documents: pa.Table, settings: TextUnitsSettings) -> pa.Tabl
                     "header_end": header_end,
                     "heading_path": headings if headings is None else [title for _, title in headings],
                     "heading_levels": headings if headings is None else [level for level, _ in headings],
+                    "first_page": first_page,
+                    "last_page": last_page,
                 }
             )
             occurrences[unit_text] += 1
     return TEXT_UNITS.from_rows(rows)
+
+
+def _pages_at(page_ends: list[int], span: TextSpan) -> tuple[int, int]:
+    """Return the pages of a span, from 1: a form feed ends a page, as in a converted PDF."""
+    return 1 + bisect_right(page_ends, span.start), 1 + bisect_left(page_ends, span.end)
 
 
 def with_context(text_units: pa.Table, documents: pa.Table) -> pa.Table:

@@ -353,7 +353,8 @@ class Tracer:
 
     def _unit(self, unit: TextUnitRecord, mentioned: Mentioned) -> TraceNode:
         bucket = self._stages.bucket_of(unit.document_id)
-        facts = {"path": unit.document_path, **_place(unit.start, unit.end), "n_tokens": unit.n_tokens}
+        pages = {"first_page": unit.first_page, "last_page": unit.last_page} if unit.first_page is not None else {}
+        facts = {"path": unit.document_path, **_place(unit.start, unit.end), **pages, "n_tokens": unit.n_tokens}
         document = TraceNode(
             "document",
             unit.document_title,

@@ -142,7 +142,7 @@ _PLAIN_WEIGHT = 1.0
 
 @dataclass
 class ImportedGraph:
-    """The repaired graph; rows have the contract's columns, `text_unit_ids` as a set.
+    """The repaired graph; rows have the contract's columns, `text_unit_ids` as the keys of a dict.
 
     Attributes:
         entities: by id.
@@ -195,7 +195,7 @@ def repair_graph(
         n_dangling = sum(len(set(row["text_unit_ids"]) - text_unit_ids) for row in rows)
         notes.add(n_dangling, "text unit id", f"of {noun} rows {{was}} dropped: no text unit has it")
         for row in rows:
-            row["text_unit_ids"] = set(row["text_unit_ids"]) & text_unit_ids
+            row["text_unit_ids"] = dict.fromkeys(one for one in row["text_unit_ids"] if one in text_unit_ids)
     _fold_entities(graph, entities, notes)
     _add_unknown_endpoints(graph, relationships, next_number, notes)
     _fold_relationships(graph, _fold_loops(graph, relationships, notes), notes)
@@ -226,7 +226,7 @@ def _one_entity(title: str, group: list[Row]) -> Row:
     """Fold rows with one title into an entity; its type is the most frequent one, ties by name."""
     counts = Counter(row["type"] or UNKNOWN for row in group)
     types = sorted(counts, key=lambda name: (name == UNKNOWN, -counts[name], name))
-    text_unit_ids = set().union(*(row["text_unit_ids"] for row in group))
+    text_unit_ids = dict.fromkeys(itertools.chain.from_iterable(row["text_unit_ids"] for row in group))
     n_mentions = sum(max(row["frequency"] or 0, len(row["text_unit_ids"])) for row in group)
     return {
         "id": group[0]["id"],
@@ -268,7 +268,7 @@ def _add_unknown_endpoints(
                 "types": [UNKNOWN],
                 "names": sorted(names[title]),
                 "description": "",
-                "text_unit_ids": set(),
+                "text_unit_ids": {},
                 "n_mentions": 0,
             }
         )
@@ -319,7 +319,7 @@ def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: R
             "target_id": graph.id_of_title[target],
             "description": description,
             "weight": sum(_weight(row) for row in group),
-            "text_unit_ids": set().union(*(row["text_unit_ids"] for row in group)),
+            "text_unit_ids": dict.fromkeys(itertools.chain.from_iterable(row["text_unit_ids"] for row in group)),
             "n_mentions": sum(max(len(row["text_unit_ids"]), 1) for row in group),
         }
         for row in group:

@@ -62,7 +62,9 @@ def repair_documents(
         for unit in units_of[document["id"]]:
             found = locate_text(unit["text"] or "", document["text"] or "", previous + 1)
             unit["start"], unit["end"] = (found[0], found[0] + len(found[1])) if found else (None, None)
-            unit |= dict.fromkeys(("header_start", "header_end", "heading_path", "heading_levels"))
+            unit |= dict.fromkeys(
+                ("header_start", "header_end", "heading_path", "heading_levels", "first_page", "last_page")
+            )
             if found is None:
                 n_lost += 1
                 continue
@@ -208,7 +210,7 @@ def complete_links(graph: ImportedGraph, units: Rows, notes: RepairNotes) -> Non
                     continue
                 of_record = records[became[record_id]]["text_unit_ids"]
                 n_completed += unit["id"] not in of_record
-                of_record.add(unit["id"])
+                of_record[unit["id"]] = None
         notes.add(n_dangling, f"{noun} id", f"of text units {{was}} dropped: no {noun} has it")
         notes.add(n_completed, "text unit id", f"that the text unit alone knew of {{was}} added to its {noun}")
 
@@ -269,6 +271,7 @@ def _assemble(
         document |= {"text_unit_ids": of_document[document["id"]], "path": "", "record": ""}
         document |= {column: document[column] or "" for column in ("title", "text")}
     for entity in graph.entities.values():
+        entity["text_unit_ids"] = list(entity["text_unit_ids"])  # in the source's order: `depth_first` follows it
         entity["frequency"] = len(entity["text_unit_ids"])
     parts: dict[str, list[Row]] = {
         "documents": documents,
@@ -287,7 +290,6 @@ def _assemble(
     for claim in claims:
         units[claim["text_unit_id"]]["covariate_ids"].append(claim["id"])
     for name, column, other in (
-        ("entities", "text_unit_ids", "text_units"),
         ("relationships", "text_unit_ids", "text_units"),
         ("communities", "entity_ids", "entities"),
         ("communities", "relationship_ids", "relationships"),

@@ -27,6 +27,9 @@ from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
 
+LONG_TEXT_UNIT = 2_000
+"""Tokens above which the literature advises against a text unit: its vector is the mean of five or more parts."""
+
 
 @dataclass(frozen=True)
 class ReportLag:
@@ -180,6 +183,17 @@ def list_unread_prompts(root: Root) -> list[str]:
     for section, names in _QUERY_PROMPTS.items():
         lines += _describe_unread(root, section, () if getattr(settings, section).uses_model else names)
     return lines
+
+
+def list_long_text_units(root: Root) -> list[str]:
+    """Return the sizes of text units above `LONG_TEXT_UNIT`, each with what it costs."""
+    settings = root.settings.text_units
+    return [
+        f"`text_units.{name}` is {size:,} tokens: above {LONG_TEXT_UNIT:,}, the vector of a text unit is the average "
+        "of many parts, and a model may miss entities in it"
+        for name in ("size", "aggregation_target")
+        if (size := getattr(settings, name)) > LONG_TEXT_UNIT
+    ]
 
 
 def list_former_prompts(root: Root) -> list[str]:

@@ -85,7 +85,7 @@ STAGES: dict[str, Stage] = {
             reads=("documents",),
             tables=("text_units",),
             uses=("text_units",),
-            algorithm=9,
+            algorithm=10,
             is_partitioned=True,
         ),
         Stage(

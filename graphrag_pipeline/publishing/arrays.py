@@ -27,9 +27,9 @@ def build_arrays(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
 def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
     """Return the arrays of the relations (`storage.arrays.Adjacency`), for contract tables in file order.
 
-    They are `entity_relationships`, `entity_text_units`, `entity_communities` (all levels), `relationship_text_units`,
-    `text_unit_entities`, `text_unit_relationships`, `entity_covariates` (claims about the entity), and the ends of
-    relationships: `relationship_source`, `relationship_target` (int32 entity rows).
+    They are `entity_relationships`, `entity_text_units` (in the order of the entity's list), `entity_communities` (all
+    levels), `relationship_text_units`, `text_unit_entities`, `text_unit_relationships`, `entity_covariates` (claims
+    about the entity), and the ends of relationships: `relationship_source`, `relationship_target` (int32 entity rows).
     """
     entities, relationships = tables["entities"], tables["relationships"]
     text_units, communities, covariates = tables["text_units"], tables["communities"], tables["covariates"]
@@ -53,6 +53,8 @@ def build_adjacency(tables: Mapping[str, pa.Table]) -> dict[str, np.ndarray]:
         ("text_unit_relationships", relationship_text_units[::-1], n_text_units),
     ):
         arrays[f"{name}_indptr"], arrays[f"{name}_indices"] = compress(rows, values, n_rows)
+    if len(arrays["entity_text_units_indices"]) == len(entity_text_units[1]):  # no list repeats an id
+        arrays["entity_text_units_indices"] = entity_text_units[1].astype(np.int32)
     return arrays
 
 

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from graphrag_pipeline.citations import KINDS
-from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord
+from graphrag_pipeline.query.results import Answer, Citation, Context, TextUnitRecord, name_place
 from graphrag_pipeline.settings.settings import LocalSearchSettings
 
 PARTS = ("reports", "entities", "relationships", "claims", "text_units")
@@ -201,12 +201,11 @@ def render_sources(citations: Sequence[Citation]) -> str:
 
 
 def _source_line(citation: Citation) -> str:
-    place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
     kind = "source" if citation.kind == "text_unit" else citation.kind  # the name that `trace` takes
     record = f"({kind} {citation.human_readable_id})"
     quote = " ".join(citation.quote.split())
     shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
-    return f"[{citation.number}] {citation.document_title}{place} {record}: \u201c{shown}\u201d  "
+    return f"[{citation.number}] {name_place(citation)} {record}: \u201c{shown}\u201d  "
 
 
 def render_context(context: Context, style: ContextStyle = PLAIN) -> str:

@@ -104,6 +104,7 @@ class TextUnitRecord:
         start: character offsets into the document; null where an import has none.
         header_start, header_end: offsets of the table header that `text` repeats before `start`; None if it has none.
         headings: above its first block that is not a title.
+        first_page, last_page: of the whole text unit; None if not known.
         score: local search: the PageRank relevance, 0-1, if the strategy ranks by it; else the similarity of the entity
             that the text unit was taken for, 0 if only basic search found it. Basic search: the fused score.
         entities: titles of the matched entities that it mentions.
@@ -129,6 +130,8 @@ class TextUnitRecord:
     header_start: int | None = None
     header_end: int | None = None
     headings: Headings = ()
+    first_page: int | None = None
+    last_page: int | None = None
 
     @property
     def n_header(self) -> int:
@@ -221,6 +224,7 @@ class Citation:
         start: character offsets into the document; null where an imported text unit is not found in its document.
         text_unit: its human-readable id.
         document_path: inside the input folder; "" where an import has none.
+        first_page, last_page: of the text unit; None if not known.
     """
 
     number: int
@@ -235,11 +239,27 @@ class Citation:
     end: int | None
     text_unit: int = -1
     document_path: str = ""
+    first_page: int | None = None
+    last_page: int | None = None
 
     @property
     def record(self) -> str:
         """The record as reports and prompts cite it, such as "[Data: Relationships (12)]"."""
         return render_citation([(KIND_OF_RECORD[self.kind], [str(self.human_readable_id)])])
+
+
+def name_pages(first: int | None, last: int | None) -> str:
+    """Return pages in words, such as "page 3" or "pages 3-4"; "" if they are not known."""
+    if first is None or last is None:
+        return ""
+    return f"page {first}" if first == last else f"pages {first}-{last}"
+
+
+def name_place(citation: Citation) -> str:
+    """Return the document of a citation, its pages and its characters, in words."""
+    characters = "" if citation.start is None else f"characters {citation.start:,}-{citation.end:,}"
+    pages = name_pages(citation.first_page, citation.last_page)
+    return ", ".join(filter(None, [citation.document_title, pages, characters]))
 
 
 @dataclass(frozen=True)

@@ -321,7 +321,7 @@ class RelationshipPage:
 
 @dataclass(frozen=True)
 class TextUnitPage:
-    """A text unit in full; `start` and `end` are offsets in its document."""
+    """A text unit in full; `start` and `end` are offsets in its document, pages are None if not known."""
 
     number: int
     id: str
@@ -334,6 +334,8 @@ class TextUnitPage:
     text: str
     entities: tuple[EntityLink, ...]
     n_entities: int
+    first_page: int | None = None
+    last_page: int | None = None
 
 
 @dataclass(frozen=True)

@@ -432,4 +432,6 @@ def read_text_unit(reader: SnapshotReader, key: str, n_most: int = 50) -> TextUn
         unit.text,
         link_entities(reader, leading[:n_most].tolist()),
         len(entities),
+        unit.first_page,
+        unit.last_page,
     )

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest
 from graphrag_pipeline.query.rendering import MAX_QUOTE_SHOWN
-from graphrag_pipeline.query.results import Citation
+from graphrag_pipeline.query.results import Citation, name_place
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.lookup import shared_key
 from graphrag_pipeline.serve.api_route import EVENTS, Key, ServerQuery, make_router
@@ -233,10 +233,9 @@ def write_footnotes(citations: Sequence[Citation]) -> str:
 
 
 def _describe(citation: Citation) -> str:
-    place = "" if citation.start is None else f", characters {citation.start:,}-{citation.end:,}"
     quote = " ".join(citation.quote.split())
     shown = quote if len(quote) <= MAX_QUOTE_SHOWN else f"{quote[:MAX_QUOTE_SHOWN].rsplit(' ', 1)[0]} ..."
-    return f"{' '.join(citation.document_title.split())}{place}: \u201c{shown}\u201d"
+    return f"{' '.join(name_place(citation).split())}: \u201c{shown}\u201d"
 
 
 def find_references(text: str) -> list[tuple[int, int, int]]:

@@ -46,6 +46,9 @@ class TextUnitsSettings(Section):
         "not overlap, carry the headings above them, and are embedded without marks. Otherwise documents are cut at "
         "sentence ends, as by Microsoft GraphRAG at tokens.",
     )
+    aggregation: bool = Field(
+        True, description="Chunk files: whether chunks are combined; otherwise each that fits is one text unit."
+    )
     aggregation_target: int = Field(
         1200, ge=16, description="Chunk files: tokens to which chunks are combined, in order, along chunk boundaries."
     )
@@ -55,7 +58,7 @@ class TextUnitsSettings(Section):
     def for_blocks(self) -> TextUnitsSettings:
         """Return the settings of a document cut along its structure: its text units have at most `size` tokens."""
         target = int((1 + MIN_FILL) / 2 * self.size)
-        return self.model_copy(update={"aggregation_target": target, "aggregation_max": self.size})
+        return self.model_copy(update={"aggregation": True, "aggregation_target": target, "aggregation_max": self.size})
 
     @model_validator(mode="after")
     def _target_fits(self) -> TextUnitsSettings:

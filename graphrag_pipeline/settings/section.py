@@ -101,6 +101,7 @@ THRESHOLDS: Mapping[str, float] = {
     "max_placeholders": 0.0,
     "min_engine_ratio": 0.5,
     "min_engine_overlap": 0.3,
+    "min_averaged_cosine": 0.9,
 }
 """Threshold -> its default, a share if no unit is named."""
 

@@ -115,11 +115,12 @@ class Adjacency(ArrayFolder):
 
     Each `<a>_<b>s` relation (listed in `publishing/arrays.py`) is a pair of arrays in compressed sparse row form:
     `indptr` int64 (n_a + 1) and `indices` int32; the rows of b that belong to row i of a are
-    `indices[indptr[i]:indptr[i + 1]]`, ascending.
+    `indices[indptr[i]:indptr[i + 1]]`, ascending. `entity_text_units` is in the order of the entity's
+    own list.
     """
 
     def of(self, relation: str, row: int) -> np.ndarray:
-        """Return the rows related to one row, such as `of("entity_relationships", 3)`: int32, ascending."""
+        """Return the rows related to one row, such as `of("entity_relationships", 3)`: int32, ordered as stored."""
         indptr = self.array(f"{relation}_indptr")
         return self.array(f"{relation}_indices")[indptr[row] : indptr[row + 1]]
 

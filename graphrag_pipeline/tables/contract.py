@@ -81,6 +81,8 @@ CONTRACT_TEXT_UNITS = Table(
         "header_end",
         "heading_path",
         "heading_levels",
+        "first_page",
+        "last_page",
     ),
     key=("id",),
     owner=INDEX_CANDIDATE,

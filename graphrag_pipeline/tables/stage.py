@@ -153,6 +153,13 @@ TEXT_UNITS = Table(
             True,
         ),
         Column("heading_levels", pa.list_(pa.int8()), "Level of each of these headings, 1 to 6.", True),
+        Column(
+            "first_page",
+            pa.int32(),
+            "Page that it begins on, by its chunks or by the form feeds of the document; null if not known.",
+            True,
+        ),
+        Column("last_page", pa.int32(), "Page that it ends on; null if not known.", True),
     ),
     key=("id",),
     owner="text_units",

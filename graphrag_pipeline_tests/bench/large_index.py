@@ -217,6 +217,7 @@ def _text_units(
         "start": starts, "end": [start + len(text) for start, text in zip(starts, texts, strict=True)],
         "header_start": pa.nulls(n, pa.int64()), "header_end": pa.nulls(n, pa.int64()),
         "heading_path": pa.nulls(n, pa.list_(pa.string())), "heading_levels": pa.nulls(n, pa.list_(pa.int8())),
+        "first_page": pa.nulls(n, pa.int32()), "last_page": pa.nulls(n, pa.int32()),
     }  # fmt: skip
 
 

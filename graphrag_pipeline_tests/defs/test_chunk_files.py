@@ -57,6 +57,7 @@ def test_a_citation_of_a_cut_table_points_to_the_row_in_the_document(tmp_path: P
         spans = read_text_units(index, np.arange(len(units)), np.zeros(len(units)))
     assert len(units) > 3 and all(unit["text"].startswith("| Lot | Buyer |") for unit in units)
     assert any(NAMES[-1] in citation.quote for citation in result.citations)
+    assert "[1] d, page 1, characters " in result.sources_to_markdown()
     for citation in result.citations:
         assert document["text"][citation.start : citation.end] == citation.quote
     for unit in spans:

@@ -102,10 +102,8 @@ def test_the_documentation_builds_without_a_warning_and_without_a_network(tmp_pa
 
 def test_the_summary_of_the_audit_counts_the_rows_below_it(generators: ModuleType) -> None:
     lines = filled("audit", generators).splitlines()
-    shown = [
-        [int(cell) for cell in line.split("|")[2:5]] for line in lines if re.search(r"\| \d+ \| \d+ \| \d+ \|", line)
-    ]
-    rows = [line for line in lines if re.match(r"\| [A-E]\d+ \|", line)]
+    shown = [[int(cell) for cell in line.split("|")[2:7]] for line in lines if re.search(r"(\| \d+ ){5}\|", line)]
+    rows = [line for line in lines if re.match(r"\| [A-F]\d+ \|", line)]
     total, parts = shown[-1], shown[:-1]
     assert total == [sum(column) for column in zip(*parts, strict=True)]
     assert total[0] == len(rows) == sum(total[1:])

@@ -27,6 +27,7 @@ from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.settings.models import EmbeddingModelSettings
 from graphrag_pipeline.settings.settings import TextUnitsSettings
+from graphrag_pipeline.tables import CHUNKS
 from graphrag_pipeline.text.tokens import count_tokens
 from graphrag_pipeline_tests.support.corpora.paged_document import make_manual, make_rows
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel
@@ -90,6 +91,26 @@ def test_small_chunks_are_combined_up_to_the_target():
     units = units_of(*(("paragraph", 1, words(7)) for _ in range(20)))
     assert len(units) < 20 and "\n\n".join(units) == "\n\n".join([words(7)] * 20)
     assert all(24 <= count_tokens(unit) <= 40 for unit in units[:-1])
+
+
+def test_a_text_unit_knows_the_pages_of_its_chunks():
+    text, chunks = chunks_of(*(("paragraph", page, words(9)) for page in (1, 2, 2, None, 4, 4, None)))
+    document = pa.table({"id": ["d"], "text": [text], "chunks": pa.array([chunks], CHUNKS)})
+    units = split_documents(document, SMALL).to_pylist()
+    assert len(units) >= 2
+    for unit in units:
+        inside = [one["page"] for one in chunks if unit["start"] <= one["start"] < unit["end"]]
+        known = [page for page in inside if page is not None] or [None]
+        assert (unit["first_page"], unit["last_page"]) == (known[0], known[-1])
+
+
+def test_without_aggregation_each_chunk_is_a_text_unit_and_a_long_one_is_cut():
+    parts = [("title", 1, "Title"), *(("paragraph", 1, words(n)) for n in (9, 12, 3))]
+    alone = SMALL.model_copy(update={"aggregation": False})
+    assert units_of(*parts, within=alone) == [text for _, _, text in parts]
+    assert len(units_of(*parts)) < len(parts)
+    long = units_of(parts[0], ("paragraph", 1, words(90)), within=alone)
+    assert long[0] == "Title" and len(long) > 3
 
 
 def test_a_unit_ends_where_a_fourth_page_begins():

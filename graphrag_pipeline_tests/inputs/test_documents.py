@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 import io
 import json
+import re
 from datetime import datetime
 from importlib.util import find_spec
 
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import InputChangedError
+from graphrag_pipeline.indexing.text_units import split_documents
 from graphrag_pipeline.inputs import conversion
 from graphrag_pipeline.inputs.documents import (
     build_corpus_manifest,
@@ -27,6 +29,7 @@ from graphrag_pipeline.inputs.documents import (
 from graphrag_pipeline.inputs.formats import CONVERTED
 from graphrag_pipeline.inputs.labels import read_front_matter
 from graphrag_pipeline.inputs.source_records import document_id_of, problem_record
+from graphrag_pipeline.settings.indexing import TextUnitsSettings
 from graphrag_pipeline.settings.input import InputSettings
 from graphrag_pipeline.tables import CORPUS_MANIFEST, DOCUMENTS
 from graphrag_pipeline.text.structure import read_structure
@@ -386,6 +389,18 @@ def test_a_pdf_is_read():
 
 
 @needs_extra
+@pytest.mark.parametrize("markdown_blocks", [True, False])
+def test_a_text_unit_of_a_pdf_knows_its_pages(markdown_blocks):
+    words = " ".join(f"word{number}" for number in range(9))
+    read = _only("a.pdf", _pdf(*(f"Page {number} says {words}." for number in (1, 2, 3))))
+    settings = TextUnitsSettings(size=40, overlap=0, markdown_blocks=markdown_blocks)
+    units = split_documents(pa.table({"id": ["d"], "text": [read.text]}), settings).to_pylist()
+    for unit in units:
+        numbers = [int(number) for number in re.findall(r"Page (\d)", unit["text"])]
+        assert (unit["first_page"], unit["last_page"]) == (min(numbers), max(numbers)), unit["text"]
+    assert {unit["first_page"] for unit in units} == {1, 2, 3}
+
+
 def test_a_pdf_with_a_password_is_a_problem():
     assert _only("a.pdf", _pdf("x", with_password=True)).problem == "has a password; save a copy without one"
 
@@ -410,15 +425,19 @@ def test_a_damaged_file_is_a_problem(path, data, problem):
     assert _only(path, data).problem.startswith(problem)
 
 
-def _pdf(text: str, with_password: bool = False) -> bytes:
-    page = f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET"
+def _pdf(*texts: str, with_password: bool = False) -> bytes:
+    """Return a PDF with one line of text on each page."""
+    first, pages = 4, [f"BT /F1 24 Tf 72 700 Td ({text}) Tj ET" for text in texts]
+    kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<</Type/Catalog/Pages 2 0 R>>",
-        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        f"<</Length {len(page)}>>stream\n{page}\nendstream",
+        f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>",
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     ]
+    for number, page in enumerate(pages):
+        content = f"/Contents {first + 2 * number + 1} 0 R/Resources<</Font<</F1 3 0 R>>>>"
+        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]{content}>>")
+        objects.append(f"<</Length {len(page)}>>stream\n{page}\nendstream")
     file, offsets = "%PDF-1.4\n", []
     for number, content in enumerate(objects, start=1):
         offsets.append(len(file))

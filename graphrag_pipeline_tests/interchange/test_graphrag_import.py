@@ -16,6 +16,11 @@ from graphrag_pipeline.identity import entity_text, normalize_title
 from graphrag_pipeline.indexing.embeddings import embedded_texts
 from graphrag_pipeline.interchange.graphrag_import import import_graphrag, read_graphrag_vectors
 from graphrag_pipeline.publishing.checks import check_snapshot
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.selection.local_text_units import gather_offers, join_offers
+from graphrag_pipeline.query.selection.reranking import Limits
+from graphrag_pipeline.query.selection.strategies import select_text_units
+from graphrag_pipeline.query.understanding.entity_matching import Match
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.snapshot_store import SnapshotStore
@@ -55,6 +60,33 @@ def contents(snapshot):
 
 def communities_by_number(snapshot):
     return {row["community"]: row for row in snapshot.table("communities").to_pylist()}
+
+
+def test_depth_first_follows_the_order_of_an_entitys_own_list(tmp_path):
+    def turn_around(name, rows):
+        if name != "entities":
+            return rows
+        lists = [ids[::-1] for ids in rows["text_unit_ids"].to_pylist()]
+        return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", pa.array(lists))
+
+    source = copy_sample(tmp_path / "source", turn_around)
+    run_import(source, tmp_path / "root")
+    lists = dict(zip(*pq.read_table(source / "entities.parquet", columns=["id", "text_unit_ids"]), strict=True))
+    lists = {entity.as_py(): ids.as_py() for entity, ids in lists.items()}
+    with GraphIndex.open(tmp_path / "root") as index:
+        snapshot, units = index.snapshot, index.snapshot.table("text_units")["id"].to_pylist()
+        rows = snapshot.table("entities").select(["id", "text_unit_ids"]).to_pylist()
+        assert all(row["text_unit_ids"] == lists[row["id"]] for row in rows if row["id"] in lists)
+        row = max(range(len(rows)), key=lambda number: len(rows[number]["text_unit_ids"]))
+        matches = [Match(row, 1.0, True)]
+        offers = gather_offers(index, matches)
+        candidates = join_offers(index, matches, offers, np.zeros(0, np.int64))[1]
+        picks = select_text_units("depth_first", candidates, Limits(10**6))
+    stated = dict(zip((units[unit] for unit in offers[0][0]), offers[0][1].tolist(), strict=True))
+    wanted = sorted(rows[row]["text_unit_ids"], key=lambda unit: -stated[unit])
+    ascending = sorted(offers[0][0].tolist())
+    assert [units[ascending[pick.text_unit]] for pick in picks] == wanted
+    assert len(set(stated.values())) < len(stated), "there are ties"
 
 
 def test_the_sample_passes_every_check_and_is_published(imported):

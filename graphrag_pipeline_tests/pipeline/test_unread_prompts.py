@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.models import prompts
-from graphrag_pipeline.pipeline.open_work import list_former_prompts, list_unread_prompts
+from graphrag_pipeline.pipeline.open_work import list_former_prompts, list_long_text_units, list_unread_prompts
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.support.command_line import Call
@@ -44,6 +44,15 @@ def test_an_edited_prompt_that_no_model_gets_is_named(tmp_path: Path, prompt: st
     lines = list_unread_prompts(root)
     assert len(lines) == bool(reason)
     assert all(line.startswith(f"edited but not used: prompts/{prompt}.txt: {reason}") for line in lines)
+
+
+def test_text_units_of_more_than_2000_tokens_are_named(tmp_path: Path, call: Call) -> None:
+    root = make_root(tmp_path, CAROL, "text_units: {size: 2000, aggregation_target: 2001, aggregation_max: 3000}\n")
+    [line] = list_long_text_units(root)
+    assert line.startswith("`text_units.aggregation_target` is 2,001 tokens: above 2,000, ")
+    assert line in call("index", "--root", root.path).err
+    assert line in call("status", "--root", root.path).out
+    assert json.loads(call("status", "--json", "--root", root.path).out)["long_text_units"] == [line]
 
 
 def test_index_and_status_say_so(tmp_path: Path, call: Call) -> None:

@@ -71,7 +71,10 @@ reports: {max_reply_tokens: 600}
     assert settings.reply_tokens_for("reports") == 600 and settings.reply_tokens_for("extraction") == 4000
 
 
-NEW = {"extraction.spacy_model", "extraction.document_entities", "descriptions.max_joined", "input.dates"}
+NEW = {
+    "extraction.spacy_model", "extraction.document_entities", "descriptions.max_joined", "input.dates",
+    "text_units.aggregation",
+}  # fmt: skip
 """Options that came later: their stages are made again."""
 
 

@@ -186,6 +186,13 @@ FIGURES: dict[str, FigureKind] = {
             "extraction`. Topics are no error: the embedded engine finds names and key phrases only.",
             "found by the model only, most frequent first",
         ),
+        FigureKind(
+            "averaged_cosine",
+            "mean cosine of an averaged vector to the vector of the whole text, over texts cut on purpose",
+            "Text units exceed `embedding_model.batch_max_tokens`, and the mean of their parts' vectors differs from "
+            "their own. Lower `text_units.size` or `text_units.aggregation_target`, or use a model with a longer "
+            "window.",
+        ),
     )
 }
 """Every figure, in the order in which they are measured."""

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,14 @@ from graphrag_pipeline.evaluation.index_quality.figures import (
     not_measured,
 )
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import bucket_of, text_hash
+from graphrag_pipeline.indexing.aggregation_report import (
+    WholeAndParts,
+    choose_comparisons,
+    compare_averages,
+    texts_to_compare,
+)
+from graphrag_pipeline.indexing.embeddings import embedded_unit_texts
 from graphrag_pipeline.indexing.ports import Extractor
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -39,6 +48,9 @@ MAX_CHARACTERS = 1_000_000
 """Characters of documents that the embedded engine reads; the first document is always read."""
 N_COMPARED = 12
 """Text units of a model's extraction, evenly spread, that the embedded engine reads, too: about half a second."""
+N_AVERAGED = 20
+"""Averaged vectors that are compared at least, if the index has so many; whole buckets are read, a second for 1,000
+text units."""
 _FIGURES = ("engine_ratio", "engine_overlap")
 
 Names = Set[str]
@@ -146,7 +158,7 @@ def _stored_entities(snapshot: Snapshot, unit_ids: list[str]) -> dict[str, dict[
 
 
 _DIGITS = 12
-_VERSION = 1
+_VERSION = 2
 """Version of the definitions of the figures; raise it when one changes."""
 
 
@@ -226,6 +238,30 @@ def _measure(root: Root, snapshot: Snapshot, clean: Snapshot | None) -> Iterator
     else:
         yield not_measured("placeholders", "no model wrote the index")
     yield from compare_engines(snapshot, load_port("extractor")(root))
+    yield _measure_averages(root, snapshot)
+
+
+def _measure_averages(root: Root, snapshot: Snapshot) -> QualityFigure:
+    """Compare averaged vectors with those of whole texts; only stored vectors are read."""
+    name, settings = "averaged_cosine", root.settings
+    if snapshot.manifest.origin == "import":
+        return not_measured(name, "an import made the vectors")
+    if settings.embeddings.engine != "model":
+        return not_measured(name, "the bundled embeddings average no vectors")
+    units, limits = snapshot.table("text_units"), settings.embedding_model
+    buckets = [bucket_of(one, settings.storage.n_buckets) for one in units["document_id"].to_pylist()]
+    comparisons: list[WholeAndParts] = []
+    for bucket in sorted(set(buckets)):  # the index chose and embedded its sample for each bucket
+        texts = embedded_unit_texts(units.filter([one == bucket for one in buckets]))
+        comparisons += choose_comparisons(texts, limits, settings.embeddings.n_compared)
+        if len(comparisons) >= N_AVERAGED:
+            break
+    stored = root.models.embedder.read_stored({text_hash(text): text for text in texts_to_compare(comparisons)})
+    cosines = compare_averages(comparisons, stored, limits)
+    if not cosines:
+        return not_measured(name, "no text unit is cut, or `embeddings.n_compared` is 0")
+    note = f"{counted(len(cosines), 'texts')} cut on purpose, {min(cosines):.3f} at least"
+    return QualityFigure(name, float(np.mean(cosines)), len(cosines), "texts", note)
 
 
 def _path_of(root: Root, snapshot_id: str) -> Path:

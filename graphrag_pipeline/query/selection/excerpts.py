@@ -366,7 +366,7 @@ class ExcerptFinder:
         """Return the text units of an entity that may be searched, most of its relationships first."""
         candidates = self._pool.candidates
         units, counts = candidates.text_units[entity], candidates.n_of_entity[entity]
-        first: list[int] = units[np.lexsort((units, -counts))][: sum(READ_AT_ONCE)].tolist()
+        first: list[int] = units[np.argsort(-counts, kind="stable")][: sum(READ_AT_ONCE)].tolist()
         return first
 
     def _read(self, wanted: set[int]) -> None:

@@ -168,7 +168,7 @@ def _read_runs(text: str) -> set[tuple[str, ...]]:
 
 
 Offer: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Rows of the text units of an entity, ascending, and the number of its relationships in each."""
+"""Rows of the text units of an entity, in the order of its list, and the number of its relationships in each."""
 
 
 def gather_offers(index: IndexReader, matches: Sequence[Match], max_offered: int = MIN_OFFERED) -> list[Offer]:
@@ -217,14 +217,14 @@ def _count_stated(index: IndexReader, relationships: np.ndarray, units: np.ndarr
 
 
 def _most_stated(units: np.ndarray, counts: np.ndarray, n: int) -> Offer:
-    """Return the n text units with most relationships of an entity, ties to the lower row, and those numbers.
+    """Return the n text units with most relationships of an entity, ties to the earlier one, and those numbers.
 
     Args:
-        units: rows, ascending.
+        units: rows, in the order of the entity's list.
         counts: relationships of the entity in each.
     """
     if len(units) > n:
-        worth = (counts << 32) - units
+        worth = (counts << 32) - np.arange(len(units))
         kept = np.flatnonzero(worth >= nth_largest(worth, n))
         units, counts = units[kept], counts[kept]
     return units, counts

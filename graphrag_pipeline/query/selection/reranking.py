@@ -30,7 +30,8 @@ class Candidates:
     """The text units that a strategy chooses from; each is a position from 0 to n - 1, in reading order.
 
     Attributes:
-        text_units: one ascending int array per matched entity, best entity first; a text unit may be in several.
+        text_units: one int array per matched entity, best entity first, in the order of the entity's list; a text unit
+            may be in several.
         n_of_entity: one int array per matched entity, along with its `text_units`: relationships of this entity that
             each of them states.
         similarity: (n_entities,) cosine of each entity to the question.

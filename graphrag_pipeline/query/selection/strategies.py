@@ -4,8 +4,9 @@ Each strategy takes the matched entities' text units and a budget, and returns p
 strategies share these rules:
     - A text unit is picked once, even if it informs several entities. Only a text unit that is not yet taken uses up a
       cap, a quota, a guarantee or a round. What an entity cannot use goes to the others.
-    - An entity offers its text units by the number of its own relationships in them, most first, ties in reading
-      order. A text unit that does not fit the budget is skipped; `depth_first` ends there.
+    - An entity offers its text units by the number of its own relationships in them, most first, ties in the
+      order of the entity's own list, which is reading order unless an import has another. A text unit that does not fit
+      the budget is skipped; `depth_first` ends there.
     - The budget is never exceeded. Apart from caps and `depth_first`, no text unit that still fits is left out.
 `balanced` and `graph` (in `RANKED`) also choose text units that inform no matched entity, and put the most relevant
 first. To add a strategy, write a function, add it to `STRATEGIES`, and add its name to `settings/search_names.py`. Keep
@@ -270,7 +271,7 @@ class _TextUnitSelection:
 
 
 def _offer(units: np.ndarray, n_relationships: np.ndarray) -> Iterator[int]:
-    return iter(units[np.lexsort((units, -n_relationships))].tolist())
+    return iter(units[np.argsort(-n_relationships, kind="stable")].tolist())
 
 
 def depth_first(candidates: Candidates, limits: Limits) -> list[Pick]:

@@ -78,6 +78,8 @@ class CitationFacts(BaseModel):
     end: int | None
     text_unit: int
     document_path: str
+    first_page: int | None
+    last_page: int | None
     record: str
 
 

@@ -22,6 +22,7 @@ from graphrag_pipeline.evaluation.index_quality.measurement import (
     measure_quality,
 )
 from graphrag_pipeline.indexing.ports import Extractor
+from graphrag_pipeline.inspection.index_state import read_embedding_figures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT
 from graphrag_pipeline.ports import load_port
@@ -34,7 +35,7 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_
 from graphrag_pipeline_tests.support.command_line import Outcome
 from graphrag_pipeline_tests.support.corpora.small_index import contract_tables
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.support.roots import build_tables, make_root
+from graphrag_pipeline_tests.support.roots import CAROL, build_tables, indexed_root, make_root
 from graphrag_pipeline_tests.support.two_snapshots import _indexed_twice, first_of, root
 
 __all__ = ["_indexed_twice", "root"]
@@ -95,6 +96,24 @@ def check_in_dagster(root: Root) -> dict[str, dg.AssetCheckEvaluation]:
     found = {check.check_name: check for check in result.get_asset_check_evaluations()}
     del found["up_to_date"]
     return found
+
+
+def test_averaged_vectors_that_differ_from_those_of_whole_texts_warn(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    settings = "quality: {thresholds: {min_averaged_cosine: 1}}\nstorage: {n_buckets: 2}\n"
+    settings += "embeddings: {engine: model, n_compared: 2}\nembedding_model: "
+    long = {name: f"{text} " * 20 for name, text in CAROL.items()}
+    with running_model_server(dimensions=16) as server:
+        model = f"{{model: test-embedding, base_url: '{server.base_url}', batch_max_tokens: 300}}"
+        root = indexed_root(tmp_path, long, settings + model)
+        server.reset()
+        found = check_in_dagster(root)["averaged_cosine"]
+        averaged = read_embedding_figures(root)["averaged_vectors"]
+        assert not server.calls, "only stored vectors are compared"
+    assert found.metadata["value"].value == pytest.approx(averaged["mean_cosine"], abs=1e-4)
+    assert not found.passed and found.severity == dg.AssetCheckSeverity.WARN
+    assert f"{averaged['n_compared']} texts" in found.description and "text_units.size" in found.description
+    assert found.metadata["threshold"].value == "at least 1"
 
 
 def test_checks_in_dagster_warn_and_block_nothing(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

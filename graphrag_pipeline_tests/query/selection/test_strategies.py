@@ -51,7 +51,7 @@ def count_per_entity(picks, n_entities):
 @st.composite
 def candidate_sets(draw):
     n = draw(st.integers(1, 25))
-    units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(sorted(u), dtype=np.int64))
+    units = st.lists(st.integers(0, n - 1), unique=True).map(lambda u: np.array(u, dtype=np.int64))
     entities = draw(st.lists(units, min_size=1, max_size=6))
     similarity = draw(st.lists(st.floats(-1, 1), min_size=len(entities), max_size=len(entities)))
     own = tuple(draw(st.lists(st.integers(0, 9), min_size=len(e), max_size=len(e)).map(np.array)) for e in entities)
@@ -111,6 +111,11 @@ def test_a_guarantee_that_does_not_fit_is_served_in_rounds():
 def test_text_units_with_more_relationships_come_first_and_ties_in_reading_order():
     candidates = make_candidates([1, 2, 3, 4], n_relationships=[0, 2, 5, 2])
     assert selected("depth_first", candidates, 10) == [3, 2, 4, 1]
+
+
+def test_ties_are_in_the_order_of_the_entitys_own_list():
+    candidates = make_candidates([4, 1, 3, 2], n_relationships=[2, 0, 5, 2])
+    assert selected("depth_first", candidates, 10) == [3, 4, 1, 2]
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"depth_first"}))

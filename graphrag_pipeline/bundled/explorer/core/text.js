@@ -13,6 +13,12 @@ export function visible(text) {
   });
 }
 
+/** Return ", page 3" or ", pages 3-4" of a citation; "" if they are not known. */
+export function pages({ first_page: first, last_page: last }) {
+  if (typeof first !== "number") return "";
+  return first === last ? `, page ${first}` : `, pages ${first}-${last}`;
+}
+
 /** Return the beginning of a text, with a mark where it is cut. */
 export function shorten(text, most) {
   const points = Array.from(visible(text));

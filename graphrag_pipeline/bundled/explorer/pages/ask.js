@@ -2,7 +2,7 @@
 
 import { post, stream } from "../core/api.js";
 import { go } from "../core/routes.js";
-import { visible } from "../core/text.js";
+import { pages, visible } from "../core/text.js";
 import { Component, html, Problem, Title } from "../core/ui.js";
 import { Markdown } from "../parts/markdown.js";
 import { Passage } from "../parts/passage.js";
@@ -148,5 +148,5 @@ function Question({ at, submit, isBusy, stop, forget }) {
 function Sources({ citations, open, source }) {
   return html`<section aria-label="Sources"><h2>Sources</h2><ol class="sources">${citations.map((one) => html`<li value=${one.number}>
     <button class="plain" aria-pressed=${source?.number === one.number} onClick=${() => open(one.number)}>
-      <strong>${visible(one.document_title)}</strong>${one.start === null ? "" : ` ${one.start}–${one.end}`}: <q>${visible(one.quote)}</q></button></li>`)}</ol></section>`;
+      <strong>${visible(one.document_title)}</strong>${pages(one)}${one.start === null ? "" : ` ${one.start}–${one.end}`}: <q>${visible(one.quote)}</q></button></li>`)}</ol></section>`;
 }

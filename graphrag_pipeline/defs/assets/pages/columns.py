@@ -34,6 +34,8 @@ _STAGE: dict[str, Mapping[str, tuple[str, ...]]] = {
         "header_end": ("documents.text", "documents.chunks"),
         "heading_path": ("documents.text",),
         "heading_levels": ("documents.text",),
+        "first_page": ("documents.text", "documents.chunks"),
+        "last_page": ("documents.text", "documents.chunks"),
     },
     "entity_mentions": {
         "text_unit_id": ("text_units.id",), "name": _UNIT_TEXT, "type": _UNIT_TEXT, "description": _UNIT_TEXT,
