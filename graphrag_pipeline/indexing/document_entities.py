@@ -137,7 +137,8 @@ def _read_row(
     if not say(mapping.entity):
         return [], []
     kind, said = say(mapping.type_column) or mapping.type, say(mapping.description)
-    mentions = list(_mentions_of(name, (), kind.upper() or UNKNOWN, said, units))
+    aliases = tuple(RelatedColumn().names_in(values.get(mapping.aliases)))
+    mentions = list(_mentions_of(name, aliases, kind.upper() or UNKNOWN, said, units))
     links = []
     for column, related in mapping.relationships.items():
         predicate = column.replace("_", " ")

@@ -26,7 +26,7 @@ from graphrag_pipeline.inputs.formats import (
     decode_text,
     find_guessed_encoding,
 )
-from graphrag_pipeline.inputs.labels import find_date, key_of, read_front_matter, read_labels
+from graphrag_pipeline.inputs.labels import find_date, find_unread_date, key_of, read_front_matter, read_labels
 from graphrag_pipeline.inputs.mail import read_mail
 from graphrag_pipeline.inputs.rows import find_rows, read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
@@ -163,4 +163,6 @@ def _read_whole_file(path: str, format: str, data: bytes, settings: InputSetting
         title = read_title(structure, front_matter)
     day = find_date(front_matter, labels, title, stem, settings.dates)
     values = {key_of(label): value for label, value in (front_matter | labels).items() if key_of(label)}
-    return make_record(path, "", len(data), title or stem, text, day.isoformat() if day else None, values)
+    record = make_record(path, "", len(data), title or stem, text, day.isoformat() if day else None, values)
+    unread = find_unread_date(front_matter | labels) if settings.dates else ""
+    return replace(record, note=f"no day in {unread!r}; write it as 2025-03-04" if unread else None)

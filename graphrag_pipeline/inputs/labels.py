@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import yaml
@@ -17,6 +17,8 @@ from graphrag_pipeline.filters import DATED
 from graphrag_pipeline.text.dates import find_day
 from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TABLE, Block, Structure
 
+MAX_DATE = 40
+"""Characters of a date."""
 N_BLOCKS = 6
 """Blocks at the top of a document among which its labels begin; they end at the first block without one."""
 MAX_WORDS, MAX_VALUE = 4, 120
@@ -80,11 +82,40 @@ def find_date(
         "title": [title],
         "file_name": [stem.replace("_", " ")],
     }
-    days = (find_day(text) for source in order for text in texts[source])
+    days = (
+        find_day(text) or (_parse_day(text) if source in ("front_matter", "labels") else None)
+        for source in order
+        for text in texts[source]
+    )
     return next((day for day in days if day), None)
+
+
+def find_unread_date(values: dict[str, Any]) -> str:
+    """Return the first label of a date, with its value, that names no day; "" if each does or there is none."""
+    by_key = {key: _by_key(values).get(key, "") for key in DATED}
+    unread = (key for key, text in by_key.items() if text and not (find_day(text) or _parse_day(text)))
+    return next((f"{key}: {by_key[key]}" for key in unread), "")
+
+
+def _parse_day(text: str) -> date | None:
+    """Return the day that a whole value is, such as "3 Feb 2026"; None if a part is missing, or which is the month."""
+    from dateutil.parser import parse
+
+    found = set()
+    for default in (datetime(1904, 1, 1), datetime(2028, 12, 28)):
+        for is_day_first in (True, False):
+            try:
+                found.add(parse(text[:MAX_DATE], default=default, dayfirst=is_day_first).date())
+            except (ValueError, OverflowError):
+                return None
+    return found.pop() if len(found) == 1 else None
 
 
 def _dated(values: dict[str, Any]) -> list[str]:
     """Return the values as text, those of fields with a date first."""
-    by_key = {key_of(key): str(value) for key, value in values.items() if not isinstance(value, dict | list)}
+    by_key = _by_key(values)
     return [by_key[key] for key in DATED if key in by_key] + [text for key, text in by_key.items() if key not in DATED]
+
+
+def _by_key(values: dict[str, Any]) -> dict[str, str]:
+    return {key_of(key): str(value) for key, value in values.items() if not isinstance(value, dict | list)}

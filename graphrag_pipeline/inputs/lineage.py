@@ -8,11 +8,13 @@ compiled SQL, macros.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 _KINDS = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
+_DIVIDER, _IN_PARTS = re.compile(r"[./]"), re.compile(r"[\d_-]")
 _LEFT_OUT = frozenset({"test", "operation", "analysis", "unit_test", "sql_operation"})
 
 
@@ -29,29 +31,40 @@ def read_lineage(content: object) -> list[dict[str, Any]] | None:
 
 def _read_assets(nodes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield one row for each asset."""
+    names = shorten([_key_of(node, "assetKey") for node in nodes])
     parents = {
-        _key_of(node, "assetKey"): sorted(_key_of({"key": key}, "key") for key in node.get("dependencyKeys") or ())
+        _key_of(node, "assetKey"): sorted(
+            names.get(key, key) for key in (_key_of({"key": one}, "key") for one in node.get("dependencyKeys") or ())
+        )
         for node in nodes
     }
     users: defaultdict[str, list[str]] = defaultdict(list)
     for key, others in parents.items():
         for other in others:
-            users[other].append(key)
+            users[other].append(names[key])
     for node in sorted(nodes, key=lambda node: _key_of(node, "assetKey")):
         key = _key_of(node, "assetKey")
         checks = (node.get("assetChecksOrError") or {}).get("checks") or ()
         row = {
-            "name": key,
+            "name": names[key],
+            "full_name": key if key != names[key] else None,
             "resource_type": "asset",
             "description": " ".join((node.get("description") or "").split()),
             "owner": [owner.get("email") or owner.get("team") for owner in node.get("owners") or ()],
             "depends_on": parents[key],
-            "used_by": sorted(users[key]),
+            "used_by": sorted(users[names[key]]),
             "tests": sorted(check["name"] for check in checks),
             "group": node.get("groupName"),
             "kinds": node.get("kinds"),
         }
         yield {"id": f"asset.{key}", **{name: value for name, value in row.items() if value}}
+
+
+def shorten(names: Iterable[str]) -> dict[str, str]:
+    """Return full name -> its last part, as texts write it; the full name if others end alike, or in a plain word."""
+    parts = {name: _DIVIDER.split(name)[-1] for name in names}
+    count = Counter(parts.values())
+    return {name: part if count[part] == 1 and _IN_PARTS.search(part) else name for name, part in parts.items()}
 
 
 def _key_of(node: object, field: str) -> str:
@@ -70,7 +83,9 @@ def is_manifest(content: object) -> TypeGuard[dict[str, Any]]:
 def read_manifest(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield one row for each resource but tests, with the names of what it depends on and of what uses it."""
     resources = {unique_id: one for kind in _KINDS for unique_id, one in (content.get(kind) or {}).items()}
-    names = {unique_id: _name_of(one) for unique_id, one in resources.items()}
+    full_names = {unique_id: _name_of(one) for unique_id, one in resources.items()}
+    short_names = shorten(full_names.values())
+    names = {unique_id: short_names[name] for unique_id, name in full_names.items()}
     users: defaultdict[str, list[str]] = defaultdict(list)
     tests: defaultdict[str, list[str]] = defaultdict(list)
     for unique_id, one in resources.items():
@@ -81,6 +96,7 @@ def read_manifest(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         row = {
             "name": names[unique_id],
+            "full_name": full_names[unique_id] if names[unique_id] != full_names[unique_id] else None,
             "resource_type": one.get("resource_type"),
             "description": " ".join((one.get("description") or "").split()),
             "owner": _owner_of(one),

@@ -46,6 +46,7 @@ class TableMapping(Section):
     type: str = Field("", description="Type of this entity, such as SERVICE.")
     type_column: str = Field("", description="Column with the type of the row's entity, in place of `type`.")
     description: str = Field("", description="Column with the description of the row's entity.")
+    aliases: str = Field("", description="Column with other names of the row's entity, one or a list.")
     relationships: dict[str, RelatedColumn] = Field(
         {},
         description="Column -> the entities that it names; the row's entity has a relationship with each, named as the "
@@ -59,9 +60,15 @@ class TableMapping(Section):
         return self
 
     @property
+    def upstream(self) -> str:
+        """The column `UPSTREAM` in any spelling, such as "Depends on"; "" without one."""
+        spelled = (column for column in self.relationships if "_".join(column.casefold().split()) == UPSTREAM)
+        return next(spelled, "")
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns that a file must have."""
-        return (*filter(None, (self.entity, self.type_column, self.description)), *self.relationships)
+        return (*filter(None, (self.entity, self.type_column, self.description, self.aliases)), *self.relationships)
 
 
 LINEAGE = TableMapping(
@@ -69,6 +76,7 @@ LINEAGE = TableMapping(
     entity="name",
     type_column="resource_type",
     description="description",
+    aliases="full_name",
     relationships={UPSTREAM: RelatedColumn(), "owner": RelatedColumn()},
 )
 """Mapping of the rows of lineage files (`inputs/lineage.py`)."""

@@ -161,9 +161,10 @@ class Structure:
         return ReadableText.join(piece for block in self.blocks for piece in block.pieces)
 
     def headings_at(self, place: int) -> Headings:
-        """Return the headings above the first block that ends behind a place and is no title, itself in the text."""
+        """Return the headings above the first block that ends behind a place and says something."""
         first = bisect_right(self._ends, place)
-        block = next((block for block in islice(self.blocks, first, None) if block.kind != TITLE), None)
+        skipped = (TITLE, FRONT_MATTER, HIDDEN)
+        block = next((block for block in islice(self.blocks, first, None) if block.kind not in skipped), None)
         return block.headings if block else ()
 
     @cached_property

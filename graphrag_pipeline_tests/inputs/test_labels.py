@@ -57,6 +57,11 @@ def test_what_is_no_label_stays_text(text: str) -> None:
         ("a.md", "# T\n\nDatum: 3. März 2023", None, "2023-03-03"),
         ("a.md", "# T\n\nDate: 1 de mayo de 2024", None, "2024-05-01"),
         ("a.md", "# T\n\nReviewed: 2 May 2024\nDate: 3 May 2024", None, "2024-05-03"),
+        ("a.md", "# T\n\nDate: 3 Feb 2026", None, "2026-02-03"),
+        ("a.md", "# T\n\nDate: Feb 3, 2026 at 10:30", None, "2026-02-03"),
+        ("a.md", "# T\n\nDate: 13/02/2026", None, "2026-02-13"),
+        ("a.md", "# T\n\nDate: 05/07/2026", None, None),
+        ("a.md", "# T\n\nVersion: 7\nOwner: May\nTime: 10:30\nSeen: March 2026", None, None),
         ("a-20251345.md", "# T\n\nOn 5 May 2025 it rained.", None, None),
         ("2025-01-01.md", "# T\n\nDate: 5 May 2025", ("file_name",), "2025-01-01"),
         ("2025-01-01.md", "# T\n\nDate: 5 May 2025", (), None),
@@ -68,3 +73,9 @@ def test_the_first_source_with_a_date_gives_it(
     settings = InputSettings() if dates is None else InputSettings(dates=dates)
     [record] = read_records(path, text.encode(), settings)
     assert record.creation_date == day
+
+
+@pytest.mark.parametrize("written", ["2026-02-31", "05/07/2026", "soon"])
+def test_a_date_that_names_no_day_is_said(written: str) -> None:
+    [record] = read_records("a.md", f"# T\n\n**Date:** {written}\n\nText.".encode(), InputSettings())
+    assert record.note == f"no day in 'date: {written}'; write it as 2025-03-04" and record.problem is None

@@ -52,7 +52,7 @@ def test_each_resource_is_a_document_that_says_its_lineage() -> None:
 DEFINITIONS = """
 import dagster as dg
 
-@dg.asset(owners=["team:wheel"], group_name="raw", description="Orders as they come.")
+@dg.asset(key_prefix="lake", owners=["team:wheel"], group_name="raw", description="Orders as they come.")
 def raw_orders(): ...
 
 @dg.asset(deps=[raw_orders], key=["mart", "orders"])
@@ -78,8 +78,8 @@ def test_the_asset_graph_that_the_guide_saves_is_read(tmp_path: Path) -> None:
     assert {record.record: record.text for record in records} == {
         "asset.mart/orders": "name: mart/orders; resource_type: asset; depends_on: raw_orders; tests: no_nulls; "
         "group: default.",
-        "asset.raw_orders": "name: raw_orders; resource_type: asset; description: Orders as they come.; owner: wheel; "
-        "used_by: mart/orders; group: raw.",
+        "asset.lake/raw_orders": "name: raw_orders; full_name: lake/raw_orders; resource_type: asset; "
+        "description: Orders as they come.; owner: wheel; used_by: mart/orders; group: raw.",
     }
 
 

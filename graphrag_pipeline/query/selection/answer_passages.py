@@ -36,6 +36,7 @@ from graphrag_pipeline.query.question import (
     content_words,
     find_identifiers,
     is_latin,
+    is_overview_word,
     repeats_question,
     stem,
     topic_words,
@@ -223,7 +224,11 @@ def _score(index: IndexReader, question: str, units: Sequence[TextUnitRecord]) -
         [(section, window) for section in sections for window in section.windows],
         scores,
         _measure_confidence(held, near, best),
-        tuple(word for word in sorted(words_of(question)) if stem(word) in absent),
+        tuple(
+            word
+            for word in sorted(words_of(question))
+            if stem(word) in absent and not (named and is_overview_word(word))
+        ),
     )
 
 

@@ -89,9 +89,8 @@ def _parents_of(index: IndexReader, row: int) -> Iterator[int]:
     for document in read_documents(index, index.snapshot.adjacency.of("entity_text_units", row)):
         values = json.loads(document["metadata"] or "{}")
         mapping = index.settings.input.mapping_of(document["path"] or "", document["record"] or "", values)
-        column = mapping.relationships.get(UPSTREAM) if mapping else None
-        if column and normalize_title(document["title"] or "") in own:
-            for name in column.names_in(values.get(UPSTREAM)):
+        if mapping and mapping.upstream and normalize_title(document["title"] or "") in own:
+            for name in mapping.relationships[mapping.upstream].names_in(values.get(mapping.upstream)):
                 yield from index.names.find_by_key(name)
 
 
