@@ -88,5 +88,8 @@ def _names_of(document: dict[str, Any]) -> set[str]:
 
 
 def _values_of(document: dict[str, Any]) -> set[str]:
+    """Return the values of the labels of a document; a row has none, since its columns name other things, too."""
+    if document["record"]:
+        return set()
     values = flatten_metadata(json.loads(document["metadata"] or "{}"))
     return {normalize_title(value) for _, value in values if isinstance(value, str)}

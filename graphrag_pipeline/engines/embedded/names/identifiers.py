@@ -1,9 +1,9 @@
 """Identifiers: names of systems, tables, tickets and files as engineers write them.
 
 Found are codes (`TICKET-118`), snake_case, dotted and kebab-case names (`dim_customer`, `events.v3`, `billing-api`),
-words in backticks, and words with a capital inside (`LanceDB`). English has words with hyphens, too: in a document with
-other identifiers, one is an identifier in a cell of its own, or bare where English has a noun ("restart billing-api.",
-not "a follow-up call").
+words in backticks, and words with a capital inside (`LanceDB`). English has words with hyphens, too: one is an
+identifier as the value of a cell or a label, and in a document with other identifiers bare where English has a noun
+("restart billing-api.", not "a follow-up call").
 
 Keep out: names of people and places (`finder.py`).
 """
@@ -30,13 +30,14 @@ _IDENTIFIER = late_regex(
 )
 _QUOTED = late_regex(r"\p{L}[\p{L}\p{N}_./:-]*[\p{L}\p{N}]")
 _KEBAB = late_regex(r"(?<![\w./@:$-])[a-z][a-z0-9]+(?:-[a-z0-9]+)+(?![\w@(]|[-./:]\w)")
-_CELL_START = late_regex(r"(?:^|\n|[|]) ?$")
-_CELL_END = late_regex(r" ?(?:$|\n|[|])")
+_CELL_START = late_regex(r"(?:^|\n|[|:;]) ?$")
+_CELL_END = late_regex(r" ?(?:$|\n|[|;])")
 _BEFORE = late_regex(r"([\w'’]+)[ ]$")
 _AFTER = late_regex(r"[ ]([\w'’]+)")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.m", "p.m", "z.b", "d.h", "u.a"})
 _NO_BARE_NOUN = words("a an the this that these those no any each every some such more my our your his her its their")
 _SMALL = SMALL_WORDS["en"] - {"of"}
+_FUNCTION = {word.upper() for word in SMALL_WORDS["en"]}
 
 
 def find_identifiers(codes: Iterable[str], prose: str) -> dict[str, str]:
@@ -52,8 +53,10 @@ def find_identifiers(codes: Iterable[str], prose: str) -> dict[str, str]:
     for form, count in quoted.items():
         if count > 1 or any(not letter.isalpha() for letter in form):
             found.setdefault(form, "quoted")
-    for match in _KEBAB.finditer(prose if found else ""):
-        if match.group() not in found and _is_bare_noun(prose, match.start(), match.end()):
+    is_technical = bool(found)
+    for match in _KEBAB.finditer(prose):
+        place = prose, match.start(), match.end()
+        if match.group() not in found and (_is_cell(*place) or (is_technical and _is_bare_noun(*place))):
             found[match.group()] = "kebab"
     return found
 
@@ -62,10 +65,14 @@ def _has_letters(form: str) -> bool:
     return sum(letter.isalpha() for letter in form) > 1
 
 
+def _is_cell(text: str, start: int, end: int) -> bool:
+    """Whether a word is the whole value of a cell or a label, and has no part that is a function word."""
+    is_whole = _CELL_START.search(text, max(start - 4, 0), start) and _CELL_END.match(text, end)
+    return bool(is_whole) and not any(part.upper() in _FUNCTION for part in text[start:end].split("-"))
+
+
 def _is_bare_noun(text: str, start: int, end: int) -> bool:
     """Whether a word stands where only a name or an uncountable noun can: no article before, no noun behind."""
-    if _CELL_START.search(text, max(start - 4, 0), start) and _CELL_END.match(text, end):
-        return True
     before, after = _BEFORE.search(text, max(start - 20, 0), start), _AFTER.match(text, end)
     if before is None or before.group(1).upper() in _NO_BARE_NOUN:
         return False

@@ -12,6 +12,7 @@ from graphrag_pipeline.text.structure import read_structure
         ("Restart `billing-api`, then run `vacuum` and `vacuum` again.", {"billing-api", "vacuum"}),
         ("TICKET-1: depends on ledger-db. A follow-up call is real-time work.", {"TICKET-1", "ledger-db"}),
         ("| TICKET-2 | billing-api |\n| x | on-call duty |", {"TICKET-2", "billing-api"}),
+        ("service: eta-board; mode: in-sync; note: is a follow-up", {"eta-board"}),
         ("LanceDB and PostgreSQL store it.", {"LanceDB", "PostgreSQL"}),
         ("He bought a snuff-box, to-day and to-morrow; the snuff-box was old.", set()),
         ("See https://example.org/a_b.html, mail a_b@example.org, e.g. version 1.2.3 of f(x).", set()),
