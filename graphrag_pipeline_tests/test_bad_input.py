@@ -347,7 +347,7 @@ cli.main()
 
 @pytest.mark.parametrize(
     ("sent", "moment"),
-    [("SIGINT", "tables/text_units"), ("SIGTERM", "snapshots/vectors")],
+    [pytest.param("SIGINT", "tables/text_units", marks=pytest.mark.thorough), ("SIGTERM", "snapshots/vectors")],
 )
 def test_a_stopped_index_keeps_the_snapshot_and_the_next_one_finishes(
     root: Root, tmp_path: Path, sent: str, moment: str

@@ -20,6 +20,7 @@ from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, 
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import ONE_BUCKET
 from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, contract_bytes, make_root, put
+from graphrag_pipeline_tests.support.thoroughness import usually
 
 FIRST_STAGES = ("corpus_manifest", "documents")
 ROWS = (
@@ -184,7 +185,7 @@ def test_without_the_converter_only_the_files_that_need_it_stay_as_they_were(
     assert list_notes(manifests) == [("page.html", NOTE + NO_CONVERTER)]
 
 
-@pytest.mark.parametrize("has_index", [False, True])
+@pytest.mark.parametrize("has_index", usually([False, True], True))
 def test_if_all_files_need_the_missing_converter_nothing_is_lost(
     tmp_path: Path, take_converter_away: Callable[[], None], has_index: bool
 ) -> None:

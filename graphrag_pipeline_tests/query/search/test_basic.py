@@ -56,6 +56,7 @@ def test_a_document_is_found_by_its_title(tmp_path: Path) -> None:
         assert unit.text == "The film is about a boy.", "the title is searched, not shown"
 
 
+@pytest.mark.thorough  # bench `retrieval` measures it, too
 def test_basic_is_not_below_full_text_alone(tmp_path: Path) -> None:
     questions = retrieval.read_questions()
     gold = {title for question in questions for title in question["gold"]}
