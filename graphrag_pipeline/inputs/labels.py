@@ -91,7 +91,7 @@ def find_date(
 
 
 def find_unread_date(values: dict[str, Any]) -> str:
-    """Return the first label of a date, with its value, that names no day; "" if each does or there is none."""
+    """Return the first label of a date, with its value, that names no day; "" without one."""
     by_key = {key: _by_key(values).get(key, "") for key in DATED}
     unread = (key for key, text in by_key.items() if text and not (find_day(text) or _parse_day(text)))
     return next((f"{key}: {by_key[key]}" for key in unread), "")
