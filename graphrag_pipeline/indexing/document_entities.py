@@ -71,7 +71,7 @@ def add_documents(
     for document in documents.select(["id", "title", "text", "path", "record", "metadata"]).to_pylist():
         ids, found = units.get(document["id"], []), own.get(document["id"], [])
         values = json.loads(document["metadata"])
-        mapping = settings.mapping_of(document["path"], document["record"], values) if document["record"] else None
+        mapping = settings.mapping_of(document["path"], document["record"], values)
         if not ids:
             continue
         if mapping:

@@ -82,19 +82,21 @@ def find_date(
         "title": [title],
         "file_name": [stem.replace("_", " ")],
     }
-    days = (
-        find_day(text) or (_parse_day(text) if source in ("front_matter", "labels") else None)
-        for source in order
-        for text in texts[source]
-    )
+    read = {"front_matter": _read_day, "labels": _read_day, "title": find_day, "file_name": find_day}
+    days = (read[source](text) for source in order for text in texts[source])
     return next((day for day in days if day), None)
 
 
 def find_unread_date(values: dict[str, Any]) -> str:
     """Return the first label of a date, with its value, that names no day; "" without one."""
-    by_key = {key: _by_key(values).get(key, "") for key in DATED}
-    unread = (key for key, text in by_key.items() if text and not (find_day(text) or _parse_day(text)))
+    by_key = _by_key(values)
+    unread = (key for key in DATED if by_key.get(key) and not _read_day(by_key[key]))
     return next((f"{key}: {by_key[key]}" for key in unread), "")
+
+
+def _read_day(text: str) -> date | None:
+    """Return the day in the value of a label: the first that it writes in full, else the one that it is."""
+    return find_day(text) or _parse_day(text)
 
 
 def _parse_day(text: str) -> date | None:

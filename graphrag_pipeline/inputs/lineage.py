@@ -24,26 +24,23 @@ def read_lineage(content: object) -> list[dict[str, Any]] | None:
         return list(read_manifest(content))
     answer = content.get("data", content) if isinstance(content, dict) else None
     nodes = answer.get("assetNodes") if isinstance(answer, dict) else None
-    if not isinstance(nodes, list) or not nodes or not all(_key_of(node, "assetKey") for node in nodes):
+    if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
         return None
-    return list(_read_assets(nodes))
+    by_key = {_path_of(node.get("assetKey")): node for node in nodes}
+    return None if "" in by_key else list(_read_assets(by_key))
 
 
-def _read_assets(nodes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield one row for each asset."""
-    names = shorten([_key_of(node, "assetKey") for node in nodes])
-    parents = {
-        _key_of(node, "assetKey"): sorted(
-            names.get(key, key) for key in (_key_of({"key": one}, "key") for one in node.get("dependencyKeys") or ())
-        )
-        for node in nodes
-    }
+def _read_assets(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one row for each asset; `nodes` are by key."""
+    names = shorten(nodes)
+    parents: dict[str, list[str]] = {}
     users: defaultdict[str, list[str]] = defaultdict(list)
-    for key, others in parents.items():
-        for other in others:
-            users[other].append(names[key])
-    for node in sorted(nodes, key=lambda node: _key_of(node, "assetKey")):
-        key = _key_of(node, "assetKey")
+    for key, node in nodes.items():
+        above = [_path_of(one) for one in node.get("dependencyKeys") or ()]
+        parents[key] = sorted(names.get(one, one) for one in above)
+        for one in above:
+            users[one].append(names[key])
+    for key, node in sorted(nodes.items()):
         checks = (node.get("assetChecksOrError") or {}).get("checks") or ()
         row = {
             "name": names[key],
@@ -52,7 +49,7 @@ def _read_assets(nodes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]
             "description": " ".join((node.get("description") or "").split()),
             "owner": [owner.get("email") or owner.get("team") for owner in node.get("owners") or ()],
             "depends_on": parents[key],
-            "used_by": sorted(users[names[key]]),
+            "used_by": sorted(users[key]),
             "tests": sorted(check["name"] for check in checks),
             "group": node.get("groupName"),
             "kinds": node.get("kinds"),
@@ -67,9 +64,8 @@ def shorten(names: Iterable[str]) -> dict[str, str]:
     return {name: part if count[part] == 1 and _IN_PARTS.search(part) else name for name, part in parts.items()}
 
 
-def _key_of(node: object, field: str) -> str:
-    """Return an asset's key as Dagster shows it, such as `mart/orders`; "" without one."""
-    key = node.get(field) if isinstance(node, dict) else None
+def _path_of(key: object) -> str:
+    """Return an asset's key as Dagster shows it, such as `mart/orders`; "" if it is none."""
     path = key.get("path") if isinstance(key, dict) else None
     return "/".join(map(str, path)) if isinstance(path, list) else ""
 

@@ -75,7 +75,7 @@ def read_rows(path: str, found: Iterable[Row], settings: InputSettings) -> list[
         raise UnreadableInput("empty: no rows")
     if not valid:
         raise DamagedInput(f"no valid row; {rows[0].problem}")
-    mapping = settings.mapping_of(path, "", {})
+    mapping = settings.table_of(path)
     for column in mapping.columns if mapping else ():
         _check_column(column, valid, "correct input.tables")
     if not any(find_column(values, settings.text_column) for values in valid):
@@ -103,8 +103,8 @@ def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[So
     records = [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, told, settings)]
     said = f"no column {settings.text_column!r}: rows are read as their values"
     note = f"{said}; if a column holds texts, name it in input.text_column"
-    first = next(row.values for row in rows if row.values is not None)
-    is_known = settings.mapping_of(path, as_text(value_of(first, settings.id_column)), first) is not None
+    first = next(row for row in rows if row.values is not None)
+    is_known = settings.mapping_of(path, _name_of(first, settings), first.values or {}) is not None
     return records if is_known or not records else [replace(records[0], note=records[0].note or note), *records[1:]]
 
 
@@ -183,8 +183,7 @@ def _refuse_deep(row: Row) -> Row:
 
 def _read_row(path: str, row: Row, settings: InputSettings, seen: dict[str, str]) -> SourceRecord:
     """Make the record of one row and add its name to `seen`; a duplicate id is a problem and gets a unique name."""
-    own_id = as_text(value_of(row.values or {}, settings.id_column)).strip()
-    record, problem = own_id or f"#{row.number}", row.problem
+    record, problem = _name_of(row, settings), row.problem
     if record in seen:
         problem = f"{row.where}: id {record!r} {_REPEATED} {seen[record]}; give it one of its own"
         record = f"{record}#{row.number}"
@@ -205,6 +204,11 @@ def _read_row(path: str, row: Row, settings: InputSettings, seen: dict[str, str]
     return _make_row_record(path, record, text, row.values, settings)
 
 
+def _name_of(row: Row, settings: InputSettings) -> str:
+    """Return the id of a row, else its number."""
+    return as_text(value_of(row.values or {}, settings.id_column)).strip() or f"#{row.number}"
+
+
 def find_repeated_id(record: SourceRecord) -> str | None:
     """Return the id for which a row was refused, since a row before it has that id; None for any other record."""
     named = _REPEATED_NAME.fullmatch(record.record)
@@ -219,7 +223,7 @@ def _make_row_record(
     creation_date = as_iso_date(value_of(values, settings.creation_date_column))
     if creation_date:
         used.append(settings.creation_date_column)
-    mapping = settings.mapping_of(path, as_text(value_of(values, settings.id_column)), values)
+    mapping = settings.mapping_of(path, record, values)
     note = None
     if mapping:
         used = [column for column in used if column not in mapping.columns]

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.query.results import (
-    Answer,
     ClaimRecord,
     EntityRecord,
     RelationshipRecord,
@@ -89,16 +88,6 @@ def read_text_units(
         )
         for record, score, informed in zip(found, _floats(scores), entities or [()] * len(found), strict=True)
     )
-
-
-def with_pages(index: SnapshotReader, answer: Answer) -> Answer:
-    """Return an answer whose citations have the pages of their text units, where the snapshot knows pages."""
-    if not answer.citations or "first_page" not in index.snapshot.table("text_units").schema.names:
-        return answer
-    rows = index.snapshot.rows_of("text_units", [citation.text_unit_id for citation in answer.citations])
-    pages = zip(*index.snapshot.take_columns("text_units", rows, ["first_page", "last_page"]), strict=True)
-    cited = zip(answer.citations, pages, strict=True)
-    return replace(answer, citations=tuple(replace(one, first_page=p[0], last_page=p[1]) for one, p in cited))
 
 
 def _floats(scores: np.ndarray) -> list[float]:

@@ -173,14 +173,18 @@ class InputSettings(Section):
         return {name: value for name, value in super().result_options().items() if name not in unset}
 
     def mapping_of(self, path: str, record: str, values: Mapping[str, Any]) -> TableMapping | None:
-        """Return what a row of a structured file is; None if nothing says so.
+        """Return what a row of a structured file is; None if nothing says so, and for a whole file.
 
         Args:
-            record: id of the row.
+            record: name of the row; "" for a whole file.
             values: of the row.
         """
         if record.startswith(f"{values.get('resource_type')}.") and "name" in values:
             return LINEAGE
+        return self.table_of(path) if record else None
+
+    def table_of(self, path: str) -> TableMapping | None:
+        """Return the mapping in `tables` of the rows of a file; None without one."""
         return next((table for table in self.tables if fnmatch.fnmatchcase(path, table.files)), None)
 
     def place(self, root: Path) -> Path | str:

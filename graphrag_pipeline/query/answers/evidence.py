@@ -70,6 +70,8 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
         end=document_end,
         text_unit=unit.human_readable_id,
         document_path=unit.document_path,
+        first_page=unit.first_page,
+        last_page=unit.last_page,
     )
 
 

@@ -30,7 +30,6 @@ from graphrag_pipeline.query.methods.method import SearchStep
 from graphrag_pipeline.query.methods.registry import METHODS, look_up_method
 from graphrag_pipeline.query.methods.state import Query, SearchRequest, SearchState
 from graphrag_pipeline.query.question import read_question, valid_unicode
-from graphrag_pipeline.query.records import with_pages
 from graphrag_pipeline.query.rendering import account_of
 from graphrag_pipeline.query.results import Answer, Context
 from graphrag_pipeline.query.search_result import SearchResult
@@ -132,8 +131,6 @@ def run_step(index: IndexReader, step: SearchStep, state: SearchState, on_token:
     calls = QuestionCalls(Account(), TokenBudget(state.query.budget, state.spent), index.calls.scope)
     counted = index.for_question(calls)
     after = step.run(counted, state, choose_answerer(counted, on_token))
-    if after.answer is not None and after.answer is not state.answer:
-        after = replace(after, answer=with_pages(counted, after.answer))
     usage = QueryUsage(calls.account.by_model(index.settings))
     return replace(
         after,

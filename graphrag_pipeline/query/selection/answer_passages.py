@@ -356,12 +356,12 @@ class _Asked:
 
     Attributes:
         words: stems, in the order of the alphabet.
-        names: pattern of all written forms of an entity, and the places in `words` of its name in the question.
+        names: pattern of all written forms of an entity, or of an identifier, and the places in `words` of its name in
+            the question.
         description: of the entities, if the question has no other words; else "".
     """
 
     words: list[str]
-    identifiers: list[str]
     names: list[tuple[re.Pattern[str], list[int]]]
     description: str = ""
 
@@ -384,15 +384,15 @@ class _Asked:
             places = [place for place, word in enumerate(words) if word in own or word in forms]
             names.append((re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)"), places))
         is_named = {place for _, places in names for place in places} == set(range(len(words)))
-        return cls(words, identifiers, names, " ".join(descriptions) if is_named else "")
+        for name in identifiers:
+            names.append((re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)"), [words.index(name)]))
+        return cls(words, names, " ".join(descriptions) if is_named else "")
 
     def count(self, text: str) -> np.ndarray:
         """Return how often a text has each of `all_words`, float (words,)."""
         folded = fold(text)
         held = Counter(map(stem, find_words(folded)))
         counts = np.array([held[word] for word in self.all_words], dtype=np.float64)
-        for name in self.identifiers:
-            counts[self.words.index(name)] = len(re.findall(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", folded))
         for pattern, places in self.names:
             if places and (n_named := len(pattern.findall(folded))):
                 counts[places] = np.maximum(counts[places], n_named)

@@ -60,16 +60,14 @@ def _documents_about(index: IndexReader, rows: list[int], asked: frozenset[str])
     Args:
         asked: stems of what the question asks for; a document is of that kind if its title or path has one of them.
     """
-    kinds: dict[str, bool] = {}
-    for row in rows:
-        others = [other for other in neighbours_of(index, row) if other not in rows]
-        for other, entity in zip(others, index.snapshot.take("entities", others, ["title", "type"]), strict=True):
-            if entity["type"] == DOCUMENT and entity["title"] not in kinds:
-                units = index.snapshot.adjacency.of("entity_text_units", other)
-                texts = (f"{found['title']} {found['path']}" for found in read_documents(index, units))
-                kinds[entity["title"]] = any(asked & topic_words(text) for text in texts)
-    of_kind = [title for title, is_asked in kinds.items() if is_asked]
-    return of_kind[:MAX_DOCUMENTS]
+    others = list(dict.fromkeys(other for row in rows for other in neighbours_of(index, row) if other not in rows))
+    names = []
+    for other, entity in zip(others, index.snapshot.take("entities", others, ["title", "type"]), strict=True):
+        if entity["type"] == DOCUMENT:
+            units = index.snapshot.adjacency.of("entity_text_units", other)
+            texts = (f"{found['title']} {found['path']}" for found in read_documents(index, units))
+            names += [entity["title"]] if any(asked & topic_words(text) for text in texts) else []
+    return names[:MAX_DOCUMENTS]
 
 
 def _follow(named: list[int], next_of: Callable[[int], Iterator[int]]) -> list[int]:
