@@ -22,7 +22,18 @@ MODULES = {
 
 ROOMS = (
     # contracts and the words that every step shares
-    *("errors", "nearest", "identity", "filters", "citations", "arrow_columns", "memory_limit", "turns", "ports"),
+    *(
+        "errors",
+        "nearest",
+        "identity",
+        "filters",
+        "citations",
+        "arrow_columns",
+        "memory_limit",
+        "turns",
+        "workers",
+        "ports",
+    ),
     *("settings", "tables", "text", "filesystem"),
     # models behind ports; files and snapshots on disk
     *("models", "models.endpoints", "inputs", "storage.vectors", "storage", "storage.shared"),

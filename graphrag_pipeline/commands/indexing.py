@@ -247,6 +247,13 @@ def index(
     recluster: Annotated[
         bool, typer.Option("--recluster", help="Cluster communities from scratch, ignoring the published ones.")
     ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compute; by default one a core. (GRAPHRAG_WORKERS)")
+    ] = None,
+    max_memory: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="GB", help="Start only as many processes as fit into it. (GRAPHRAG_MAX_MEMORY)"),
+    ] = None,
 ) -> None:
     """Index changed documents and stale stages, check the result and publish it."""
     # Before numpy is imported: a second thread for small matrix products waits in a loop, 6 % of the processor time.
@@ -264,6 +271,7 @@ def index(
         measure_lag,
     )
     from graphrag_pipeline.pipeline.progress import IndexProgress
+    from graphrag_pipeline.workers import WorkerPool, choose_number
 
     project = open_root(root)
     if dry_run:
@@ -274,7 +282,10 @@ def index(
     try:
         with _reporting_failed(project, account), IndexProgress() as progress:
             accounted = project.counted_in(account)
-            report = run_index(accounted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal)
+            pool = WorkerPool(choose_number(workers, max_memory))
+            report = run_index(
+                accounted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal, workers=pool
+            )
     except KeyboardInterrupt:
         echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None

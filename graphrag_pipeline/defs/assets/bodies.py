@@ -85,6 +85,7 @@ def graph(run: StageRun) -> None:
         run.scan("claim_mentions"),
         run.settings.graph,
         text_units=run.scan("text_units"),
+        n_threads=run.session.workers.n,
     )
     policy = NamePolicy(overrides, rules=run.settings.resolution.applied_rules)
     tables = merge(policy=policy)
@@ -110,10 +111,13 @@ def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[li
 
 
 def summarized_descriptions(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.parts import choose_part
+
     known = run.known("descriptions")
     if known is None and run.uses_chat_model:  # a summary that was paid for stays, so that reports on it stay, too
         known = run.paid("descriptions", "descriptions.max_joined")
-    made = run.root.describer().describe(run.read("entities"), run.read("relationships"), known, run.progress())
+    entities, relationships = (choose_part(run.read(name), *run.part) for name in ("entities", "relationships"))
+    made = run.root.describer().describe(entities, relationships, known, run.progress())
     run.count_problems(made.problems)
     run.write(made.failures, descriptions=made.descriptions)
 
@@ -137,13 +141,14 @@ def _published_graph(run: StageRun) -> "PublishedGraph | None":
 
 
 def community_reports(run: StageRun) -> None:
+    from graphrag_pipeline.indexing.parts import choose_subtrees
     from graphrag_pipeline.indexing.reports.community_reports import report_communities
     from graphrag_pipeline.indexing.reports.evidence import EarlierReports
     from graphrag_pipeline.text.tokens import count_tokens_each
 
     reporter = run.root.reporter()
     reports = report_communities(
-        run.read("communities"),
+        choose_subtrees(run.read("communities"), *run.part),
         run.read("entities"),
         run.read("relationships"),
         run.read("covariates"),

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets import bodies
-from graphrag_pipeline.defs.assets.beside import running_beside, take_made_beside
+from graphrag_pipeline.defs.assets.by_workers import compute_in_parts, start_buckets, take_bucket
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.published import link_snapshot
@@ -42,10 +42,11 @@ from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
 from graphrag_pipeline.settings.section import ScheduleSettings
 from graphrag_pipeline.storage.locks import one_writer
+from graphrag_pipeline.workers import WorkerPool, choose_number
 
 StageBody = Callable[[StageRun], None]
 
@@ -92,7 +93,9 @@ def _materialization(
                     held.callback(lambda: report_costs(context.instance, index_root.open()))
                 held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
                 _refuse_before_paid(context, index_root.open(), stage, is_estimated=session is None)
-                shared = session or _call_ahead(context, index_root.open(), stage)
+                shared = session or held.enter_context(_own_session(context, index_root.open(), stage))
+                is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
+                start_buckets(index_root.open(), stage, _partitions(context, stage), shared, is_stale_only)
                 for partition in _partitions(context, stage):
                     if result := _run_stage(context, index_root, stage, partition, shared):
                         made[partition] = result
@@ -113,15 +116,17 @@ def _partitions(context: dg.AssetExecutionContext, stage: Stage) -> Sequence[str
     return context.partition_keys if stage.is_partitioned else [WHOLE]
 
 
-def _call_ahead(context: dg.AssetExecutionContext, root: Root, stage: Stage) -> IndexSession:
-    """Return a session of a run from the UI; if it has several buckets, their calls of models are made in one pool."""
+@contextlib.contextmanager
+def _own_session(context: dg.AssetExecutionContext, root: Root, stage: Stage) -> Iterator[IndexSession]:
+    """Give a session to a run from the UI; if it has several buckets, their calls of models are made in one pool."""
     partitions, session = _partitions(context, stage), IndexSession(LogObserver(context.log.info))
     if len(partitions) > 1:
         check_loaded_code(context, root, stage)
         check_prompts(root, [stage])
         with paid_run("dagster", context.run.run_id, context.run.run_id), root.adding():
             call_stage_ahead(root, stage, partitions, session)
-    return IndexSession(pooled=session.pooled)
+    with WorkerPool(choose_number()) as workers:
+        yield IndexSession(pooled=session.pooled, workers=workers)
 
 
 def _events(
@@ -192,39 +197,33 @@ def _run_stage(
         is_affected = stage.name in ("communities", "community_reports")
         run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
         run.allows_removal = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
-        made = take_made_beside(run)
-        run = made or run
         is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
-        is_fresh = is_stale_only and not made and not run.is_reclustering and _is_fresh(run)
+        is_fresh = is_stale_only and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
             run.show_reused()
         else:
             try:
-                if not made:
-                    run.pin_inputs()
-                    with running_beside(run, root, _work):
-                        _work(run)
+                run.pin_inputs()
+                if stage is CANDIDATE:
+                    session.workers.stop()  # publishing needs the memory
+                if not take_bucket(run) and not compute_in_parts(run):
+                    with parent_span(f"stage {stage.name}", partition=partition):
+                        BODIES[stage.name](run)
                 keep_prompts(root, stage)
             finally:
                 session.costs.book(stage.name, run.account)
     if before := run.details.get("published before"):
         run.details |= link_snapshot(context.instance, root, before, "run that published the snapshot before")
     run.book_calls_ahead(is_fresh)
-    session.waiting.discard(stage.name)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:
         context.log_event(dg.AssetObservation(asset_key(root, stage.name), metadata=run.details))
         return None
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
-        metadata=run.metadata(round(time.monotonic() - started + run.seconds_beside, 3)),
+        metadata=run.metadata(round(time.monotonic() - started + run.seconds_before, 3)),
         tags=observe_what_was_read(context.instance, root, stage, partition),
     )
-
-
-def _work(run: StageRun) -> None:
-    with parent_span(f"stage {run.stage.name}", partition=run.partition):
-        BODIES[run.stage.name](run)
 
 
 def _is_fresh(run: StageRun) -> bool:

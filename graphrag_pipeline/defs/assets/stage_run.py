@@ -48,7 +48,8 @@ class StageRun:
         is_reclustering: cluster communities from cold and defer no report, even if they are fresh.
         allows_removal: publish although many published documents are gone.
         is_withheld: nothing was published, because a snapshot is pinned; no materialization is recorded.
-        seconds_beside: how long it ran beside another stage, before its own step.
+        part: (number, count) of the part of the corpus to compute; (0, 1) is all of it.
+        seconds_before: how long a worker computed it, before its own step.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class StageRun:
         self.is_reclustering = False
         self.allows_removal = False
         self.is_withheld = False
-        self.seconds_beside = 0.0
+        self.part = (0, 1)
+        self.seconds_before = 0.0
         self._heads: dict[str, list[Head]] = {}
         self._inputs: dict[str, str] = {}
         self._written: Mapping[str, pa.Table] = {}
@@ -90,6 +92,11 @@ class StageRun:
     def inputs(self) -> dict[str, str]:
         """Version of everything that is pinned, by name."""
         return dict(self._inputs)
+
+    @property
+    def n_rows_read(self) -> int:
+        """Number of rows of all tables that are pinned."""
+        return sum(head.n_rows for heads in self._heads.values() for head in heads)
 
     @property
     def pinned(self) -> dict[str, dict[str, Any]]:
@@ -220,6 +227,10 @@ class StageRun:
             self.details["records that the model failed at"] = rows.num_rows
         if tuple(tables) != self.stage.tables:
             raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
+        self.save(tables)
+
+    def save(self, tables: Mapping[str, pa.Table]) -> None:
+        """Write the tables of the stage, with their heads."""
         for name, rows in tables.items():
             parts = _by_level(rows) if "level" in rows.schema.names else [rows]
             self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs, self._based_on)

@@ -50,6 +50,7 @@ from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
 from graphrag_pipeline.pipeline.staleness import StalePartition, find_stale
 from graphrag_pipeline.pipeline.verification import repair_before_index
 from graphrag_pipeline.storage.locks import one_index_run
+from graphrag_pipeline.workers import WorkerPool, choose_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,6 +115,7 @@ def run_index(
     tags: Mapping[str, str] | None = None,
     is_reclustering: bool = False,
     allow_removal: bool = False,
+    workers: WorkerPool | None = None,
 ) -> IndexReport:
     """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
 
@@ -124,6 +126,7 @@ def run_index(
         is_reclustering: cluster communities from cold, also where nothing changed.
         allow_removal: publish although more documents are gone than `publishing.max_removed_share` allows, or, in
             the first run of this root at a shared store, documents that its input folder does not have.
+        workers: processes that compute; by default one a core (`workers.choose_number`). They do not change the result.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index. Finished
@@ -135,7 +138,8 @@ def run_index(
     with one_index_run(root.path), root.writing(), keeping_instances():
         if allow_removal and root.shared:
             root.shared.join()
-        return _run_index(root, _Recorder(observer or RunObserver()), allow_empty, tags)
+        observer = _Recorder(observer or RunObserver())
+        return _run_index(root, observer, allow_empty, tags, workers or WorkerPool(choose_number()))
 
 
 def run_stages(
@@ -155,11 +159,13 @@ def run_stages(
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
-        _materialize(root, wanted, observer or RunObserver(), tags or {}, {})
+        _materialize(root, wanted, observer or RunObserver(), tags or {}, {}, WorkerPool(choose_number()))
         report_missing_events(root)
 
 
-def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping[str, str]) -> IndexReport:
+def _run_index(
+    root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping[str, str], workers: WorkerPool
+) -> IndexReport:
     repairs = [*repair_before_index(root).findings]
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         manifests = detect_input(root)
@@ -180,7 +186,7 @@ def _run_index(root: Root, recorder: _Recorder, allow_empty: bool, tags: Mapping
             refuse_unreadable_gold(root)
         recorder.plan(stale)
         try:
-            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests))
+            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests), workers)
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -229,6 +235,7 @@ def _materialize(
     observer: RunObserver,
     tags: Mapping[str, str],
     changed: Mapping[str, list[str]],
+    workers: WorkerPool,
 ) -> None:
     """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
 
@@ -240,12 +247,13 @@ def _materialize(
     """
     if not stale:
         return
+    from graphrag_pipeline.defs.assets.by_workers import start_early
     from graphrag_pipeline.defs.assets.ledger import report_costs
     from graphrag_pipeline.defs.index_runs.costs import log_costs
     from graphrag_pipeline.defs.runs.call_pool import call_ahead, pooled_stages
     from graphrag_pipeline.defs.runs.session import IndexSession
 
-    session = IndexSession(observer, caller_accounts=root.accounts)
+    session = IndexSession(observer, caller_accounts=root.accounts, workers=workers)
     root = root.counted_in(session.costs.total)
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)
@@ -253,6 +261,9 @@ def _materialize(
     first = [item for item in buckets if item.stage not in pooled]
     second = [item for item in buckets if item.stage in pooled]
     with open_instance(root) as instance, ExitStack() as held:
+        held.enter_context(workers)
+        workers.n = min(workers.n, root.settings.storage.n_buckets)  # more would wait
+        start_early(root, len(changed.get(WHOLE, ())), session)
         held.callback(report_costs, instance, root)
         prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
@@ -261,7 +272,6 @@ def _materialize(
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)
         materialize(second)
-        session.waiting.update(item.stage for item in whole)
         materialize(whole)
 
 

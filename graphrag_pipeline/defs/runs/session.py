@@ -13,6 +13,7 @@ from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.progress import RunObserver
+from graphrag_pipeline.workers import WorkerPool
 
 
 class PooledCalls:
@@ -68,8 +69,8 @@ class IndexSession:
         pooled: results of calls made ahead of the stages that need them.
         costs: calls so far.
         caller_accounts: accounts of the code that started the index run, which count all its calls.
-        waiting: stages of the whole corpus that this index run has still to run, or is running.
-        made_beside: stage -> the run that made it beside another stage (`assets/beside.py`).
+        workers: processes that compute.
+        started_buckets: (stage, bucket) -> what a worker makes of it (`assets/by_workers.py`).
         partition: the one that a stage is working on, or worked on last.
     """
 
@@ -77,8 +78,8 @@ class IndexSession:
     pooled: PooledCalls = field(default_factory=PooledCalls)
     costs: RunCosts = field(default_factory=RunCosts)
     caller_accounts: tuple[CallStats, ...] = ()
-    waiting: set[str] = field(default_factory=set)
-    made_beside: dict[str, Any] = field(default_factory=dict)
+    workers: WorkerPool = field(default_factory=WorkerPool)
+    started_buckets: dict[tuple[str, str], Any] = field(default_factory=dict)
     partition: str = WHOLE
 
     @property
