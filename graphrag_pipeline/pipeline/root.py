@@ -206,9 +206,17 @@ class Root:
         """Be the only writer of the shared store, if any; to be taken after `one_index_run` and before `one_writer`."""
         return self.shared.writing() if self.shared else nullcontext()
 
-    def adding(self) -> AbstractContextManager[None]:
-        """Write one partition of the shared store beside other writers of other partitions."""
-        return self.shared.adding() if self.shared else nullcontext()
+    def adding(self, buckets: Collection[str]) -> AbstractContextManager[None]:
+        """Write buckets of the shared store, if any, beside other writers of other buckets."""
+        return self.shared.adding(buckets) if self.shared else nullcontext()
+
+    def collecting(self) -> AbstractContextManager[None]:
+        """Publish the buckets that are built in the block together, at its end; without a shared store nothing."""
+        if not self.shared:
+            return nullcontext()
+        from graphrag_pipeline.storage.shared.shared_store import collecting
+
+        return collecting(self.path)
 
     @property
     def input_folder(self) -> Path | str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,8 +111,13 @@ def open_built(path: Path, documents: Mapping[str, str] = CAROL) -> GraphIndex:
     return GraphIndex.open(built_root(path, documents, stages=ALL_STAGES).path)
 
 
-def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tuple[str, str]]:
+def build_tables(
+    root: Root, stages: Iterable[str] = tuple(STAGES), partitions: Collection[str] | None = None
+) -> list[tuple[str, str]]:
     """Update stages through their real bodies and the real store, without Dagster; return the partitions that ran.
+
+    Args:
+        partitions: to update; all if None.
 
     Raises:
         RuntimeError: a partition stays stale after its last run.
@@ -124,6 +129,7 @@ def build_tables(root: Root, stages: Iterable[str] = tuple(STAGES)) -> list[tupl
     wanted = set(stages)
     while stale := [item for item in find_stale(root, detect_input(root)) if item.stage in wanted]:
         stale = [item for item in stale if (item.stage, item.partition) not in ran or not _only_failed(item)]
+        stale = [item for item in stale if partitions is None or item.partition in partitions]
         if not stale:
             break
         for item in stale:

@@ -123,7 +123,7 @@ def _own_session(context: dg.AssetExecutionContext, root: Root, stage: Stage) ->
     if len(partitions) > 1:
         check_loaded_code(context, root, stage)
         check_prompts(root, [stage])
-        with paid_run("dagster", context.run.run_id, context.run.run_id), root.adding():
+        with paid_run("dagster", context.run.run_id, context.run.run_id), root.adding(partitions):
             call_stage_ahead(root, stage, partitions, session)
     with WorkerPool(choose_number()) as workers:
         yield IndexSession(pooled=session.pooled, workers=workers)
@@ -188,7 +188,7 @@ def _run_stage(
     root = index_root.open()
     with contextlib.ExitStack() as held:
         held.enter_context(paid_run("dagster", context.run.run_id, context.run.run_id))
-        held.enter_context(root.adding() if stage.is_partitioned else root.writing())
+        held.enter_context(root.adding(_partitions(context, stage)) if stage.is_partitioned else root.writing())
         root.tables.check_layout(root.settings.storage.n_buckets)
         run = StageRun(root, stage, partition, context.log.info, session)
         check_loaded_code(context, root, stage)

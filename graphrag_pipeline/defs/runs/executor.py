@@ -22,8 +22,11 @@ class LockedExecutor(dg.Executor):
         return self._inner.retries
 
     def execute(self, plan_context: Any, execution_plan: Any) -> Iterator[dg.DagsterEvent]:
-        """Yield the events of the steps; tag the run with its host once its lock is held."""
-        with working(self._root, plan_context.run_id):
+        """Yield the events of the steps; tag the run with its host once its lock is held.
+
+        The buckets of all its steps go into the shared store together.
+        """
+        with working(self._root, plan_context.run_id), self._root.collecting():
             plan_context.instance.add_run_tags(plan_context.run_id, host_tags())
             yield from self._inner.execute(plan_context, execution_plan)
 

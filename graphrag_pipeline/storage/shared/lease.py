@@ -105,7 +105,7 @@ class Lease:
                         "%s: %s stopped renewing its lease; taking it over", self._objects.shown_url, found.name
                     )
                 self._objects.write(LEASE, self._holder.to_json())
-                if (is_own and self._is_exclusive) or self._is_settled():
+                if (is_own and self.is_exclusive) or self._is_settled():
                     break
             time.sleep(min(2.0, found.lasts_s / 10))
         files.replace(self._memory, self._holder.token.encode())
@@ -113,13 +113,14 @@ class Lease:
         self._thread.start()
 
     @property
-    def _is_exclusive(self) -> bool:
+    def is_exclusive(self) -> bool:
+        """Whether the store was seen to refuse the creation of an object that exists."""
         return self._proof.exists() and self._proof.read_text() == self._objects.url
 
     def _create(self) -> bool:
         """Create the lease if it does not exist; return whether this process has it now."""
         data = self._holder.to_json()
-        if self._is_exclusive:
+        if self.is_exclusive:
             return self._objects.create(LEASE, data)
         if read_holder(self._objects) is not None or not self._objects.create(LEASE, data):
             return False

@@ -1,7 +1,8 @@
 """The shared store of a root: following the published snapshot, pulling, and writing under the lease.
 
-`follow` is for readers (two requests if nothing changed), `pull` for callers that read heads. `writing` is for every
-change: lease, pull, work, push, release. Keep out: the choice of files to remove (`storage/garbage.py`).
+`follow` is for readers (two requests if nothing changed), `pull` for callers that read heads. `adding` is for some
+buckets (`bucket_session.py`). `writing` is for every other change: lease, pull, work, push, release. Keep out: the
+choice of files to remove (`storage/garbage.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from graphrag_pipeline.errors import LeaseLostError, NoSnapshotError, PipelineEr
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.locks import is_store_written, one_store_sync, one_store_writer
+from graphrag_pipeline.storage.shared.bucket_session import BucketSession
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.objects import ObjectStore, open_object_store
 from graphrag_pipeline.storage.shared.state import (
@@ -141,18 +143,11 @@ class WriteSession:
                     "listed no more", self.objects.shown_url, snapshot_id,
                 )  # fmt: skip
 
-    def push_finished(self) -> None:
-        """Upload the work finished before an error; only log a failure, since the caller raises that error."""
-        try:
-            self.push()
-        except PipelineError as error:
-            _log.warning("finished work is kept on this machine and not in the shared store yet: %s", error)
-
     def remove_unnamed(self, removed: Collection[str], is_dry_run: bool) -> list[str]:
         """Remove the objects that no state names, and upload those that the state names and the store lacks.
 
-        No grace time is needed: only the writer uploads objects, and a reader that misses an object reads the state
-        again.
+        No grace time is needed: a session of buckets looks for its objects after a sweep, and a reader that misses an
+        object reads the state again.
 
         Args:
             removed: snapshots that count as removed, for a dry run.
@@ -170,12 +165,22 @@ class WriteSession:
         # Manifests first: a snapshot whose manifest is gone counts as removed (`repair_listing`).
         unnamed = sorted(found - named, key=lambda name: (not is_manifest_name(name), name))
         if not is_dry_run:
+            if unnamed:
+                self._count_sweep(1 + self.there.n_sweeps % 2)  # one that was killed left an odd number
             for start in range(0, len(unnamed), _N_REMOVED):
                 self.lease.check()  # right before, since another writer may name an object that was unnamed until now
                 self.objects.remove(unnamed[start : start + _N_REMOVED])
+            if unnamed:
+                self._count_sweep(1)
             self.transfer.put(named - found - self._lost(named - found))
             NumberedStates(self.objects).remove_before(self.there.number)
         return unnamed
+
+    def _count_sweep(self, n: int) -> None:
+        there = replace(self.there, n_sweeps=self.there.n_sweeps + n, number=self.there.number + 1)
+        if not NumberedStates(self.objects).publish(there):
+            raise self.lease.lost_error()
+        self.there = there
 
 
 _sessions: dict[tuple[Path, str], WriteSession] = {}
@@ -184,6 +189,40 @@ _sessions: dict[tuple[Path, str], WriteSession] = {}
 The lease belongs to the process, as a lock does. This registry makes it re-entrant: an index run holds the lease, and
 the assets that Dagster runs for it in the same process open their own `Root`.
 """
+_collected: dict[Path, dict[str, BucketSession]] = {}
+"""Sessions of buckets of this process that go on until the end of `collecting`, by root and URL."""
+
+
+@contextmanager
+def collecting(root: Path) -> Iterator[None]:
+    """Publish what `adding` builds in this root once, at the end of the block, also after an error.
+
+    Raises:
+        LeaseLostError, StoreError: see `BucketSession.publish`; an error of the block goes before.
+    """
+    root = root.resolve()
+    if root in _collected:
+        yield
+        return
+    sessions = _collected[root] = {}
+    try:
+        yield
+    except BaseException:
+        for session in sessions.values():
+            _publish_finished(session.publish)
+        raise
+    finally:
+        del _collected[root]
+    for session in sessions.values():
+        session.publish()
+
+
+def _publish_finished(publish: Callable[[], None]) -> None:
+    """Upload the work finished before an error; only log a failure, since the caller raises that error."""
+    try:
+        publish()
+    except PipelineError as error:
+        _log.warning("finished work is kept on this machine and not in the shared store yet: %s", error)
 
 
 class SharedStore:
@@ -318,7 +357,8 @@ class SharedStore:
             with one_store_sync(self._root):
                 there = self._read()
                 if there.is_empty:
-                    self._note_beginning()
+                    if self._session:
+                        self._note_beginning()
                     return there
                 try:
                     self._notes.write_state(take(there))
@@ -334,7 +374,7 @@ class SharedStore:
         The store may only seem empty, as one that is not mounted. When its index is there again, this machine takes
         it, as it does whenever both sides changed.
         """
-        if self._session and self._notes.state() is None and self._copy.is_empty():
+        if self._notes.state() is None and self._copy.is_empty():
             self._notes.write_state(StoreState())
 
     def _read(self) -> StoreState:
@@ -383,12 +423,7 @@ class SharedStore:
         return replace(taken, heads=base.heads, n_buckets=base.n_buckets)
 
     def _take_all(self, there: StoreState) -> StoreState:
-        if there.n_buckets not in (None, self._settings.n_buckets):
-            raise PipelineError(
-                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.shown_url} was built with "
-                f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
-                f"{self._settings.n_buckets}"
-            )
+        self._check_buckets(there)
         base = self._base(there)
         missing = self._session.missing if self._session else None
         taken = self._copy.take_snapshots(base, there, missing)
@@ -399,6 +434,14 @@ class SharedStore:
         if self._session:
             self._session.doomed |= self._copy.drop_unshared(there)
         return replace(taken, heads=there.heads, n_buckets=there.n_buckets)
+
+    def _check_buckets(self, there: StoreState) -> None:
+        if there.n_buckets not in (None, self._settings.n_buckets):
+            raise PipelineError(
+                f"storage.n_buckets is {self._settings.n_buckets}, but the index in {self.shown_url} was built with "
+                f"{there.n_buckets}; set it back, or name an empty place in storage.url for an index of "
+                f"{self._settings.n_buckets}"
+            )
 
     def _base(self, there: StoreState) -> StoreState:
         """Return the last common state of the copy and the store."""
@@ -447,7 +490,8 @@ class SharedStore:
             self._session.lease.raise_if_lost()
             yield
             return
-        with one_store_writer(self._root), self._as_holder() as session:
+        self._collected.publish()
+        with self._as_holder() as session:
             session.there = self._take(self._take_all)
             session.repair_listing()
             try:
@@ -455,36 +499,62 @@ class SharedStore:
             except LeaseLostError:
                 raise
             except BaseException:
-                session.push_finished()
+                _publish_finished(session.push)
                 raise
             session.push()
             with one_store_sync(self._root):
                 self._copy.remove_unnamed(session.doomed)
 
     @contextmanager
-    def adding(self) -> Iterator[None]:
-        """Build one partition in parallel to other machines: pull, work, and hold the lease only for the upload."""
+    def adding(self, buckets: Collection[str]) -> Iterator[None]:
+        """Build buckets in parallel to other machines, and publish them: at the end, or at that of `collecting`.
+
+        Raises:
+            StoreError, PipelineError: see `BucketSession.take` and `BucketSession.publish`.
+        """
         if self._session:
             with self.writing():
                 yield
             return
-        self.pull()
-        yield
-        with self.writing():
-            pass
+        with collecting(self._root):
+            self._collected.take(buckets)
+            yield
+
+    @property
+    def _collected(self) -> BucketSession:
+        """The session of buckets of this process; a new one outside `collecting`."""
+        leasing, n_buckets = self._leasing, self._settings.n_buckets
+        new = BucketSession(self._copy, self._transfer, self._objects, self._notes, self._begin, leasing, n_buckets)
+        return _collected.get(self._root.resolve(), {}).setdefault(self.url, new)
+
+    def _begin(self) -> tuple[StoreState, StoreState]:
+        there = self._read()
+        if there.is_empty:
+            self._note_beginning()
+            return there, self._notes.state() or StoreState()
+        self._check_buckets(there)
+        return there, self._base(there)
+
+    @contextmanager
+    def _leasing(self) -> Iterator[Lease]:
+        lease = Lease(self._objects, self._folder / "lease_token", self._settings.lease_s)
+        with one_store_writer(self._root):
+            lease.acquire()
+            try:
+                yield lease
+            finally:
+                lease.release()
 
     @contextmanager
     def _as_holder(self) -> Iterator[WriteSession]:
-        lease = Lease(self._objects, self._folder / "lease_token", self._settings.lease_s)
-        lease.acquire()
-        n_buckets = self._settings.n_buckets
-        session = WriteSession(self._copy, self._transfer, self._objects, self._notes, lease, n_buckets)
-        _sessions[self._root, self.url] = session
-        try:
-            yield session
-        finally:
-            del _sessions[self._root, self.url]
-            lease.release()
+        with self._leasing() as lease:
+            n_buckets = self._settings.n_buckets
+            session = WriteSession(self._copy, self._transfer, self._objects, self._notes, lease, n_buckets)
+            _sessions[self._root, self.url] = session
+            try:
+                yield session
+            finally:
+                del _sessions[self._root, self.url]
 
     def upload_again(self, folders: Iterable[VectorFolder]) -> None:
         """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""

@@ -38,6 +38,7 @@ _SHAPE = {
     "current?": _OPTIONAL_TEXT,
     "pinned?": _OPTIONAL_TEXT,
     "rewritten?": {ANY_KEY: int},
+    "n_sweeps?": int,
 }
 """Types of a state (`check_shape`)."""
 
@@ -71,6 +72,7 @@ class StoreState:
         snapshots: marks by snapshot id.
         current, pinned: ids of the published and the pinned snapshot, or None.
         rewritten: archive of vectors -> how often `forget` rewrote it without deleted rows.
+        n_sweeps: raised before objects are removed, and again when that is done: it is odd in between.
         number: its number in the store; 0 for a state of a working copy.
     """
 
@@ -80,6 +82,7 @@ class StoreState:
     current: str | None = None
     pinned: str | None = None
     rewritten: Mapping[str, int] = field(default_factory=dict)
+    n_sweeps: int = 0
     number: int = field(default=0, compare=False)
 
     @property
@@ -128,6 +131,11 @@ class StoreState:
         check_names((part for name in self.rewritten for part in name.split("/")), place)
         if any(key != f"{head.table}/{head.partition}" for key, head in self.heads.items()):
             raise ValueError("a head has the name of another one")
+
+
+def is_swept_since(then: StoreState, now: StoreState) -> bool:
+    """Return whether objects that no state names may have been removed since an earlier state was current."""
+    return then.n_sweeps != now.n_sweeps or now.n_sweeps % 2 == 1
 
 
 def choose(base: _T, here: _T, there: _T) -> _T:

@@ -85,6 +85,7 @@ class WorkingCopy:
             current=current if current in ids else there.current,
             pinned=pinned,
             rewritten=there.rewritten,
+            n_sweeps=there.n_sweeps,
         )
 
     def in_use(self, heads: Mapping[str, Head] | None = None) -> set[str | None]:

@@ -378,7 +378,7 @@ def test_a_bucket_built_twice_is_taken_from_the_store(
         put(root.path, "two.txt", text)
     index(one)
     opened = again(two)
-    with opened.adding():  # its notes are older than the write of `one`
+    with opened.adding(["000", "001"]):  # its notes are older than the write of `one`
         pass
     assert ask(two) == ask(one)
     assert index(two)  # its own document is extracted again
@@ -391,8 +391,8 @@ def test_a_bucket_built_in_parallel_keeps_the_others(folder_url: str, tmp_path: 
     one, two = machine(tmp_path / "one", folder_url), machine(tmp_path / "two", folder_url)
     bucket_stages = [name for name, stage in STAGES.items() if stage.is_partitioned]
     first, second = again(one), again(two)
-    with first.adding():
-        with second.adding():
+    with first.adding(["000", "001"]):
+        with second.adding(["000", "001"]):
             build_tables(second, bucket_stages[:2])
         build_tables(first, bucket_stages)
     heads = state_of(folder_url).heads
