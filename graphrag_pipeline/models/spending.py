@@ -268,7 +268,7 @@ class Spending:
     def _try_reserve(
         self, connection: Connection, reservation: str, tokens: int, cost: float, timeout_s: float
     ) -> _ReservationResult:
-        now = time.time()
+        now = self._database.now(connection)
         spent_tokens, spent_cost, held_tokens, held_cost = connection.execute(self._totals).one()
         if self._allows(spent_tokens + held_tokens + tokens, spent_cost + held_cost + cost):
             expires_at = now + timeout_s
@@ -296,7 +296,7 @@ class Spending:
 
     def _take_turn(self, connection: Connection, rate: Rate, tokens: int) -> float:
         """Move the schedule forward; return the seconds until this call may start."""
-        now = time.time()
+        now = self._database.now(connection)
         row = connection.execute(select(RATES).where(RATES.c.name == rate.name)).first()
         requests_at = max(now, row.requests_free_at if row else now)
         tokens_at = max(now, row.tokens_free_at if row else now)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
 
-from graphrag_pipeline.models import spending as spending_module
 from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s, retry_after_s
 from graphrag_pipeline.models.spending import BudgetExceededError, Rate, Spending
@@ -249,9 +248,12 @@ def test_retry_after_as_a_date_is_the_time_until_then() -> None:
     assert wait is not None and 25 < wait <= 30
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[SharedDatabase]:
-    database = open_cache(tmp_path)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SharedDatabase]:
+    if request.param == "sqlite":
+        database = open_cache(tmp_path)
+    else:
+        database = SharedDatabase(request.getfixturevalue("postgres_url"))
     yield database
     database.close()
 
@@ -317,6 +319,32 @@ def test_rates_space_requests_over_all_processes(database: SharedDatabase, monke
             waits.append(await spending.take_turn(by_tokens, 200))
         waits.append(await mine.take_turn(Rate("host", None, None), 10**9))
 
-    monkeypatch.setattr(spending_module, "time", SimpleNamespace(time=lambda: 1000.0))
+    monkeypatch.setattr(SharedDatabase, "now", lambda self, connection: 1000.0)
     asyncio.run(scene())
     assert waits == pytest.approx([0, 1, 2, 0, 2, 4, 0])
+
+
+def test_machines_whose_clocks_differ_share_rates_and_reservations(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, true_time = SharedDatabase(postgres_url), time.time
+    rate = Rate("host chat", requests_per_minute=600, tokens_per_minute=None)
+
+    def be_on_a_machine(ahead_s: float) -> None:
+        monkeypatch.setattr(time, "time", lambda: true_time() + ahead_s)
+
+    async def scene() -> list[float]:
+        waits, spending = [], Spending(database, BudgetSettings(max_tokens=100))
+        for ahead_s in (600.0, 0.0, -600.0):
+            be_on_a_machine(ahead_s)
+            waits.append(await spending.take_turn(rate, 1))
+        held = await spending.reserve(70, 0.0, timeout_s=60)
+        be_on_a_machine(600.0)
+        waiting = asyncio.create_task(spending.reserve(70, 0.0, timeout_s=60))
+        assert not (await asyncio.wait([waiting], timeout=0.3))[0]  # the call of the other machine still counts
+        spending.settle(held, 10, 0.0).result()
+        assert await asyncio.wait_for(waiting, 10)
+        return waits
+
+    assert max(asyncio.run(scene())) < 1
+    database.close()
