@@ -1,8 +1,9 @@
 """Locks of working Dagster runs, and ending runs whose process died, which Dagster would show as started for ever.
 
 A run holds a lock file in the root while it works, and the operating system frees the lock when the process dies. So a
-run that Dagster shows as started, and whose lock is free, is dead. Runs of other machines, or of other roots with the
-same Dagster home, hold no lock here and are left alone. Keep out: waiting for runs.
+run that Dagster shows as started, and whose lock is free, is dead. Runs of other machines hold no lock here. With a
+shared store they send heartbeats, and one that stops sending is dead. All other runs are left alone, such as those of
+other roots with the same Dagster home. Keep out: waiting for runs.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def host_tags() -> dict[str, str]:
 
 @contextmanager
 def working(root: Root, run_id: str, is_over: bool = False) -> Iterator[None]:
-    """Hold the lock of a run inside the block; do without it if the root cannot be written.
+    """Hold the lock of a run inside the block, and send its heartbeats; no lock if the root cannot be written.
 
     Args:
         is_over: remove the lock file after the block, because Dagster knows the end of the run by then.
@@ -54,7 +55,8 @@ def working(root: Root, run_id: str, is_over: bool = False) -> Iterator[None]:
         path.touch()
         descriptor = hold_for_reading(path)
     try:
-        yield
+        with root.shared.heartbeats.beating(run_id) if root.shared else nullcontext():
+            yield
         if is_over:
             path.unlink(missing_ok=True)
     finally:
@@ -74,12 +76,22 @@ def end_dead_runs(instance: DagsterInstance, root: Root, now: float | None = Non
 
     statuses = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     now = time.time() if now is None else now
-    ended = []
-    for record in instance.get_run_records(dg.RunsFilter(statuses=statuses)):
-        if _is_dead(root, record, now) and _end(instance, record.dagster_run.run_id):
-            ended.append(record.dagster_run.run_id)
+    records = instance.get_run_records(dg.RunsFilter(statuses=statuses))
+    dead = [record.dagster_run.run_id for record in records if _is_dead(root, record, now)]
+    ended = [run_id for run_id in [*dead, *_find_dead_elsewhere(root, records)] if _end(instance, run_id)]
     _remove_old_locks(instance, root)
     return ended
+
+
+def _find_dead_elsewhere(root: Root, records: Sequence[RunRecord]) -> list[str]:
+    """Return the runs on other machines, or in other containers, that stopped sending heartbeats."""
+    if not root.shared:
+        return []
+    ids = [record.dagster_run.run_id for record in records]
+    dead = root.shared.heartbeats.find_dead([run_id for run_id in ids if not _lock_file(root, run_id).exists()])
+    for run_id in dead:
+        root.shared.heartbeats.forget(run_id)
+    return dead
 
 
 def _is_dead(root: Root, record: RunRecord, now: float) -> bool:

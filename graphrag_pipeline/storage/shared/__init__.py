@@ -10,6 +10,7 @@ two writers can create it. Before that nothing names the uploaded objects, so a 
     state.py           the numbered states of a store, notes, and the comparison with a working copy
     working_copy.py    the content of a root, and applying the store's state to it
     lease.py           one writer at a time
+    heartbeats.py      runs on other machines: which still work
     bucket_session.py  buckets that several machines build at the same time
     shared_store.py    following, pulling, writing: the interface for other packages
 """

@@ -18,6 +18,7 @@ from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.locks import is_store_written, one_store_sync, one_store_writer
 from graphrag_pipeline.storage.shared.bucket_session import BucketSession
+from graphrag_pipeline.storage.shared.heartbeats import Heartbeats
 from graphrag_pipeline.storage.shared.lease import Lease
 from graphrag_pipeline.storage.shared.objects import ObjectStore, open_object_store
 from graphrag_pipeline.storage.shared.state import (
@@ -231,6 +232,9 @@ class SharedStore:
     Args:
         root: the working copy.
         settings: settings of the root, with `storage.url`.
+
+    Attributes:
+        heartbeats: of the runs that work on the index.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:
@@ -243,6 +247,7 @@ class SharedStore:
         self._objects = open_object_store(url)
         self.shown_url = self._objects.shown_url
         self._transfer = Transfer(root, self._objects, self._folder)
+        self.heartbeats = Heartbeats(self._objects, self._folder / "seen_runs.json")
         self._has_warned = False
         self._copy = WorkingCopy(root, SnapshotStore(root, settings.vector_store), self._transfer)
 

@@ -21,6 +21,8 @@ from graphrag_pipeline.defs.runs.live import end_dead_runs, host_tags, working
 from graphrag_pipeline.defs.runs.naming import HOST_TAG, REINDEX_STALE, STARTED_BY_TAG
 from graphrag_pipeline.defs.runs.records import prune_runs
 from graphrag_pipeline.pipeline.root import ROOT_VARIABLE, Root
+from graphrag_pipeline.storage.shared import heartbeats
+from graphrag_pipeline_tests.support.machines import machine
 from graphrag_pipeline_tests.support.roots import put
 
 LATER_S = 60.0
@@ -130,6 +132,25 @@ def test_the_state_of_a_run_on_another_machine_is_unknown(indexed_root: Root, ho
             pass
         assert end_dead_runs(instance, indexed_root, time.time() + LATER_S) == []
         assert run_id in str(why_busy(instance, indexed_root)), "for an hour"
+
+
+def test_a_run_killed_on_another_machine_fails_once_its_heartbeats_stay_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file://{tmp_path}/store"
+    observer, worker = machine(tmp_path / "observer" / "root", url), machine(tmp_path / "worker" / "root", url)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    monkeypatch.delenv(ROOT_VARIABLE, raising=False)
+    assert launch(worker, "kill") == -signal.SIGKILL
+    monkeypatch.setattr(live_runs, "host_tags", lambda: {HOST_TAG: "another-machine 1b4e28ba"})
+    with open_instance(observer) as instance:
+        started = {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[STARTED]))}
+        assert len(started) == 2 and end_dead_runs(instance, observer) == []
+        monkeypatch.setattr(heartbeats, "DEAD_AFTER_S", -1.0)
+        assert set(end_dead_runs(instance, observer)) == started
+        assert {status_of(instance, run_id) for run_id in started} == {dg.DagsterRunStatus.FAILURE}
+        assert not list((tmp_path / "store" / "runs").iterdir())
 
 
 def test_a_run_of_another_root_has_no_lock_here(indexed_root: Root) -> None:
