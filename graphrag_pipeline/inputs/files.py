@@ -114,6 +114,7 @@ def read_input(
     buckets: Collection[str] | None = None,
     cache_folder: Path | None = None,
     last_known: Callable[[str], list[SourceRecord]] = lambda _: [],
+    listed: Sequence[InputFile] | None = None,
 ) -> Iterator[SourceRecord]:
     """Yield the records of the input folder by path, with one file in memory at a time.
 
@@ -123,15 +124,17 @@ def read_input(
             content and settings. None keeps nothing.
         last_known: returns the documents of the last index from a file, or from a folder, whose path ends with "/".
             They stay while the content of the file or folder is not known.
+        listed: the files, from `list_input` with the same cache folder; None lists them now.
 
     Raises:
         PipelineError: the folder does not exist or cannot be listed, or no file of a URL can be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
     if isinstance(folder, str):
-        records = _read_remote(folder, settings, n_buckets, wanted, cache_folder)
+        records = _read_remote(folder, settings, n_buckets, wanted, cache_folder, listed)
     else:
-        inputs = _holding(list_input(folder, settings), n_buckets, wanted)
+        found = list_input(folder, settings) if listed is None else listed
+        inputs = choose_files(found, n_buckets, wanted)
         records = _read_files(inputs, settings, cache_folder)
     return (
         record
@@ -281,16 +284,22 @@ def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> _Problem:
 
 
 def _read_remote(
-    url: str, settings: InputSettings, n_buckets: int, wanted: frozenset[str] | None, cache_folder: Path | None
+    url: str,
+    settings: InputSettings,
+    n_buckets: int,
+    wanted: frozenset[str] | None,
+    cache_folder: Path | None,
+    listed: Sequence[InputFile] | None,
 ) -> Iterator[SourceRecord]:
     with contextlib.ExitStack() as stack:
         kept = cache_folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        inputs = _holding(list_input(url, settings, kept), n_buckets, wanted)
+        found = list_input(url, settings, kept) if listed is None else listed
+        inputs = choose_files(found, n_buckets, wanted)
         yield from _read_files(fetch(url, inputs, kept / COPIES), settings, cache_folder)
 
 
-def _holding(inputs: list[InputFile], n_buckets: int, wanted: frozenset[str] | None) -> list[InputFile]:
-    """Return the files that can contain documents of the wanted buckets."""
+def choose_files(inputs: Sequence[InputFile], n_buckets: int, wanted: Collection[str] | None) -> list[InputFile]:
+    """Return the files that can contain documents of the wanted buckets; all if None."""
     return [
         file
         for file in inputs
@@ -450,8 +459,12 @@ def _describe(url: str, name: bytes, listed: Mapping[str, Any], url_path: str, c
     n_bytes = int(listed.get("size") or 0)
     fields = [f"{field}={listed[field]}" for field in _VERSION_FIELDS if listed.get(field) is not None]
     version = stable_hash(*fields, str(n_bytes)) if fields else ""
-    location = os.fsencode(copies / stable_hash(url, path, version))
-    return InputFile(path, location, None, url_path, n_bytes, version)
+    return InputFile(path, location_of_copy(url, path, version, copies), None, url_path, n_bytes, version)
+
+
+def location_of_copy(url: str, path: str, version: str, copies: Path) -> bytes:
+    """Return where a version of a file of a URL is kept on this machine."""
+    return os.fsencode(copies / stable_hash(url, path, version))
 
 
 def _is_missing(file: InputFile) -> bool:

@@ -6,13 +6,14 @@ Only files are read. Keep out: what is stale because of it (`staleness.py`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys, bucket_of
 from graphrag_pipeline.inputs.documents import build_corpus_manifest
+from graphrag_pipeline.inputs.files import InputFile
 from graphrag_pipeline.inputs.source_records import SourceRecord
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.table_store import parquet_bytes
@@ -22,11 +23,15 @@ INPUT = "input folder"
 """Name of the input folder among a head's inputs."""
 
 
-def detect_input(root: Root) -> dict[str, pa.Table]:
-    """Return the corpus manifest of the present input folder, by bucket."""
+def detect_input(root: Root, listed: Sequence[InputFile] | None = None) -> dict[str, pa.Table]:
+    """Return the corpus manifest of the present input folder, by bucket.
+
+    Args:
+        listed: its files, if they were listed before (`Root.list_input`).
+    """
     n_buckets = root.settings.storage.n_buckets
     rows: dict[str, list[SourceRecord]] = {key: [] for key in bucket_keys(n_buckets)}
-    for record in root.read_input():
+    for record in root.read_input(listed=listed):
         rows[bucket_of(record.document_id, n_buckets)].append(_without_text(record))
     return {key: build_corpus_manifest(records) for key, records in rows.items()}
 

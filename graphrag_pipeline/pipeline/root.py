@@ -35,6 +35,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.ports import Describer, Extractor, Reporter
+    from graphrag_pipeline.inputs.files import InputFile
     from graphrag_pipeline.inputs.source_records import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
@@ -250,17 +251,32 @@ class Root:
         """Whether the folder of the cache is not this root's own."""
         return self.cache_folder.resolve() != (self.path / "cache").resolve()
 
-    def read_input(self, buckets: Collection[str] | None = None) -> Iterator[SourceRecord]:
+    def list_input(self) -> list[InputFile] | None:
+        """Return the files of the present input folder; None if the documents come from another root."""
+        from graphrag_pipeline.inputs.files import list_input
+
+        if self.settings.input.published_by:
+            return None
+        return list_input(self.input_folder, self.settings.input, self.cache_folder)
+
+    def read_input(
+        self, buckets: Collection[str] | None = None, listed: Sequence[InputFile] | None = None
+    ) -> Iterator[SourceRecord]:
         """Yield documents and problems of the present input folder; of some buckets only, if given.
 
         A file or folder that cannot be read now keeps its documents of the last index, with a note.
+
+        Args:
+            listed: the files, if they were listed before (`list_input`).
         """
         from graphrag_pipeline.inputs.files import read_input
 
         if self._published_documents is not None:
             return self._published_documents.records(self.settings.storage.n_buckets, buckets)
         n_buckets, find_known = self.settings.storage.n_buckets, self.last_known().find
-        return read_input(self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known)
+        return read_input(
+            self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known, listed
+        )
 
     @functools.cached_property
     def _published_documents(self) -> PublishedDocuments | None:

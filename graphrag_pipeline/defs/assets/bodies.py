@@ -23,7 +23,7 @@ def corpus_manifest(run: StageRun) -> None:
     from graphrag_pipeline.inputs.documents import build_corpus_manifest
     from graphrag_pipeline.pipeline.detected_input import INPUT, input_version
 
-    manifest = build_corpus_manifest(run.root.read_input({run.partition}))
+    manifest = build_corpus_manifest(run.read_input())
     run.add_input(INPUT, input_version(manifest))
     run.write(corpus_manifest=manifest)
 
@@ -31,7 +31,7 @@ def corpus_manifest(run: StageRun) -> None:
 def documents(run: StageRun) -> None:
     from graphrag_pipeline.inputs.documents import build_documents, match_manifest
 
-    records = match_manifest(run.root.read_input({run.partition}), run.read("corpus_manifest"))
+    records = match_manifest(run.read_input(), run.read("corpus_manifest"))
     tables = build_documents(records)
     run.write(documents=tables)
 

@@ -5,7 +5,7 @@ a stage computes, and Dagster's definitions of it (`definitions.py`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.identity import WHOLE, text_hash
 from graphrag_pipeline.indexing.failures import failure_rows
+from graphrag_pipeline.inputs.source_records import SourceRecord
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.pool import Progress
 from graphrag_pipeline.models.ports import ChatModel, Failure
@@ -109,6 +110,10 @@ class StageRun:
     def pinned_code(self) -> dict[str, dict[str, Any]]:
         """The code behind each code version of the pinned heads."""
         return {head.code_version: head.code for heads in self._heads.values() for head in heads}
+
+    def read_input(self) -> Iterator[SourceRecord]:
+        """Yield the documents and problems of the partition in the input folder; it is listed once in a session."""
+        return self.root.read_input({self.partition}, self.session.listed)
 
     def read(self, table: str) -> pa.Table:
         """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus."""

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dagster import AssetKey, DagsterInstance
 
     from graphrag_pipeline.defs.runs.session import IndexSession
+    from graphrag_pipeline.inputs.files import InputFile
 
 _MAX_NAMED = 3  # changed files in the tag of a run
 INPUT_STAGE = "corpus_manifest"
@@ -168,7 +169,8 @@ def _run_index(
 ) -> IndexReport:
     repairs = [*repair_before_index(root).findings]
     for attempt in range(1, _MAX_ATTEMPTS + 1):
-        manifests = detect_input(root)
+        listed = root.list_input()
+        manifests = detect_input(root, listed)
         problems = list_problems(manifests)
         n_documents = sum(rows.num_rows for rows in manifests.values()) - len(problems)
         refuse_import(root)
@@ -186,7 +188,7 @@ def _run_index(
             refuse_unreadable_gold(root)
         recorder.plan(stale)
         try:
-            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests), workers)
+            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests), workers, listed)
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -236,11 +238,13 @@ def _materialize(
     tags: Mapping[str, str],
     changed: Mapping[str, list[str]],
     workers: WorkerPool,
+    listed: Sequence[InputFile] | None = None,
 ) -> None:
     """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
 
     Args:
         changed: paths of changed files by partition; the tags of its run name the first ones.
+        listed: files of the input folder.
 
     Raises:
         BaseException: the first failure.
@@ -253,7 +257,7 @@ def _materialize(
     from graphrag_pipeline.defs.runs.call_pool import call_ahead, pooled_stages
     from graphrag_pipeline.defs.runs.session import IndexSession
 
-    session = IndexSession(observer, caller_accounts=root.accounts, workers=workers)
+    session = IndexSession(observer, caller_accounts=root.accounts, workers=workers, listed=listed)
     root = root.counted_in(session.costs.total)
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)

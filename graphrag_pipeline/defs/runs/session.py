@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.inputs.files import InputFile
 from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.pipeline.progress import RunObserver
@@ -70,6 +71,7 @@ class IndexSession:
         costs: calls so far.
         caller_accounts: accounts of the code that started the index run, which count all its calls.
         workers: processes that compute.
+        listed: the files of the input folder, or those of the run's bucket; None lists them anew for each bucket.
         started_buckets: (stage, bucket) -> what a worker makes of it (`assets/by_workers.py`).
         partition: the one that a stage is working on, or worked on last.
     """
@@ -79,6 +81,7 @@ class IndexSession:
     costs: RunCosts = field(default_factory=RunCosts)
     caller_accounts: tuple[CallStats, ...] = ()
     workers: WorkerPool = field(default_factory=WorkerPool)
+    listed: Sequence[InputFile] | None = None
     started_buckets: dict[tuple[str, str], Any] = field(default_factory=dict)
     partition: str = WHOLE
 

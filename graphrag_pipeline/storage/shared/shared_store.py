@@ -184,6 +184,10 @@ class WriteSession:
         self.there = there
 
 
+def _listing_name(bucket: str) -> str:
+    return f"inputs/{bucket}.json.gz"
+
+
 _sessions: dict[tuple[Path, str], WriteSession] = {}
 """Write sessions of this process, by root and URL.
 
@@ -560,6 +564,18 @@ class SharedStore:
                 yield session
             finally:
                 del _sessions[self._root, self.url]
+
+    def write_listing(self, bucket: str, data: bytes) -> None:
+        """Write the list of the files of a bucket, in place of the last one."""
+        self._objects.write(_listing_name(bucket), data)
+
+    def read_listing(self, bucket: str) -> bytes | None:
+        """Return the last list of the files of a bucket; None without one."""
+        return self._objects.read(_listing_name(bucket))
+
+    def read_heads(self) -> StoreState:
+        """Return the store's state; nothing is downloaded or noted."""
+        return self._read()
 
     def upload_again(self, folders: Iterable[VectorFolder]) -> None:
         """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""
