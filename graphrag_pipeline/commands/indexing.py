@@ -254,6 +254,10 @@ def index(
         float | None,
         typer.Option(min=1, metavar="GB", help="Start only as many processes as fit into it. (GRAPHRAG_MAX_MEMORY)"),
     ] = None,
+    fan_out: Annotated[
+        bool,
+        typer.Option("--fan-out", help="Let the machines of Dagster's run queue index, one run a bucket; do not wait."),
+    ] = False,
 ) -> None:
     """Index changed documents and stale stages, check the result and publish it."""
     # Before numpy is imported: a second thread for small matrix products waits in a loop, 6 % of the processor time.
@@ -277,6 +281,9 @@ def index(
     if dry_run:
         project.pull()
         _print_estimates(project, as_json, ["communities"] if recluster else [])
+        return
+    if fan_out:
+        _ask_for_fan_out(project)
         return
     account = CallStats()
     try:
@@ -363,6 +370,28 @@ def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
 
     manifest = project.snapshots.manifest(snapshot_id)
     return {name: manifest.tables[name]["n_rows"] for name in COUNTED if name != "documents"}
+
+
+def _ask_for_fan_out(project: Root) -> None:
+    """Allow the sensor to index by the code of now, and print what it will request first."""
+    from graphrag_pipeline.defs.automation.fan_out import code_of_all
+    from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
+    from graphrag_pipeline.pipeline.fan_out import find_next_level, view_of_store
+
+    if project.shared is None:
+        raise PipelineError("--fan-out needs a store that all machines share; set storage.url in settings.yaml")
+    state = project.shared.read_state()
+    level = find_next_level(view_of_store(project, state), state, input_versions(detect_input(project)))
+    if not level.wanted:
+        echo("the index in the shared store is up to date: nothing to run")
+        return
+    project.shared.allow(code_of_all(project))
+    what = "the graph and later" if level.is_corpus else counted(len(level.wanted), "buckets")
+    echo(f"next: {what} ({level.reason})")
+    echo(
+        "fan_out_sensor requests the runs at its next look, within "
+        f"{project.settings.schedule.watch_interval_s} s if it is on (schedule.fan_out, or Automation in Dagster's UI)"
+    )
 
 
 def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> None:

@@ -10,6 +10,7 @@ from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.assets.ledger import build_costs_asset
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.assets.state_checks import build_state_checks
+from graphrag_pipeline.defs.automation.fan_out import build_fan_out_sensors
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
 from graphrag_pipeline.defs.automation.sensors import build_data_sensors, build_input_sensor
@@ -25,11 +26,17 @@ def build_definitions(root: Root, is_alone: bool = True) -> dg.Definitions:
     Args:
         is_alone: whether the deployment has nothing else; else its executor runs the assets, outside of our jobs.
     """
+    jobs = build_jobs(root)
     return dg.Definitions(
         assets=[*build_sources(root), *build_assets(root), build_answers_asset(root), build_costs_asset(root)],
         asset_checks=[*build_checks(root), build_quality_checks(root), build_state_checks(root)],
-        jobs=build_jobs(root),
-        sensors=[build_input_sensor(root), *build_notification_sensors(root), *build_data_sensors(root)],
+        jobs=jobs,
+        sensors=[
+            build_input_sensor(root),
+            *build_fan_out_sensors(root, jobs),
+            *build_notification_sensors(root),
+            *build_data_sensors(root),
+        ],
         schedules=build_schedules(root),
         executor=build_executor(root) if is_alone else None,
     )

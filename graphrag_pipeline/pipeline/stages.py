@@ -196,6 +196,8 @@ STAGES: dict[str, Stage] = {
     )
 }
 """Stages that own stage tables, in an order in which they can run."""
+INPUT_STAGES = ("corpus_manifest", "documents")
+"""Stages that read the input folder."""
 
 CANDIDATE = Stage(
     INDEX_CANDIDATE,

@@ -98,13 +98,19 @@ def group_stale(stale: Iterable[StalePartition]) -> dict[tuple[str, str], list[s
 
 
 def why_stale(
-    root: Root, stage: Stage, partition: str, code: Mapping[str, Any], input_folder_version: str | None = None
+    root: Root,
+    stage: Stage,
+    partition: str,
+    code: Mapping[str, Any],
+    input_folder_version: str | None = None,
+    has_files: bool = True,
 ) -> list[str]:
     """Return the reasons why a partition must run, given that all stages above are fresh; empty if it need not.
 
     Args:
         code: what the stage depends on now, from `Root.code_of`.
         input_folder_version: version of the bucket of the input folder, for the stage that reads it.
+        has_files: whether the tables and snapshots are here; else only heads are compared, without failures.
     """
     if stage is SNAPSHOT:
         return _why_unpublished(root)
@@ -117,6 +123,8 @@ def why_stale(
     for head in owned:
         if head is not None:
             reasons += [reason for reason in _differences(head, code, inputs) if reason not in reasons]
+    if not has_files:
+        return reasons
     failures = [head for head in owned if head is not None and head.table == f"{stage.name}_failures"]
     if n_failed := sum(len(list_askable(root, head)) for head in failures):
         reasons.append(describe_retry(n_failed))

@@ -160,6 +160,11 @@ class ScheduleSettings(_ScheduleSection):
         description="Whether sensor and schedule also run stages that a changed prompt, model or setting made "
         "stale; this may cost as much as a full build.",
     )
+    fan_out: bool = Field(
+        False,
+        description="Whether the sensor that spreads stale buckets over the run queue is on from the start, one run a "
+        "bucket; needs storage.url.",
+    )
     follow_data: bool = Field(
         False,
         description="Whether assets have automation conditions: the input is observed at the times of the cron "

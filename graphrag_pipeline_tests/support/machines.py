@@ -9,8 +9,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import StoreError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
@@ -49,6 +52,19 @@ def index(root: Root, stages: Iterable[str] = tuple(ALL_STAGES)) -> list[tuple[s
     opened = again(root)
     with opened.writing():
         return build_tables(opened, stages)
+
+
+def job_of(path: str, name: str) -> dg.JobDefinition:
+    """Return a job of a root, as a process that Dagster starts builds it."""
+    return build_definitions(Root(Path(path))).resolve_job_def(name)
+
+
+def run_job(root: Root, name: str, tags: Mapping[str, str]) -> bool:
+    """Run a job with its own executor, as a worker of the run queue does; return whether Dagster calls it a success."""
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    job = dg.build_reconstructable_job(__name__, "job_of", (str(root.path), name))
+    with open_instance(root) as instance:
+        return dg.execute_job(job, instance, run_config=quiet, tags=dict(tags), raise_on_error=False).success
 
 
 def state_of(url: str) -> StoreState:

@@ -26,6 +26,7 @@ from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_w
 from graphrag_pipeline.defs.runs.lookup import version_tags
 from graphrag_pipeline.defs.runs.naming import (
     ALLOW_REMOVAL_TAG,
+    LISTED_TAG,
     LOADED_TAG,
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
@@ -35,6 +36,8 @@ from graphrag_pipeline.defs.runs.naming import (
 )
 from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.identity import WHOLE, bucket_keys
+from graphrag_pipeline.inputs.files import InputFile
+from graphrag_pipeline.inputs.listings import listing_version, unpack_listing
 from graphrag_pipeline.inspection.costs import explain_mixture, refuse_mixed_buckets, refuse_over_budget
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.endpoints.spans import parent_span
@@ -42,7 +45,7 @@ from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, INPUT_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
 from graphrag_pipeline.settings.section import ScheduleSettings
 from graphrag_pipeline.storage.locks import one_writer
@@ -126,7 +129,17 @@ def _own_session(context: dg.AssetExecutionContext, root: Root, stage: Stage) ->
         with paid_run("dagster", context.run.run_id, context.run.run_id), root.adding(partitions):
             call_stage_ahead(root, stage, partitions, session)
     with WorkerPool(choose_number()) as workers:
-        yield IndexSession(pooled=session.pooled, workers=workers)
+        yield IndexSession(pooled=session.pooled, workers=workers, listed=_listed_files(context, root, stage))
+
+
+def _listed_files(context: dg.AssetExecutionContext, root: Root, stage: Stage) -> list[InputFile] | None:
+    """Return the files of the run's bucket as the fan-out listed them; None without that list."""
+    if stage.name not in INPUT_STAGES or LISTED_TAG not in context.run.tags or root.shared is None:
+        return None
+    (bucket,) = _partitions(context, stage)
+    data = root.shared.read_listing(bucket)
+    listed = None if data is None else unpack_listing(data, root.input_folder, root.cache_folder)
+    return listed if data and listing_version(data) == context.run.tags[LISTED_TAG] else None
 
 
 def _events(

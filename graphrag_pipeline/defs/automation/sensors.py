@@ -46,7 +46,7 @@ from graphrag_pipeline.storage.locks import is_index_running
 from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import code_version_of
 
-_UNFINISHED = [status for status in dg.DagsterRunStatus if status.value not in FINISHED]
+UNFINISHED = [status for status in dg.DagsterRunStatus if status.value not in FINISHED]
 _LOST_AFTER = timedelta(hours=1)
 
 
@@ -97,7 +97,7 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
     end_dead_runs(instance, root)
     if is_index_running(root.path):
         return "an index run is under way; the next tick looks again"
-    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNFINISHED)):
         # A run of another machine holds no lock here; one without news for an hour died with its machine.
         is_alive = datetime.now(UTC) - record.update_timestamp.replace(tzinfo=UTC) < _LOST_AFTER
         run = record.dagster_run
@@ -246,17 +246,9 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
     Raises:
         PipelineError: the input folder does not exist or cannot be listed.
     """
-    seen = _fingerprint(root)
-    if seen != watch.seen:
-        reason = (
-            "the input folder changed since the last look" if watch.seen else "this is the first look at the folder"
-        )
-        return Look(replace(watch, seen=seen), f"{reason}; the next look reads it if it is the same then")
-    if seen != watch.read:
-        versions = input_versions(detect_input(root))
-        if _fingerprint(root) != seen:
-            return Look(watch, "the input folder changed while it was read; the next look reads it again")
-        watch = replace(watch, read=seen, versions=versions)
+    watch, reason = read_versions_of_input(root, watch)
+    if reason:
+        return Look(watch, reason)
     stale = find_stale_versions(root, watch.versions)
     if not stale:
         return Look(replace(watch, asked="", n_attempts=0), NOTHING_CHANGED)
@@ -265,6 +257,26 @@ def look_at_input(root: Root, watch: Watch, now: float) -> Look:
     return _request(
         root, watch, now, f"{len(stale):,} partitions are stale, first {stale[0].stage} {stale[0].partition}"
     )
+
+
+def read_versions_of_input(root: Root, watch: Watch) -> tuple[Watch, str]:
+    """Return the state with the present versions of the input, or the reason to wait for the next look.
+
+    Raises:
+        PipelineError: the input folder does not exist or cannot be listed.
+    """
+    seen = _fingerprint(root)
+    if seen != watch.seen:
+        reason = (
+            "the input folder changed since the last look" if watch.seen else "this is the first look at the folder"
+        )
+        return replace(watch, seen=seen), f"{reason}; the next look reads it if it is the same then"
+    if seen != watch.read:
+        versions = input_versions(detect_input(root))
+        if _fingerprint(root) != seen:
+            return watch, "the input folder changed while it was read; the next look reads it again"
+        watch = replace(watch, read=seen, versions=versions)
+    return watch, ""
 
 
 def _request(root: Root, watch: Watch, now: float, reason: str) -> Look:

@@ -24,6 +24,12 @@ RECLUSTER_TAG = "graphrag/recluster"
 ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
 """Run tag: publish although many published documents are gone (`publishing.max_removed_share`)."""
 
+WANTED_TAG = "graphrag/wanted"
+"""Run tag: hash of what a run started from that the fan-out requested; it counts the attempts by it."""
+
+LISTED_TAG = "graphrag/listed"
+"""Run tag: hash of the list of the bucket's files in the shared store, which the run reads instead of the folder."""
+
 STARTED_BY_TAG = "graphrag/started_by"
 """Tag of a run of assets: id of the job run that started it."""
 

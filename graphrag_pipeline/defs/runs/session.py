@@ -71,7 +71,7 @@ class IndexSession:
         costs: calls so far.
         caller_accounts: accounts of the code that started the index run, which count all its calls.
         workers: processes that compute.
-        listed: the files of the input folder, or those of the run's bucket; None lists them anew for each bucket.
+        listed: the files of the input folder, or those of the run's bucket; None lists them for each bucket.
         started_buckets: (stage, bucket) -> what a worker makes of it (`assets/by_workers.py`).
         partition: the one that a stage is working on, or worked on last.
     """

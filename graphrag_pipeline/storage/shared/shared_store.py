@@ -38,6 +38,7 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.tables import INDEX_CANDIDATE
 
+_ALLOWED = "inputs/allowed_code"
 _N_REMOVED = 500
 """Objects that are removed at once; a store removes that many in one or few requests."""
 _log = logging.getLogger(__name__)
@@ -573,9 +574,24 @@ class SharedStore:
         """Return the last list of the files of a bucket; None without one."""
         return self._objects.read(_listing_name(bucket))
 
-    def read_heads(self) -> StoreState:
-        """Return the store's state; nothing is downloaded or noted."""
-        return self._read()
+    def read_state(self) -> StoreState:
+        """Return the current state of the store; nothing is downloaded.
+
+        Raises:
+            StoreError: the store fails, or its state is gone.
+            PipelineError: its index has another number of buckets.
+        """
+        there = self._read()
+        self._check_buckets(there)
+        return there
+
+    def allow(self, code: str) -> None:
+        """Record that the user wants the index made by this code, so that runs without a user may make it."""
+        self._objects.write(_ALLOWED, code.encode())
+
+    def is_allowed(self, code: str) -> bool:
+        """Return whether the user asked for the index by this code (`allow`)."""
+        return self._objects.read(_ALLOWED) == code.encode()
 
     def upload_again(self, folders: Iterable[VectorFolder]) -> None:
         """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.build import build_definitions
-from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.naming import BUCKET_JOB
 from graphrag_pipeline.errors import LeaseLostError, PipelineError, StoreError
 from graphrag_pipeline.identity import bucket_keys
@@ -24,7 +20,7 @@ from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.storage.shared.lease import LEASE, LeaseHolder
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState, head_names, is_swept_since
-from graphrag_pipeline_tests.support.machines import again, index, machine, object_names, state_of
+from graphrag_pipeline_tests.support.machines import again, index, machine, object_names, run_job, state_of
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 from graphrag_pipeline_tests.support.roots import build_tables, contract_bytes, make_root, put
 
@@ -32,8 +28,6 @@ MakeMachine = Callable[[Path, str], Root]
 BUCKET_STAGES = [name for name, stage in STAGES.items() if stage.is_partitioned]
 TABLES = {table for name in BUCKET_STAGES for table in STAGES[name].tables}
 N_BUCKETS = 4
-ROOT_VARIABLE = "BUCKET_SESSION_ROOT"
-"""Names the root to the function that makes a job, which Dagster calls without arguments."""
 
 
 @contextmanager
@@ -50,17 +44,8 @@ def add(root: Root, *buckets: str) -> None:
         pass
 
 
-def bucket_job() -> dg.JobDefinition:
-    return build_definitions(Root(Path(os.environ[ROOT_VARIABLE]))).resolve_job_def(BUCKET_JOB)
-
-
-def run_bucket(root: Root, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the job of a bucket as a worker of a queue does: with the executor of the job."""
-    monkeypatch.setenv(ROOT_VARIABLE, str(root.path))
-    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    with open_instance(root) as instance:
-        tags = {"dagster/partition": bucket}
-        assert dg.execute_job(dg.reconstructable(bucket_job), instance, run_config=quiet, tags=tags).success
+def run_bucket(root: Root, bucket: str) -> None:
+    assert run_job(root, BUCKET_JOB, {"dagster/partition": bucket})
 
 
 @pytest.mark.parametrize("is_first_done_first", [True, False])
@@ -84,10 +69,10 @@ def test_a_run_of_a_bucket_costs_one_state_and_at_most_25_requests(
 ) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     one, two = (machine(tmp_path / name, s3_url) for name in ("one", "two"))
-    run_bucket(one, "000", monkeypatch)
+    run_bucket(one, "000")
     before = state_of(s3_url).number
     s3.requests.clear()
-    run_bucket(two, "001", monkeypatch)
+    run_bucket(two, "001")
     sent = Counter(method for method, _ in s3.requests)
     assert sum(sent.values()) <= 25, sent
     assert [path for method, path in s3.requests if "/tables/" in path and "/000/" in path] == []
@@ -95,7 +80,7 @@ def test_a_run_of_a_bucket_costs_one_state_and_at_most_25_requests(
     assert state.number == before + 1
     assert set(state.heads) == {f"{table}/{bucket}" for table in TABLES for bucket in ("000", "001")}
     s3.requests.clear()
-    run_bucket(two, "001", monkeypatch)
+    run_bucket(two, "001")
     changing = [path for method, path in s3.requests if method != "GET" and "/runs/" not in path]
     assert changing == [] and state_of(s3_url) == state
 

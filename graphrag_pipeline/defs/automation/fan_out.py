@@ -1,0 +1,197 @@
+"""The sensor that spreads an index over the run queue: one run a stale bucket, then one for the whole corpus.
+
+Each tick compares the heads in the shared store with the input folder, and requests what is missing and not under way.
+Nothing waits in between and no lease is held. What a run left undone, for whatever reason, is missing at the next tick.
+After `MAX_ATTEMPTS` runs from the same input, a partition is named in the tick and requested no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from graphrag_pipeline.defs.automation.sensors import (
+    UNFINISHED,
+    Watch,
+    read_versions_of_input,
+    say_why_not,
+    why_not_unattended,
+)
+from graphrag_pipeline.defs.runs.executor import IndexRoot
+from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.naming import (
+    BUCKET_JOB,
+    CORPUS_JOB,
+    LISTED_TAG,
+    ONLY_STALE_TAG,
+    REINDEX_JOBS,
+    WANTED_TAG,
+    full_name,
+    plain_job,
+)
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.inputs.files import choose_files
+from graphrag_pipeline.inputs.listings import listing_version, pack_listing
+from graphrag_pipeline.pipeline.fan_out import Level, find_next_level, view_of_store
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.storage.locks import is_index_running
+from graphrag_pipeline.storage.table_store import code_version_of
+
+MAX_ATTEMPTS = 3
+"""Runs from the same input after which a partition waits for the user."""
+PARTITION_TAG = "dagster/partition"
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The runs of one partition that started from the same input.
+
+    Attributes:
+        n_ended: how many ended.
+        last: id of the newest one; "" without one.
+        is_under_way: whether one is queued or at work.
+    """
+
+    n_ended: int = 0
+    last: str = ""
+    is_under_way: bool = False
+
+
+def build_fan_out_sensors(root: Root, jobs: Sequence[Any]) -> list[dg.SensorDefinition]:
+    """Return the sensor of a root with a shared store; else none.
+
+    Args:
+        jobs: all jobs of the root.
+    """
+    settings, index_root = root.settings, IndexRoot.of(root)
+    if not settings.storage.url:
+        return []
+    names = (full_name(root, BUCKET_JOB), full_name(root, CORPUS_JOB))
+
+    @dg.sensor(
+        name=full_name(root, "fan_out_sensor"),
+        jobs=[job for job in jobs if job.name in names],
+        minimum_interval_seconds=settings.schedule.watch_interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING if settings.schedule.fan_out else dg.DefaultSensorStatus.STOPPED,
+        description="Requests a run for each stale bucket, on any machine of the run queue, then one for the graph and "
+        "later.",
+    )
+    def fan_out_sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        opened, watch = index_root.open(), Watch.from_json(context.cursor)
+        try:
+            watch, requests, reason = look(context.instance, opened, watch)
+        except PipelineError as error:  # the folder or the store cannot be reached now
+            requests, reason = [], str(error)
+        if not requests:
+            return dg.SensorResult(skip_reason=say_why_not(reason), cursor=watch.to_json())
+        context.log.info(reason)
+        return dg.SensorResult(run_requests=requests, cursor=watch.to_json())
+
+    return [fan_out_sensor]
+
+
+def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch, list[dg.RunRequest], str]:
+    """Return the new state of the sensor, the runs to request, and why, or why none.
+
+    Raises:
+        PipelineError: the input folder or the shared store cannot be read.
+    """
+    end_dead_runs(instance, root)
+    if reason := _why_wait(instance, root):
+        return watch, [], reason
+    watch, reason = read_versions_of_input(root, watch)
+    if reason or root.shared is None:
+        return watch, [], reason
+    state = root.shared.read_state()
+    view = view_of_store(root, state)
+    level = find_next_level(view, state, watch.versions)
+    if not level.wanted:
+        return watch, [], "the index in the shared store is up to date"
+    if (obstacle := why_not_unattended(view)) and not root.shared.is_allowed(code_of_all(root)):
+        return watch, [], f"{obstacle} (`index --fan-out` allows it)"
+    requests, stuck = _requests(instance, root, level)
+    if stuck and (not requests or level.is_corpus):
+        return watch, [], stuck
+    return watch, requests, f"{stuck or level.reason}; {len(requests):,} runs requested"
+
+
+def code_of_all(root: Root) -> str:
+    """Return the version of the code of all stages."""
+    return stable_hash(*(code_version_of(root.code_of(stage)) for stage in ALL_STAGES.values()))
+
+
+def _why_wait(instance: dg.DagsterInstance, root: Root) -> str:
+    """Return why nothing may be requested now; "" if something may."""
+    if is_index_running(root.path):
+        return "an index run of this root is under way"
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
+        if plain_job(root, run) in (*REINDEX_JOBS, CORPUS_JOB):
+            return f"run {run.run_id} of {run.job_name} is queued or under way"
+    return ""
+
+
+def _requests(instance: dg.DagsterInstance, root: Root, level: Level) -> tuple[list[dg.RunRequest], str]:
+    """Return the runs to request, and which partitions wait for the user."""
+    tried = {partition: count_attempts(instance, partition, wanted) for partition, wanted in level.wanted.items()}
+    stuck = {partition: each for partition, each in tried.items() if each.n_ended >= MAX_ATTEMPTS}
+    open_ = [partition for partition, each in tried.items() if partition not in stuck and not each.is_under_way]
+    if level.is_corpus:
+        requests = [_request(root, WHOLE, level.wanted[WHOLE], tried[WHOLE], {}) for _ in open_]
+    else:
+        requests = [
+            _request(root, bucket, level.wanted[bucket], tried[bucket], {LISTED_TAG: listed} if listed else {})
+            for bucket, listed in _write_listings(root, open_)
+        ]
+    reason = describe_stuck(stuck)
+    return requests, reason or ("" if requests else f"{len(level.wanted):,} partitions are under way")
+
+
+def _request(root: Root, partition: str, wanted: str, tried: Attempts, tags: dict[str, str]) -> dg.RunRequest:
+    is_corpus = partition == WHOLE
+    return dg.RunRequest(
+        run_key=f"{partition}-{wanted}-{tried.n_ended + 1}",
+        job_name=full_name(root, CORPUS_JOB if is_corpus else BUCKET_JOB),
+        partition_key=None if is_corpus else partition,
+        tags={WANTED_TAG: f"{partition} {wanted}", ONLY_STALE_TAG: "true", **tags},
+    )
+
+
+def _write_listings(root: Root, buckets: Iterable[str]) -> list[tuple[str, str]]:
+    """Write the files of each bucket to the shared store; return each bucket with the hash of its list."""
+    buckets = [*buckets]
+    listed = root.list_input() if buckets else None
+    if listed is None or root.shared is None:
+        return [(bucket, "") for bucket in buckets]
+    found = []
+    for bucket in buckets:
+        data = pack_listing(choose_files(listed, root.settings.storage.n_buckets, {bucket}), root.input_folder)
+        root.shared.write_listing(bucket, data)
+        found.append((bucket, listing_version(data)))
+    return found
+
+
+def count_attempts(instance: dg.DagsterInstance, partition: str, wanted: str) -> Attempts:
+    """Return the attempts at a partition from the same input; a run with the status of a success counts, too."""
+    runs = instance.get_runs(dg.RunsFilter(tags={WANTED_TAG: f"{partition} {wanted}"}))
+    if not runs:
+        return Attempts()
+    under_way = [run for run in runs if run.status in UNFINISHED]
+    return Attempts(len(runs) - len(under_way), runs[0].run_id, bool(under_way))
+
+
+def describe_stuck(stuck: dict[str, Attempts]) -> str:
+    """Return which partitions are requested no more; "" for none."""
+    if not stuck:
+        return ""
+    named = ", ".join(f"{partition} (last run {each.last})" for partition, each in [*stuck.items()][:_MAX_NAMED])
+    more = f" and {len(stuck) - _MAX_NAMED} more" if len(stuck) > _MAX_NAMED else ""
+    return (
+        f"still stale after {MAX_ATTEMPTS} runs: {named}{more}; look at the run, repair the cause, and materialize the "
+        "partition, or change the document"
+    )
