@@ -106,6 +106,27 @@ def index_1400(workspace: Workspace) -> list[Figure]:
     return figures_of("index 1,400 articles", workspace.index_articles(1400), max_wall_s=90, max_gb=2)
 
 
+def index_workers(workspace: Workspace) -> list[Figure]:
+    """Index the 1,400 articles by one process and by two, and compare every table and the snapshot."""
+    folder = workspace.empty_folder("workers")
+    write_articles(folder / "input", 1400)
+    used, made = {}, {}
+    for n_workers in (1, 2):
+        root = folder / str(n_workers)
+        measure_command(root, "init", str(root))
+        shutil.rmtree(root / "input")
+        (root / "input").symlink_to(folder / "input")
+        used[n_workers] = measure_command(root, "index", "--workers", str(n_workers))
+        published = Root(root).snapshots.current()
+        made[n_workers] = {str(published), *(path.name for path in (root / "tables").rglob("*.parquet"))}
+    return [
+        *figures_of("index 1,400 articles by one process", used[1], max_wall_s=None, max_gb=None),
+        *figures_of("index 1,400 articles by two", used[2], max_wall_s=None, max_gb=2),
+        Figure("index 1,400 articles: one process to two", used[1].wall_s / used[2].wall_s, "x", least=1.45),
+        Figure("index 1,400 articles: files and snapshots that differ", len(made[1] ^ made[2]), "", 0),
+    ]
+
+
 def nothing_changed_1400(workspace: Workspace) -> list[Figure]:
     """Index the same 1,400 articles again."""
     workspace.index_articles(1400)
@@ -276,6 +297,7 @@ def local_context_1m(workspace: Workspace) -> Iterable[Figure]:
 _FAST = (
     demo,
     index_1400,
+    index_workers,
     nothing_changed_1400,
     index_5600,
     one_more_1400,

@@ -6,9 +6,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
+
+_LOOK_S = 0.5
+"""Seconds between two looks at the memory of a process and its descendants."""
 
 
 class CommandFailedError(Exception):
@@ -79,7 +87,8 @@ def measure_module(module: str, *arguments: str) -> ProcessUsage:
     with tempfile.TemporaryFile() as printed:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, env=environment)
-        _, status, used = os.wait4(process.pid, 0)
+        with _watched_memory(process.pid) as together:
+            _, status, used = os.wait4(process.pid, 0)
         wall_s = time.monotonic() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
@@ -87,7 +96,35 @@ def measure_module(module: str, *arguments: str) -> ProcessUsage:
             tail = printed.read()[-2000:].decode(errors="replace")
             raise CommandFailedError(f"{' '.join(command)} exited with {process.returncode}:\n{tail}")
     n_bytes = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return ProcessUsage(wall_s, used.ru_utime + used.ru_stime, n_bytes)
+    return ProcessUsage(wall_s, used.ru_utime + used.ru_stime, max(n_bytes, *together))
+
+
+@contextmanager
+def _watched_memory(pid: int) -> Iterator[list[int]]:
+    """Yield the memory of a process and its descendants together, in bytes, with one value for each look.
+
+    Memory that processes share counts once (PSS), where the system tells it.
+    """
+    found, is_over = [0], threading.Event()
+
+    def look() -> None:
+        while not is_over.wait(_LOOK_S):
+            n_bytes = 0
+            with suppress(psutil.Error):
+                watched = psutil.Process(pid)
+                for process in (watched, *watched.children(recursive=True)):
+                    with suppress(psutil.Error):
+                        used = process.memory_full_info()
+                        n_bytes += getattr(used, "pss", used.uss)
+            found.append(n_bytes)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def figures_of(what: str, usage: ProcessUsage, max_wall_s: float | None, max_gb: float | None) -> list[Figure]:
