@@ -112,7 +112,6 @@ MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 42
 MAX_ADAPTED = 8  # attempts of one request with changed parameters
 MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
 MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
-ATTEMPTS_OF_MANY = 2  # of a request with several texts that the server answers with 500: then each gets its own
 MAX_RETRY_AFTER_S = 300.0
 LIST_TIMEOUT_S = 10.0
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
@@ -202,7 +201,7 @@ class Endpoint:
         caller: Caller,
         on_token: OnToken | None = None,
         cap: int | None = None,
-        n_items: int = 0,
+        n_attempts_500: int = 0,
     ) -> Sent[T]:
         """Send a request, and retry it, until it is answered.
 
@@ -215,7 +214,8 @@ class Endpoint:
             caller: its accounts count the calls.
             on_token: receives streamed text; None requests a whole response.
             cap: most tokens of the reply.
-            n_items: texts in the request, one of which may be the cause of an error; 0 if it cannot be divided.
+            n_attempts_500: attempts that may end with status 500 before the caller sends fewer texts, one of which may
+                be the cause; 0 if the request cannot be divided.
 
         Raises:
             RejectedError: the endpoint rejects the request.
@@ -236,16 +236,15 @@ class Endpoint:
                 continue
             self._raise_if_final(outcome, key)
             if outcome.is_paid_in_vain:
-                raise (UnusableError if n_items else CallFailedError)(str(outcome), key)
+                raise (UnusableError if n_attempts_500 else CallFailedError)(str(outcome), key)
             if outcome.status == 429:
                 n_limited += 1
             else:
                 n_failed += 1
             n_alone += outcome.is_timeout and is_alone
             is_hopeless = n_limited >= MAX_LIMITED or n_alone >= MAX_TIMED_OUT_ALONE
-            most = min(ATTEMPTS_OF_MANY, self._settings.max_attempts) if n_items > 1 and outcome.status == 500 else None
-            if is_hopeless or n_failed >= (most or self._most_attempts(outcome)):
-                raise self._give_up(outcome, n_failed + n_limited, key, n_items > 0)
+            if is_hopeless or n_failed >= self._most_attempts(outcome, n_attempts_500):
+                raise self._give_up(outcome, n_failed + n_limited, key, n_attempts_500 > 0)
             caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, FIRST_BACKOFF_S, key)
             asked_s = outcome.retry_after_s or 0.0
@@ -255,8 +254,10 @@ class Endpoint:
         """Return the body of the endpoint's list of models, or the `Problem` that prevented it."""
         return await fetch_model_list(self._connect(), min(LIST_TIMEOUT_S, self._settings.timeout_s))
 
-    def _most_attempts(self, problem: Problem) -> int:
+    def _most_attempts(self, problem: Problem, n_attempts_500: int) -> int:
         most = self._settings.max_attempts
+        if problem.status == 500 and n_attempts_500:
+            return min(most, n_attempts_500)
         return min(most, MAX_UNREACHED) if self._is_absent(problem) else most
 
     def _is_absent(self, problem: Problem) -> bool:
