@@ -333,6 +333,32 @@ def test_html_is_read_in_its_declared_encoding_without_scripts():
     assert (record.title, record.text.split()) == ("Tytuł", ["#", "H", "żółć"])
 
 
+PAGE = """<html><head><title>Ferries</title></head><body>
+<header><a href="/">Harbour site</a><h1>Timetable</h1></header><nav><ul><li><a href="/b">Buses</a></li></ul></nav>
+<main><article><header><h2>Winter</h2></header><p>The Aurora leaves Kest at noon.</p>
+<table><caption>Ships of 2024</caption><tr><th>Ship</th><th>Port</th></tr><tr><td>Brill</td><td>Tarn</td></tr></table>
+<p>On Sundays she stays.</p><aside>Mind the tide.</aside><footer>By Ana Ruiz.</footer></article></main>
+<aside><h3>Related</h3><p>Trams</p></aside><footer>Imprint. Cookies.</footer></body></html>"""
+
+
+def test_the_furniture_of_a_page_is_not_read_and_a_table_keeps_its_place_and_its_header():
+    record = _only("a.html", PAGE)
+    blocks = read_structure(record.text).blocks
+    assert [(block.kind, block.text) for block in blocks] == [
+        ("title", "Timetable"), ("title", "Winter"), ("paragraph", "The Aurora leaves Kest at noon."),
+        ("paragraph", "Ships of 2024"), ("table", "Ship: Brill; Port: Tarn."), ("paragraph", "On Sundays she stays."),
+        ("paragraph", "Mind the tide."), ("paragraph", "By Ana Ruiz."),
+    ]  # fmt: skip
+    assert record.title == "Ferries" and blocks[4].headings == ((1, "Timetable"), (2, "Winter"))
+    units = split_documents(build_documents([record]), TextUnitsSettings(size=20, overlap=0)).to_pylist()
+    assert len(units) > 1 and all(record.text[unit["start"] : unit["end"]] == unit["text"] for unit in units)
+
+
+def test_a_page_that_is_furniture_alone_is_read():
+    assert _only("a.html", "<body><header><p>Only this.</p></header></body>").text == "Only this."
+    assert _only("a.html", "<header><h1>A</h1></header><h1>B</h1><p>C</p>").text.split() == ["#", "B", "C"]
+
+
 @pytest.mark.parametrize("is_docx", [True, False])
 def test_the_text_is_that_of_the_whole_markitdown(is_docx):
     markitdown = pytest.importorskip("markitdown")
