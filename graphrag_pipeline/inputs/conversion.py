@@ -25,6 +25,7 @@ from graphrag_pipeline.inputs.formats import (
     DamagedInput,
     Row,
     check_ratio,
+    decode_declared,
     decode_text,
     normalize_text,
 )
@@ -69,8 +70,7 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         raise DamagedInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
     _check_size(data, format, settings)
     if format == "html":
-        declared = _HTML_CHARSET.search(data[:4096])
-        data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
+        data = decode_text(data, find_html_encoding(data)).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
         if format == "html" and _ARRANGED.search(data):
@@ -84,6 +84,13 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
     if format == "xlsx":
         lines = _EMPTY_CELL.sub(" ", lines)
     return result.title or "", normalize_text(_GAP.sub("\n\n", lines)).replace("\x00", "")
+
+
+def find_html_encoding(data: bytes) -> str | None:
+    """Return the encoding that a page declares and that fits it; None without one."""
+    declared = _HTML_CHARSET.search(data[:4096])
+    name = declared.group(1).decode("ascii", "replace") if declared else ""
+    return name if decode_declared(data, name) is not None else None
 
 
 def _remove_furniture(data: bytes) -> bytes:

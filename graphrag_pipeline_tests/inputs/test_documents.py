@@ -500,6 +500,44 @@ def test_a_sentence_in_an_encoding_of_east_asia_is_read_and_noted(encoding, text
     assert record.text == text and "encoding guessed as" in record.note
 
 
+RUSSIAN = (
+    "Паром вышел из Кеста в полдень. Капитан Инес подписала договор с портом в марте. Город принял судно через день."
+)
+MAIL = "From: a@b.c\nSubject: Port\n{}\n{}"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"), [("a.txt", "{}"), ("a.csv", "text\n{}\n"), ("a.html", "<p>{}</p>"), ("a.html", "<meta "
+     "charset=utf-8><p>{}</p>"), ("a.eml", MAIL.format("", "{}"))])  # fmt: skip
+@pytest.mark.parametrize("encoding", ["koi8-r", "cp1251"])
+def test_a_guessed_encoding_is_said_in_every_format_and_can_be_set(path, content, encoding):
+    record = _only(path, content.format(RUSSIAN).encode(encoding))
+    assert RUSSIAN in record.text
+    assert f"guessed as {codecs.lookup(encoding).name.replace('-', '_')}; " in record.note
+    assert "set `input.encoding`" in record.note
+    short = content.format("Паром вышел.").encode(encoding)  # too short to be guessed for certain
+    record = _only(path, short, InputSettings(encoding=encoding))
+    assert "Паром вышел." in record.text and record.note is None
+
+
+@pytest.mark.parametrize(("path", "content"), [("a.html", "<meta charset='koi8-r'><p>{}</p>"),
+                         ("a.eml", MAIL.format("Content-Type: text/plain; charset=koi8-r\n", "{}"))])  # fmt: skip
+def test_a_declared_encoding_is_neither_guessed_nor_replaced(path, content):
+    record = _only(path, content.format(RUSSIAN).encode("koi8-r"), InputSettings(encoding="cp1251"))
+    assert RUSSIAN in record.text and record.note is None
+
+
+def test_damaged_bytes_of_utf_8_are_said():
+    record = _only("a.txt", RUSSIAN.encode() + b"\xff\xfe")
+    assert record.text.count("\ufffd") == 2 and "not UTF-8 and are read as \ufffd: 2; " in record.note
+    assert _only("a.txt", RUSSIAN + "\ufffd").note is None, "the file itself has this character"
+
+
+def test_an_unknown_encoding_is_refused():
+    with pytest.raises(ValueError, match="not an encoding that Python knows"):
+        InputSettings(encoding="koi9")
+
+
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=|\n", "sep=\t\n"])
 def test_the_line_of_excel_that_names_the_separator_is_no_header(first):
     sign = first.strip('"\r\n').partition("=")[2]
