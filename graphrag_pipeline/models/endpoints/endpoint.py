@@ -22,6 +22,7 @@ import asyncio
 import functools
 import logging
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -110,10 +111,13 @@ ModelSettings = ChatModelSettings | EmbeddingModelSettings | RerankModelSettings
 
 MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
 MAX_ADAPTED = 8  # attempts of one request with changed parameters
-MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
+MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered, or with pages of HTML only
 MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
 MAX_RETRY_AFTER_S = 300.0
 LIST_TIMEOUT_S = 10.0
+START_SERVER = "Start the server, or correct base_url"
+_TAG = re.compile(r"<[^<>]{0,500}>")
+_SHOWN_PAGE = 2000  # characters of a page that are looked at for its words
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
 
 
@@ -261,8 +265,8 @@ class Endpoint:
         return min(most, MAX_UNREACHED) if self._is_absent(problem) else most
 
     def _is_absent(self, problem: Problem) -> bool:
-        """Whether the server seems not to run at all: no connection, and no answer before."""
-        return problem.is_unreachable and not self._has_answered
+        """Whether no model seems to run there at all: no connection or a page of HTML, and no answer before."""
+        return (problem.is_unreachable or problem.is_page) and not self._has_answered
 
     async def _attempt(
         self,
@@ -313,6 +317,9 @@ class Endpoint:
             answer = await post(client, body)
             if problem := read_error(answer, client.api_key):
                 return problem
+            if isinstance(answer, str) and answer.lstrip().startswith("<"):
+                title = " ".join(_TAG.sub(" ", answer[:_SHOWN_PAGE]).split())
+                return Problem(f"it answers with a page of HTML ({title[:80]!r})", is_page=True)
             value = read(answer)
         except attempt_errors() as error:
             problem = describe_problem(error, client.api_key, self._settings.timeout_s)
@@ -381,9 +388,8 @@ class Endpoint:
 
     def _give_up(self, problem: Problem, n_attempts: int, key: str, is_divisible: bool) -> PipelineError:
         if self._is_absent(problem):
-            return PipelineError(
-                f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
-            )
+            how = "Correct base_url, which usually ends in /v1" if problem.is_page else START_SERVER
+            return PipelineError(f"model {self._settings.model!r} at {self.host}: {problem}. {how}")
         chat = self._settings if isinstance(self._settings, ChatModelSettings) else None
         shorter = f", or lower {chat.name_reply_cap(self._stage)}" if chat else ""
         advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""
