@@ -176,7 +176,7 @@ def test_bad_documents_stop_no_other_and_are_listed_with_their_reasons(tmp_path:
     for path, problem in [*expected.items(), *problems_of_rows]:
         assert any(row["path"] == path and row["problem"].startswith(problem) for row in listed), (path, problem)
     problems, notes = (json.loads(status.stdout)[name] for name in ("problems", "notes"))
-    guessed = "encoding guessed as cp1252; if letters are wrong, save the file as UTF-8"
+    guessed = "encoding guessed as cp1252; if letters are wrong, set `input.encoding`, or save the file as UTF-8"
     assert notes == [{"path": "chunks.jsonl", "note": note}, {"path": "latin1.txt", "note": guessed}]
     assert json.loads(status.stdout)["documents"] == n_good
     assert problems == sorted(listed, key=lambda row: (row["path"], row["problem"]))

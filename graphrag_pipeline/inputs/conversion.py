@@ -25,6 +25,7 @@ from graphrag_pipeline.inputs.formats import (
     DamagedInput,
     Row,
     check_ratio,
+    decode_declared,
     decode_text,
     normalize_text,
 )
@@ -44,6 +45,9 @@ _EMPTY_CELL = re.compile(r"(?<=\| )(?:NaN|Unnamed: \d{1,5})(?= \|)")
 """What the converter of sheets writes for an empty cell, and for a column without a name."""
 _HIDDEN_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
 _HIDDEN_SHEET = re.compile(r"<(?:\w+:)?sheet\s[^<>]*>")
+_ARRANGED = re.compile(rb"<(?:nav|header|footer|aside|caption)[\s>]", re.IGNORECASE)
+_CONTENT = ("article", "main", "section")
+"""Elements of HTML whose own header, footer and asides belong to the text."""
 _LINE_END = re.compile(r"\r?\n")
 _GAP = re.compile(r"\n{3,}")
 
@@ -66,10 +70,11 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
         raise DamagedInput(f"has a password or is an old Office file; save an unprotected copy as .{format}")
     _check_size(data, format, settings)
     if format == "html":
-        declared = _HTML_CHARSET.search(data[:4096])
-        data = decode_text(data, declared.group(1).decode("ascii", "replace") if declared else None).encode()
+        data = decode_text(data, find_html_encoding(data)).encode()
     info = markitdown.StreamInfo(extension=f".{format}", charset="utf-8" if format == "html" else None)
     try:
+        if format == "html" and _ARRANGED.search(data):
+            data = _remove_furniture(data)
         result = converter.convert(io.BytesIO(data), info)
     except (MemoryError, DamagedInput):
         raise
@@ -79,6 +84,44 @@ def convert_to_markdown(data: bytes, format: str, settings: InputSettings) -> tu
     if format == "xlsx":
         lines = _EMPTY_CELL.sub(" ", lines)
     return result.title or "", normalize_text(_GAP.sub("\n\n", lines)).replace("\x00", "")
+
+
+def find_html_encoding(data: bytes) -> str | None:
+    """Return the encoding that a page declares and that fits it; None without one."""
+    declared = _HTML_CHARSET.search(data[:4096])
+    name = declared.group(1).decode("ascii", "replace") if declared else ""
+    return name if decode_declared(data, name) is not None else None
+
+
+def _remove_furniture(data: bytes) -> bytes:
+    """Return a page in UTF-8 without its navigation, header, footer and asides, and with captions above their tables.
+
+    A page that says nothing else keeps them. The only top heading stays if it is in the header. The converter takes
+    the row below a caption for no header, and the kept elements for parts of a line.
+    """
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(data, "html.parser", from_encoding="utf-8")
+    for caption in soup.find_all("caption"):
+        table = caption.find_parent("table")
+        if table is not None:
+            caption.name = "p"
+            table.insert_before(caption.extract())
+    whole = soup.encode()
+    for element in soup.find_all(["nav", "header", "footer", "aside"]):
+        if element.decomposed:
+            continue
+        if element.name != "nav" and element.find_parent(_CONTENT):
+            element.name = "div"
+            continue
+        title = element.find("h1") if element.name == "header" and len(soup.find_all("h1", limit=2)) == 1 else None
+        if title is not None:
+            element.insert_before(title.extract())
+        element.clear(decompose=True)  # to take out the element itself would search for it among all its neighbours
+        element.name = "span"
+        element.append("\n")
+    body = soup.body or soup
+    return soup.encode() if body.get_text(strip=True) else whole
 
 
 def describe_hidden(data: bytes, format: str) -> str:

@@ -17,17 +17,18 @@ import pyarrow as pa
 
 from graphrag_pipeline.errors import InputChangedError
 from graphrag_pipeline.filesystem.fsspec_errors import describe_error
-from graphrag_pipeline.inputs.conversion import convert_to_markdown, describe_hidden
+from graphrag_pipeline.inputs.conversion import convert_to_markdown, describe_hidden, find_html_encoding
 from graphrag_pipeline.inputs.formats import (
     CONVERTED,
     FORMATS,
     DamagedInput,
     UnreadableInput,
     decode_text,
-    find_guessed_encoding,
+    describe_doubt,
+    recode,
 )
 from graphrag_pipeline.inputs.labels import find_date, find_unread_date, key_of, read_front_matter, read_labels
-from graphrag_pipeline.inputs.mail import read_mail
+from graphrag_pipeline.inputs.mail import find_undeclared_body, read_mail
 from graphrag_pipeline.inputs.rows import find_rows, read_rows
 from graphrag_pipeline.inputs.source_records import SourceRecord, format_of, make_record, problem_record
 from graphrag_pipeline.settings.input import InputSettings
@@ -73,11 +74,12 @@ def read_records(path: str, data: bytes, settings: InputSettings) -> list[Source
             raise UnreadableInput(f"unsupported file type {named}; supported: {supported}")
         if not data.strip():
             raise UnreadableInput("empty")
-        rows = find_rows(format, data, settings)
+        text = recode(data, settings.encoding) if settings.encoding and _undeclared(data, format) is data else data
+        rows = find_rows(format, text, settings)
         if rows is None:
-            return _add_note([_read_whole_file(path, format, data, settings)], format, data)
+            return _add_note([_read_whole_file(path, format, text, settings)], format, text, settings)
         records = read_rows(path, rows, settings)
-        return records if settings.filters else _add_note(records, format, data)
+        return records if settings.filters else _add_note(records, format, text, settings)
     except UnreadableInput as problem:
         is_unknown = isinstance(problem, DamagedInput)
         return [problem_record(path, str(problem), n_bytes=len(data), is_unknown=is_unknown)]
@@ -134,20 +136,26 @@ def build_documents(records: Iterable[SourceRecord]) -> pa.Table:
     )
 
 
-def _add_note(records: list[SourceRecord], format: str, data: bytes) -> list[SourceRecord]:
-    """Add to the first record of a file a note on an encoding that had to be guessed, or on what the file hides."""
+def _add_note(records: list[SourceRecord], format: str, data: bytes, settings: InputSettings) -> list[SourceRecord]:
+    """Add to the first record of a file a note on how its bytes had to be read, or on what the file hides."""
     if not records or records[0].problem:
         return records
-    note = describe_hidden(data, format)
-    guessed = None if format in CONVERTED or format == "parquet" else find_guessed_encoding(data)
-    if guessed:
-        note = f"encoding guessed as {guessed}; if letters are wrong, save the file as UTF-8"
-    return [replace(records[0], note="; ".join(filter(None, (records[0].note, note))) or None), *records[1:]]
+    undeclared = recode(_undeclared(data, format), settings.encoding)
+    notes = (records[0].note, describe_doubt(undeclared), describe_hidden(data, format))
+    return [replace(records[0], note="; ".join(filter(None, notes)) or None), *records[1:]]
+
+
+def _undeclared(data: bytes, format: str) -> bytes:
+    """Return the bytes of a text whose encoding the file does not say; empty without such."""
+    if format == "eml":
+        return find_undeclared_body(data)
+    is_said = find_html_encoding(data) if format == "html" else format in CONVERTED or format == "parquet"
+    return b"" if is_said else data
 
 
 def _read_whole_file(path: str, format: str, data: bytes, settings: InputSettings) -> SourceRecord:
     if format == "eml":
-        title, text, media_type = read_mail(data)
+        title, text, media_type = read_mail(data, settings.encoding)
         if media_type == "text/html":
             text = convert_to_markdown(text.encode(), "html", settings)[1]
     else:

@@ -90,7 +90,7 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
         if n_control > 1 + len(sample) // 50:
             raise DamagedInput("binary file (control bytes); remove or exclude it")
         data = data.replace(b"\0", b"\xef\xbf\xbd")
-        text = _decode_utf8(data) or _decode_declared(data, declared) or _decode_detected(data)
+        text = _decode_utf8(data) or decode_declared(data, declared) or _decode_detected(data)
     return normalize_text(text)
 
 
@@ -333,15 +333,34 @@ def _decode_utf8(data: bytes) -> str | None:
     return text if not n_bad or n_multibyte > 10 * n_bad or _decode_strictly(data, "utf-8") else None
 
 
-def _decode_declared(data: bytes, declared: str | None) -> str | None:
+def decode_declared(data: bytes, declared: str | None) -> str | None:
+    """Decode a file in the encoding of a name; None if there is no such encoding or it does not fit."""
     try:
         return _decode_strictly(data, codecs.lookup(declared).name) if declared else None
     except LookupError:
         return None
 
 
-def find_guessed_encoding(data: bytes) -> str | None:
-    """Return the encoding that `decode_text` guesses for a file; None if a BOM, NUL bytes or UTF-8 show it."""
+def describe_doubt(data: bytes) -> str:
+    """Return what `decode_text` guesses or replaces in a file; "" if a BOM, NUL bytes or UTF-8 show the encoding."""
+    if guessed := _find_guessed_encoding(data):
+        how = "set `input.encoding`, or save the file as UTF-8"
+        return f"encoding guessed as {guessed}; if letters are wrong, {how}"
+    n_damaged = data.decode("utf-8", "replace").count("\ufffd") - data.decode("utf-8", "ignore").count("\ufffd")
+    if not n_damaged or _decode_unicode(data) is not None:
+        return ""
+    return f"places that are not UTF-8 and are read as \ufffd: {n_damaged:,}; save the file as UTF-8"
+
+
+def recode(data: bytes, encoding: str) -> bytes:
+    """Return a text file that is not Unicode in UTF-8; one that is, or that the encoding does not fit, unchanged."""
+    if _decode_unicode(data) is not None or _decode_utf8(data) is not None:
+        return data
+    text = decode_declared(data, encoding)
+    return data if text is None else text.encode()
+
+
+def _find_guessed_encoding(data: bytes) -> str | None:
     if escaped := find_escaped_encoding(data):
         return escaped
     if _decode_strictly(data, "utf-8") is not None or _decode_unicode(data) is not None:

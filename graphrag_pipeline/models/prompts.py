@@ -34,7 +34,7 @@ DELIMITERS = {"tuple_delimiter": "<|>", "record_delimiter": "##", "completion_de
 PLACEHOLDERS: dict[str, tuple[set[str], set[str]]] = {
     "extract_graph": ({"input_text"}, {"entity_types", "context"}),
     "extract_graph_continue": (set(), set()),
-    "extract_claims": ({"input_text"}, {"entity_specs", "claim_description"}),
+    "extract_claims": ({"input_text"}, {"entity_specs", "claim_description", "context"}),
     "extract_claims_continue": (set(), set()),
     "summarize_descriptions": ({"description_list"}, {"entity_name", "max_length"}),
     "community_report": ({"input_text"}, {"max_report_length"}),
@@ -80,6 +80,7 @@ _OTHER_FILES = {  # names of the files in Microsoft GraphRAG
 }
 FORMER_DEFAULTS = {
     "extract_graph": {"d05ead6f16b7ad368d10dc634f46b2043f689f778db70d2bad8241407cc4703e"},
+    "extract_claims": {"51779c41488e8a749b87627bf042c74c5c9aa75efcfe4e207c2fb789deb268bb"},
     "community_report": {"f8393c46b5d85ec8814e58a304612857bf55d7f18ddf94b55e1b5ed033be5bf3"},
 }
 """Hashes of default texts of earlier releases. A root keeps its copy until the user deletes it; it is not edited."""

@@ -65,7 +65,7 @@ STAGES: dict[str, Stage] = {
             reads=(),
             tables=("corpus_manifest",),
             uses=("input", "storage.n_buckets"),
-            algorithm=4,
+            algorithm=5,
             is_partitioned=True,
         ),
         Stage(
@@ -75,7 +75,7 @@ STAGES: dict[str, Stage] = {
             reads=("corpus_manifest",),
             tables=("documents",),
             uses=("input",),
-            algorithm=3,
+            algorithm=4,
             is_partitioned=True,
         ),
         Stage(

@@ -5,6 +5,7 @@ Keep out: how a document is cut into text units (`indexing.py`).
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
@@ -138,6 +139,11 @@ class InputSettings(Section):
     page_column: str = Field(
         "page", description="Chunk files: column with the page, a whole number. Empty: not required."
     )
+    encoding: str = Field(
+        "",
+        description="Encoding of the text files that are not Unicode and do not say theirs, such as koi8-r. Empty: it "
+        "is guessed, and `index` and `status` say so.",
+    )
     max_file_mb: int = limit("Maximum size of a file, in MB; a larger one is listed as a problem.", default=1000, ge=1)
     max_read_s: float = limit(
         "Seconds that reading one html, pdf, office, Parquet or large structured file may take.", default=300.0, gt=0
@@ -157,6 +163,14 @@ class InputSettings(Section):
             raise ValueError("URL with a password; set the password in the environment, such as FSSPEC_FTP_PASSWORD")
         return folder
 
+    @field_validator("encoding")
+    @classmethod
+    def _is_known(cls, encoding: str) -> str:
+        try:
+            return codecs.lookup(encoding).name if encoding else ""
+        except LookupError:
+            raise ValueError("not an encoding that Python knows, such as koi8-r, cp1251 or shift_jis") from None
+
     @field_validator("filters")
     @classmethod
     def _can_be_parsed(cls, filters: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,8 +182,8 @@ class InputSettings(Section):
         return filters
 
     def result_options(self) -> dict[str, Any]:
-        """Return the options that change a result; without filters and tables, a root keeps its earlier version."""
-        unset = {name for name in ("filters", "tables") if not getattr(self, name)}
+        """Return the options that change a result; a root without these three keeps its earlier version."""
+        unset = {name for name in ("filters", "tables", "encoding") if not getattr(self, name)}
         return {name: value for name, value in super().result_options().items() if name not in unset}
 
     def mapping_of(self, path: str, record: str, values: Mapping[str, Any]) -> TableMapping | None:

@@ -19,6 +19,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
 N_ARTICLES = 1_000
+N_FEW = 100
+"""Articles of a small corpus, where static search reads little and the ratings weigh more; without limits."""
 LEVEL = 1
 N_ANSWERED = 8
 """Topics whose questions the model server answers, to count tokens; what is kept is measured for all topics."""
@@ -102,14 +105,19 @@ def share_kept(index: GraphIndex, gold: Gold, options: Mapping[str, int]) -> flo
 
 
 def run(folder: Path) -> Iterator[Figure]:
-    """Index the corpus in `folder`, whose index is used again, and measure."""
-    root = folder / "topical"
+    """Index the corpora in `folder`, whose indexes are used again, and measure."""
+    yield from _measure(folder / "topical", N_ARTICLES, "")
+    for figure in _measure(folder / "few", N_FEW, f"{N_FEW} articles: "):
+        yield replace(figure, limit=None, least=None)
+
+
+def _measure(root: Path, n: int, prefix: str) -> Iterator[Figure]:
     if not root.exists():
-        write_topical_articles(root / "input")
+        write_topical_articles(root / "input", n)
         measure_command(root, "init", str(root))
     measure_command(root, "index")
     with GraphIndex.open(root) as index:
-        gold = find_gold(index, {article.name: topic for topic, article in iterate_topical_articles(N_ARTICLES)})
+        gold = find_gold(index, {article.name: topic for topic, article in iterate_topical_articles(n)})
         topics = list(gold)[:: max(1, len(gold) // N_ANSWERED)][:N_ANSWERED]
         static: dict[str, int] = {}
         for name, engine, options, limit, least in WAYS:
@@ -118,10 +126,10 @@ def run(folder: Path) -> Iterator[Figure]:
             if condition not in static:
                 static[condition] = _answer(index, condition, topics, gold, options, "embedded")[0]
                 tokens = static[condition] / len(topics) / 1000
-                yield Figure(f"static search at level {LEVEL}{shown}: tokens of a question", tokens, "thousand")
+                yield Figure(f"{prefix}static search at level {LEVEL}{shown}: tokens of a question", tokens, "thousand")
             dynamic = f"global:dynamic:max_level={LEVEL}{shown}"
             tokens, kept = _answer(index, dynamic, topics, gold, options, engine)
-            yield Figure(f"{name}: share of these", tokens / static[condition], "", limit=limit)
+            yield Figure(f"{prefix}{name}: share of these", tokens / static[condition], "", limit=limit)
             yield Figure("the same: reports that matter to all questions, kept", kept, "", least=least)
 
 

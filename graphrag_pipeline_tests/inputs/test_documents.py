@@ -333,6 +333,32 @@ def test_html_is_read_in_its_declared_encoding_without_scripts():
     assert (record.title, record.text.split()) == ("Tytuł", ["#", "H", "żółć"])
 
 
+PAGE = """<html><head><title>Ferries</title></head><body>
+<header><a href="/">Harbour site</a><h1>Timetable</h1></header><nav><ul><li><a href="/b">Buses</a></li></ul></nav>
+<main><article><header><h2>Winter</h2></header><p>The Aurora leaves Kest at noon.</p>
+<table><caption>Ships of 2024</caption><tr><th>Ship</th><th>Port</th></tr><tr><td>Brill</td><td>Tarn</td></tr></table>
+<p>On Sundays she stays.</p><aside>Mind the tide.</aside><footer>By Ana Ruiz.</footer></article></main>
+<aside><h3>Related</h3><p>Trams</p></aside><footer>Imprint. Cookies.</footer></body></html>"""
+
+
+def test_the_furniture_of_a_page_is_not_read_and_a_table_keeps_its_place_and_its_header():
+    record = _only("a.html", PAGE)
+    blocks = read_structure(record.text).blocks
+    assert [(block.kind, block.text) for block in blocks] == [
+        ("title", "Timetable"), ("title", "Winter"), ("paragraph", "The Aurora leaves Kest at noon."),
+        ("paragraph", "Ships of 2024"), ("table", "Ship: Brill; Port: Tarn."), ("paragraph", "On Sundays she stays."),
+        ("paragraph", "Mind the tide."), ("paragraph", "By Ana Ruiz."),
+    ]  # fmt: skip
+    assert record.title == "Ferries" and blocks[4].headings == ((1, "Timetable"), (2, "Winter"))
+    units = split_documents(build_documents([record]), TextUnitsSettings(size=20, overlap=0)).to_pylist()
+    assert len(units) > 1 and all(record.text[unit["start"] : unit["end"]] == unit["text"] for unit in units)
+
+
+def test_a_page_that_is_furniture_alone_is_read():
+    assert _only("a.html", "<body><header><p>Only this.</p></header></body>").text == "Only this."
+    assert _only("a.html", "<header><h1>A</h1></header><h1>B</h1><p>C</p>").text.split() == ["#", "B", "C"]
+
+
 @pytest.mark.parametrize("is_docx", [True, False])
 def test_the_text_is_that_of_the_whole_markitdown(is_docx):
     markitdown = pytest.importorskip("markitdown")
@@ -472,6 +498,44 @@ def test_a_guessed_encoding_is_noted_and_a_certain_one_is_not():
 def test_a_sentence_in_an_encoding_of_east_asia_is_read_and_noted(encoding, text):
     [record] = read_records("a.txt", text.encode(encoding), InputSettings())
     assert record.text == text and "encoding guessed as" in record.note
+
+
+RUSSIAN = (
+    "Паром вышел из Кеста в полдень. Капитан Инес подписала договор с портом в марте. Город принял судно через день."
+)
+MAIL = "From: a@b.c\nSubject: Port\n{}\n{}"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"), [("a.txt", "{}"), ("a.csv", "text\n{}\n"), ("a.html", "<p>{}</p>"), ("a.html", "<meta "
+     "charset=utf-8><p>{}</p>"), ("a.eml", MAIL.format("", "{}"))])  # fmt: skip
+@pytest.mark.parametrize("encoding", ["koi8-r", "cp1251"])
+def test_a_guessed_encoding_is_said_in_every_format_and_can_be_set(path, content, encoding):
+    record = _only(path, content.format(RUSSIAN).encode(encoding))
+    assert RUSSIAN in record.text
+    assert f"guessed as {codecs.lookup(encoding).name.replace('-', '_')}; " in record.note
+    assert "set `input.encoding`" in record.note
+    short = content.format("Паром вышел.").encode(encoding)  # too short to be guessed for certain
+    record = _only(path, short, InputSettings(encoding=encoding))
+    assert "Паром вышел." in record.text and record.note is None
+
+
+@pytest.mark.parametrize(("path", "content"), [("a.html", "<meta charset='koi8-r'><p>{}</p>"),
+                         ("a.eml", MAIL.format("Content-Type: text/plain; charset=koi8-r\n", "{}"))])  # fmt: skip
+def test_a_declared_encoding_is_neither_guessed_nor_replaced(path, content):
+    record = _only(path, content.format(RUSSIAN).encode("koi8-r"), InputSettings(encoding="cp1251"))
+    assert RUSSIAN in record.text and record.note is None
+
+
+def test_damaged_bytes_of_utf_8_are_said():
+    record = _only("a.txt", RUSSIAN.encode() + b"\xff\xfe")
+    assert record.text.count("\ufffd") == 2 and "not UTF-8 and are read as \ufffd: 2; " in record.note
+    assert _only("a.txt", RUSSIAN + "\ufffd").note is None, "the file itself has this character"
+
+
+def test_an_unknown_encoding_is_refused():
+    with pytest.raises(ValueError, match="not an encoding that Python knows"):
+        InputSettings(encoding="koi9")
 
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=|\n", "sep=\t\n"])

@@ -152,6 +152,10 @@ def _find_usual_address(settings: ModelSettings) -> str | None:
 def explain_failure(settings: ModelSettings, error: PipelineError, findings: Sequence[Finding]) -> str:
     """Return what is wrong if requests fail, and what to set, by what the list of models said before."""
     said = str(error).partition(". Check the key")[0].partition("; replies so far")[0]
+    if "base_url" in said:  # no model answers there at all
+        return said
+    if re.search(r": 40[13]:", said):
+        return f"{said}. Set the environment variable {settings.api_key_env}{unset_hint(settings.api_key_env)} to a key"
     if any(finding.check == "model" and finding.status == "note" for finding in findings):
         return f"{said}. Set `model` to one that the server lists"
     if findings and findings[0].status == "note" and "404" in said:

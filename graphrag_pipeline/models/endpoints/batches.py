@@ -26,10 +26,17 @@ from graphrag_pipeline.settings.models import EmbeddingModelSettings, RerankMode
 
 I = TypeVar("I")  # noqa: E741 - an item
 T = TypeVar("T")
-Send = Callable[[Sequence[I]], Awaitable[Sequence[T]]]
+Send = Callable[[Sequence[I], int], Awaitable[Sequence[T]]]
+"""Sends items with so many attempts that may end with status 500."""
 
 TRIAL_S = 10.0
 """Longest wait for the result of a trial. A server that takes longer for a batch works on one request at a time."""
+ATTEMPTS_OF_BATCH = 2
+"""That end with status 500: a second failure shows that the first one was no accident."""
+ATTEMPTS_OF_PART = 1
+"""Of a batch that failed twice: one of its parts fails again, so a wait would be lost at every size."""
+ATTEMPTS_OF_ONE = 3
+"""Of a text alone. It fails for a reason in itself, such as a vector of NaN, so more would only take time."""
 MAX_LOST = 4
 """Texts in a row that fail alone before batches are not divided any more: it is the server, not a text."""
 
@@ -55,6 +62,7 @@ class BatchLimit:
         n_texts: texts of a request that the endpoint takes, as far as it is known.
         trial: the first batch.
         n_lost: texts in a row that the server failed at alone.
+        n_taken: most texts that it took in one request.
         is_tried: whether a batch was taken, or refused for its size.
     """
 
@@ -64,7 +72,7 @@ class BatchLimit:
         self.n_texts = min(most, kept or most)
         self.trial = FirstRequest(TRIAL_S)
         self.is_tried = False
-        self.n_lost = 0
+        self.n_lost = self.n_taken = 0
         self._name, self._keep = name, keep
         self._is_warned = False
 
@@ -109,7 +117,8 @@ async def send_batches(items: Sequence[I], limit: BatchLimit, send: Send[I, T]) 
     """Send items in batches that the endpoint takes.
 
     Args:
-        send: sends one batch and returns a value for each item; raises RejectedError if the endpoint refuses it.
+        send: sends one batch and returns a value for each item; raises RejectedError if the endpoint refuses it, and
+            UnusableError if it fails at it.
 
     Returns:
         Per item, its value, or the error of the request that it was in; `RejectedError` if it was refused alone.
@@ -120,21 +129,25 @@ async def send_batches(items: Sequence[I], limit: BatchLimit, send: Send[I, T]) 
         return await _send_parts(items, len(items), limit, send)
 
 
-async def _send_parts(items: Sequence[I], most: int, limit: BatchLimit, send: Send[I, T]) -> list[T | CallFailedError]:
+async def _send_parts(
+    items: Sequence[I], most: int, limit: BatchLimit, send: Send[I, T], n_attempts: int = ATTEMPTS_OF_BATCH
+) -> list[T | CallFailedError]:
     """Send items in parts of at most `most`: the first one alone, since it may be refused; then the others at once."""
     size = min(most, limit.n_texts)
-    first = await _send_part(items[:size], limit, send)
+    first = await _send_part(items[:size], limit, send, n_attempts)
     rest, size = items[size:], min(most, limit.n_texts)
     parts = (rest[start : start + size] for start in range(0, len(rest), size))
-    others = await asyncio.gather(*(_send_part(part, limit, send) for part in parts))
+    others = await asyncio.gather(*(_send_part(part, limit, send, n_attempts) for part in parts))
     return [*first, *(outcome for part in others for outcome in part)]
 
 
-async def _send_part(items: Sequence[I], limit: BatchLimit, send: Send[I, T]) -> list[T | CallFailedError]:
+async def _send_part(
+    items: Sequence[I], limit: BatchLimit, send: Send[I, T], n_attempts: int = ATTEMPTS_OF_BATCH
+) -> list[T | CallFailedError]:
     """Send a batch, in parts if the endpoint refuses it or fails at it; lower the limit if all are taken."""
     try:
-        values = await send(items)
-        limit.n_lost = 0
+        values = await send(items, n_attempts if len(items) > 1 else ATTEMPTS_OF_ONE)
+        limit.n_lost, limit.n_taken = 0, max(limit.n_taken, len(items))
         if len(items) >= limit.n_texts:
             limit.settle()
         return [*values]
@@ -147,8 +160,9 @@ async def _send_part(items: Sequence[I], limit: BatchLimit, send: Send[I, T]) ->
     if len(items) == 1 or (is_unusable and limit.n_lost >= MAX_LOST):
         return [refused] * len(items)
     size = limit.part_of(len(items), refused.reason)
-    outcomes = await _send_parts(items, size, limit, send)
-    if not any(isinstance(outcome, CallFailedError) for outcome in outcomes):
+    outcomes = await _send_parts(items, size, limit, send, ATTEMPTS_OF_PART if is_unusable else n_attempts)
+    is_of_number = not (is_unusable and limit.n_taken >= len(items))  # as many were taken, so it failed by chance
+    if is_of_number and not any(isinstance(outcome, CallFailedError) for outcome in outcomes):
         limit.refuse(len(items), size, refused.reason)
         limit.settle()
     return outcomes

@@ -52,6 +52,7 @@ from graphrag_pipeline.settings.models import ChatModelSettings
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/chat/completions"
+_UNMARKED = "unmarked"
 _UNNAMED = 0.75  # of a refused prompt: the window that is assumed if the endpoint does not name it
 
 COUNTED_SHARE = 0.6
@@ -80,7 +81,7 @@ class LearnedModel:
     Attributes:
         thinks: whether it thinks before it writes, so that a cap must leave room for that.
         begins_unmarked: whether its texts begin with thoughts that no mark opens, so that no piece of a text can be
-            passed on before its end.
+            passed on before its end; None until a reply in free text shows it.
         is_cutting: whether the endpoint seems to cut prompts without an error.
         streams: whether it has not refused a stream.
         limits: of concurrent requests, by the most of them and the time-out that the settings of a section allow.
@@ -90,8 +91,8 @@ class LearnedModel:
     window: ModelWindow = field(default_factory=lambda: ModelWindow(None))
     longest_completion: int = EXPECTED_COMPLETION
     thinks: bool = False
-    begins_unmarked: bool = False
-    keep_unmarked: Callable[[], object] = lambda: None
+    begins_unmarked: bool | None = None
+    keep_unmarked: Callable[[bool], object] = lambda is_unmarked: None
     is_cutting: bool = False
     streams: bool = True
     limits: dict[tuple[int, float], AdaptiveLimit] = field(default_factory=dict)
@@ -102,10 +103,15 @@ class LearnedModel:
         place = (settings.base_url, settings.model)
         kept = known_forms.read(*place) if known_forms else None
         keep = (lambda form: known_forms.write(*place, fact=form)) if known_forms else None
-        note = (lambda: known_forms.write(*place, "thoughts", fact="unmarked")) if known_forms else (lambda: None)
-        is_unmarked = known_forms is not None and known_forms.read(*place, "thoughts") is not None
         forms, window = ReplyForms(settings.structured_output, kept, keep), ModelWindow(settings.context_window)
-        return cls(forms, window, begins_unmarked=is_unmarked, keep_unmarked=note)
+        learned = cls(forms, window)
+        if known_forms is not None:
+            found = known_forms.read(*place, "thoughts")
+            learned.begins_unmarked = None if found is None else found == _UNMARKED
+            learned.keep_unmarked = lambda is_unmarked: known_forms.write(
+                *place, "thoughts", fact=_UNMARKED if is_unmarked else "none"
+            )
+        return learned
 
     def limit_for(self, settings: ChatModelSettings) -> AdaptiveLimit:
         """Return the limit that all sections with such settings share, so that a stage begins where another ended."""
@@ -116,11 +122,15 @@ class LearnedModel:
         """Return the cap of a reply with its thoughts."""
         return cap + THINKING_TOKENS if cap is not None and self.thinks else cap
 
-    def note_unmarked(self) -> None:
-        """Keep, for later commands, too, that texts of the model begin with thoughts that no mark opens."""
-        if not self.begins_unmarked:
-            self.begins_unmarked = True
-            self.keep_unmarked()
+    def note_beginning(self, is_unmarked: bool, is_free: bool) -> None:
+        """Keep, for later commands, too, whether texts of the model begin with thoughts that no mark opens.
+
+        Args:
+            is_free: whether no form of JSON was asked for, which keeps a model from thinking aloud.
+        """
+        if (is_unmarked and not self.begins_unmarked) or (is_free and self.begins_unmarked is None):
+            self.begins_unmarked = is_unmarked
+            self.keep_unmarked(is_unmarked)
 
     def note_thoughts(self, n_reasoning: int, is_only_thoughts: bool) -> bool:
         """Note a reply that shows thoughts; return whether it is the first one.
@@ -204,15 +214,15 @@ class ChatSender:
         n_reply = longest if cap is None else cap if self._has_ceiling else min(cap, longest)
         expected = TokenUsage(sum(estimate_tokens(turn["content"]) for turn in turns), n_reply)
         body = {"messages": list(turns), **more}
-        on_token = read_silently if on_token and self._learned.begins_unmarked else on_token
+        if on_token and self._learned.begins_unmarked is not False:  # the caller passes on the reply at its end
+            on_token = read_silently
         prompt = "\n".join(turn["content"] for turn in turns)
         pieces = UnescapedPieces(on_token, prompt) if on_token not in (None, read_silently) else None
         sent = await self._post_watched(body, key, expected, caller, pieces.add if pieces else on_token, cap)
         if pieces:
             pieces.finish()
         sent = replace(sent, value=replace(sent.value, text=unescape(sent.value.text, prompt)))
-        if sent.value.begins_unmarked:
-            self._learned.note_unmarked()
+        self._learned.note_beginning(sent.value.begins_unmarked, not more and bool(sent.value.text.strip()))
         if sent.usage.prompt_tokens != expected.prompt_tokens:  # it is the endpoint's count, not the estimate
             self._learned.window.note_count(size.n_tokens, sent.usage.prompt_tokens)
             if sent.value.is_cut and self._learned.window.has_cut(size, sent.usage):

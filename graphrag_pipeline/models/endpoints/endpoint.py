@@ -22,6 +22,7 @@ import asyncio
 import functools
 import logging
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -110,11 +111,13 @@ ModelSettings = ChatModelSettings | EmbeddingModelSettings | RerankModelSettings
 
 MAX_LIMITED = 20  # attempts of one request that the endpoint may answer with 429
 MAX_ADAPTED = 8  # attempts of one request with changed parameters
-MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered
+MAX_UNREACHED = 3  # attempts of one request at an endpoint that never answered, or with pages of HTML only
 MAX_TIMED_OUT_ALONE = 2  # attempts that time out although no other request was under way: more would time out, too
-ATTEMPTS_OF_MANY = 2  # of a request with several texts that the server answers with 500: then each gets its own
 MAX_RETRY_AFTER_S = 300.0
 LIST_TIMEOUT_S = 10.0
+START_SERVER = "Start the server, or correct base_url"
+_TAG = re.compile(r"<[^<>]{0,500}>")
+_SHOWN_PAGE = 2000  # characters of a page that are looked at for its words
 SETTLE_S = 60.0  # after the time-out of a call, its reservation counts as spent
 
 
@@ -202,7 +205,7 @@ class Endpoint:
         caller: Caller,
         on_token: OnToken | None = None,
         cap: int | None = None,
-        n_items: int = 0,
+        n_attempts_500: int = 0,
     ) -> Sent[T]:
         """Send a request, and retry it, until it is answered.
 
@@ -215,7 +218,8 @@ class Endpoint:
             caller: its accounts count the calls.
             on_token: receives streamed text; None requests a whole response.
             cap: most tokens of the reply.
-            n_items: texts in the request, one of which may be the cause of an error; 0 if it cannot be divided.
+            n_attempts_500: attempts that may end with status 500 before the caller sends fewer texts, one of which may
+                be the cause; 0 if the request cannot be divided.
 
         Raises:
             RejectedError: the endpoint rejects the request.
@@ -236,16 +240,15 @@ class Endpoint:
                 continue
             self._raise_if_final(outcome, key)
             if outcome.is_paid_in_vain:
-                raise (UnusableError if n_items else CallFailedError)(str(outcome), key)
+                raise (UnusableError if n_attempts_500 else CallFailedError)(str(outcome), key)
             if outcome.status == 429:
                 n_limited += 1
             else:
                 n_failed += 1
             n_alone += outcome.is_timeout and is_alone
             is_hopeless = n_limited >= MAX_LIMITED or n_alone >= MAX_TIMED_OUT_ALONE
-            most = min(ATTEMPTS_OF_MANY, self._settings.max_attempts) if n_items > 1 and outcome.status == 500 else None
-            if is_hopeless or n_failed >= (most or self._most_attempts(outcome)):
-                raise self._give_up(outcome, n_failed + n_limited, key, n_items > 0)
+            if is_hopeless or n_failed >= self._most_attempts(outcome, n_attempts_500):
+                raise self._give_up(outcome, n_failed + n_limited, key, n_attempts_500 > 0)
             caller.add_retry(outcome.is_timeout)
             pause = backoff_s(n_failed + n_limited - 1, FIRST_BACKOFF_S, key)
             asked_s = outcome.retry_after_s or 0.0
@@ -255,13 +258,15 @@ class Endpoint:
         """Return the body of the endpoint's list of models, or the `Problem` that prevented it."""
         return await fetch_model_list(self._connect(), min(LIST_TIMEOUT_S, self._settings.timeout_s))
 
-    def _most_attempts(self, problem: Problem) -> int:
+    def _most_attempts(self, problem: Problem, n_attempts_500: int) -> int:
         most = self._settings.max_attempts
+        if problem.status == 500 and n_attempts_500:
+            return min(most, n_attempts_500)
         return min(most, MAX_UNREACHED) if self._is_absent(problem) else most
 
     def _is_absent(self, problem: Problem) -> bool:
-        """Whether the server seems not to run at all: no connection, and no answer before."""
-        return problem.is_unreachable and not self._has_answered
+        """Whether no model seems to run there at all: no connection or a page of HTML, and no answer before."""
+        return (problem.is_unreachable or problem.is_page) and not self._has_answered
 
     async def _attempt(
         self,
@@ -312,6 +317,9 @@ class Endpoint:
             answer = await post(client, body)
             if problem := read_error(answer, client.api_key):
                 return problem
+            if isinstance(answer, str) and answer.lstrip().startswith("<"):
+                title = " ".join(_TAG.sub(" ", answer[:_SHOWN_PAGE]).split())
+                return Problem(f"it answers with a page of HTML ({title[:80]!r})", is_page=True)
             value = read(answer)
         except attempt_errors() as error:
             problem = describe_problem(error, client.api_key, self._settings.timeout_s)
@@ -380,9 +388,8 @@ class Endpoint:
 
     def _give_up(self, problem: Problem, n_attempts: int, key: str, is_divisible: bool) -> PipelineError:
         if self._is_absent(problem):
-            return PipelineError(
-                f"model {self._settings.model!r} at {self.host}: {problem}. Start the server, or correct base_url"
-            )
+            how = "Correct base_url, which usually ends in /v1" if problem.is_page else START_SERVER
+            return PipelineError(f"model {self._settings.model!r} at {self.host}: {problem}. {how}")
         chat = self._settings if isinstance(self._settings, ChatModelSettings) else None
         shorter = f", or lower {chat.name_reply_cap(self._stage)}" if chat else ""
         advice = f"; raise timeout_s{shorter}" if problem.is_timeout else ""

@@ -275,7 +275,7 @@ class OpenAIEmbedder:
                 self._settings.model, self._endpoint.host, piece.n_tokens, error.reason,
             )  # fmt: skip
 
-    async def _request(self, pieces: Sequence[TextPiece]) -> list[np.ndarray]:
+    async def _request(self, pieces: Sequence[TextPiece], n_attempts_500: int) -> list[np.ndarray]:
         """Send one request; repeat it if the vectors do not have the expected length."""
         texts = [self._prefix + piece.text for piece in pieces]
         key = stable_hash("embedding", self._settings.model, *texts)
@@ -284,7 +284,7 @@ class OpenAIEmbedder:
         read = partial(read_vectors, n=len(pieces))
         for _ in range(MAX_REQUESTS):
             sent = await self._endpoint.post(
-                EMBEDDINGS_PATH, {"input": texts}, key, expected, read, self._caller, n_items=len(texts)
+                EMBEDDINGS_PATH, {"input": texts}, key, expected, read, self._caller, n_attempts_500=n_attempts_500
             )
             vectors = self._cut(sent.value)
             if self._have_right_length(vectors):

@@ -96,6 +96,7 @@ class Problem:
         is_timeout: whether no complete response arrived in time.
         window: tokens of the model's window, if the endpoint names it.
         n_prompt: tokens of the prompt as the endpoint counted, if it names them.
+        is_page: whether the answer is a page of HTML with status 200, so that no model answers at this address.
         is_paid_in_vain: whether the reply was whole and without use, so that an equal request is, too.
     """
 
@@ -110,6 +111,7 @@ class Problem:
     window: int | None = None
     n_prompt: int | None = None
     is_paid_in_vain: bool = False
+    is_page: bool = False
 
     @property
     def kind(self) -> str:

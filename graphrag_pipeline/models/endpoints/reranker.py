@@ -137,7 +137,7 @@ class Reranker:
             raise failures[0]
         return {number: score for outcome in outcomes if isinstance(outcome, dict) for number, score in outcome.items()}
 
-    async def _score_batch(self, question: str, batch: Sequence[tuple[int, str]]) -> list[Scores]:
+    async def _score_batch(self, question: str, batch: Sequence[tuple[int, str]], _n_attempts: int = 0) -> list[Scores]:
         """Return the score of each text of a batch that got one; send the texts shorter if one of them is too long."""
         limit = self._learned.max_tokens
         try:

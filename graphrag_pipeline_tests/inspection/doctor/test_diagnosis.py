@@ -50,6 +50,22 @@ def test_a_healthy_endpoint_needs_nothing_and_gets_a_forecast(tmp_path: Path) ->
     assert any(line.startswith("Next index run: about ") for line in lines)
 
 
+KEY_ADVICE = f"Set the environment variable {KEY_VARIABLE}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "advice"), [("401", KEY_ADVICE), ("404", "Set `model` to one"), ("html", "Correct base_url, which")]
+)
+def test_a_failed_request_says_what_to_set(tmp_path: Path, fault: str, advice: str) -> None:
+    with running_model_server(lambda request: Fault(fault)) as server:
+        root = make_root(tmp_path / "root", server.base_url, {"model": "other"}, {"model": "other"})
+        diagnosis = diagnose(root)
+    for section, check in (("chat_model", "reply"), ("embedding_model", "vectors")):
+        status, text = found(diagnosis, section, check)
+        assert status == "failed" and advice in text and "127.0.0.1" in text, text
+        assert fault == "404" or "Set `model`" not in text
+
+
 def test_no_server_is_one_failed_check(tmp_path: Path) -> None:
     root = make_root(tmp_path / "root", "http://127.0.0.1:9/v1")
     diagnosis = diagnose(root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.models.cache import ResponseCache, known_batches
 from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.endpoints import endpoint
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, send_batches
 from graphrag_pipeline.models.endpoints.endpoint import RejectedError
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
@@ -102,9 +104,9 @@ def test_a_text_that_is_refused_alone_says_nothing_about_the_size(tmp_path: Path
 
 
 NAN = Reply(vectors=[[float("nan")] * 8])
+NAN_500 = Fault("500", message="failed to encode response: json: unsupported value: NaN")
 BAD_TEXTS = [
-    Fault("500", message="failed to encode response: json: unsupported value: NaN"),
-    Fault("500"), Fault("413", message="Payload too large"), Fault("403", message="Your input was flagged"),
+    NAN_500, Fault("500"), Fault("413", message="Payload too large"), Fault("403", message="Your input was flagged"),
     NAN, Reply(vectors=[[0.0] * 8]),
 ]  # fmt: skip
 
@@ -124,6 +126,44 @@ def test_one_bad_text_fails_alone_in_whatever_way_the_endpoint_fails_at_it(bad: 
         _, failures = model.try_embed([*TEXTS[:5], "poison", *TEXTS[5:9]])
         assert [failure.record for failure in failures] == [text_hash("poison")]
         assert len(model.read_stored({text_hash(text): text for text in TEXTS[:9]})) == 9
+
+
+@pytest.mark.parametrize("n", [1, 64])
+def test_a_text_that_the_server_always_fails_at_is_found_within_three_seconds(
+    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the waits of a real run: the sizes of a divided batch do not wait, and a text alone is not tried often."""
+    waits: list[float] = []
+
+    async def note(seconds: float, *_: object) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(endpoint, "FIRST_BACKOFF_S", 0.5)
+    monkeypatch.setattr(endpoint, "_sleep", note)
+    texts = [*TEXTS[: n // 2], "poison", *TEXTS[n // 2 : n - 1]]
+    with running_model_server(lambda request: NAN_500 if "poison" in request.inputs else None) as server:
+        vectors, failures = embedder(server.base_url, tmp_path, batch_size=64).try_embed(texts)
+    assert [failure.record for failure in failures] == [text_hash("poison")] and "NaN" in failures[0].reason
+    assert np.count_nonzero(np.linalg.norm(vectors, axis=1)) == n - 1
+    assert sum(waits) < 3
+
+
+def test_a_chance_failure_of_a_part_does_not_make_batches_smaller(tmp_path: Path) -> None:
+    """The batch holds a bad text, so each part gets one attempt; one of the other parts fails once."""
+    n_failed = itertools.count()
+
+    def answer(request: ReceivedRequest) -> Fault | None:
+        is_chance = TEXTS[0] in request.inputs and len(request.inputs) == 30 and next(n_failed) == 0
+        return NAN_500 if "poison" in request.inputs or is_chance else None
+
+    with running_model_server(answer, dimensions=8) as server:
+        model = learning_embedder(server.base_url, tmp_path)
+        model.embed([f"before {text}" for text in TEXTS[:64]])
+        _, failures = model.try_embed([*TEXTS[:60], "poison"])
+        assert len(failures) == 1
+        server.reset()
+        model.embed([f"again {text}" for text in TEXTS])
+        assert max(call.n_inputs for call in server.calls) == 64
 
 
 def test_a_server_that_fails_at_all_texts_is_not_asked_for_each(tmp_path: Path) -> None:
@@ -232,7 +272,7 @@ def test_the_first_refused_size_is_warned_of_with_its_reason_and_a_later_one_is_
 def test_an_endpoint_that_fails_half_way_teaches_no_size() -> None:
     limit = BatchLimit("model", 4)
 
-    async def send(items: Sequence[int]) -> list[int]:
+    async def send(items: Sequence[int], _n_attempts: int) -> list[int]:
         if len(items) > 2:
             raise RejectedError(Problem("no", 400), "key")
         if 3 in items:

@@ -17,6 +17,7 @@ from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RAT
 from graphrag_pipeline.models.endpoints import endpoint
 from graphrag_pipeline.models.endpoints.endpoint import MAX_UNREACHED
 from graphrag_pipeline.models.endpoints.openai_client import BOUNDED_COMPLETION, OpenAIChatModel
+from graphrag_pipeline.models.endpoints.streaming import iterate_in_loop
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, ChatRequest
 from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
@@ -261,6 +262,19 @@ def test_a_reply_that_stays_cut_empty_or_refused_is_a_failure_with_its_reason(
     with running_model_server(lambda request: Fault(fault)) as server, pytest.raises(CallFailedError, match=reason):
         complete(chat_model(server.base_url, tmp_path), ask("fact"))
     assert server.count() == (1 if fault == "refused" else 2)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_server_that_answers_with_pages_is_no_model_and_is_not_asked_for_long(
+    is_streamed: bool, tmp_path: Path
+) -> None:
+    with running_model_server(lambda request: Fault("html")) as server:
+        chat = chat_model(server.base_url, tmp_path, max_attempts=6)
+        with pytest.raises(PipelineError, match=r"'test-chat' at 127.0.0.1: it answers with a page .* base_url, which"):
+            list(iterate_in_loop(chat.stream(ask("Who?")))) if is_streamed else complete(chat, ask("Who?"))
+        assert chat.stats.prompt_tokens == 0, "a page is not paid"
+        # A stream without events is asked for once more as a whole reply.
+        assert server.count() <= 3 * (1 + is_streamed)
 
 
 @pytest.mark.parametrize(

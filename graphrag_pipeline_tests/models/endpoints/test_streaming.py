@@ -90,11 +90,22 @@ def test_thoughts_are_not_streamed(tmp_path: Path) -> None:
         assert complete(chat, ask("Who?")).text == FACT
 
 
-def test_a_stream_is_held_back_once_thoughts_are_known_to_begin_without_a_mark(tmp_path: Path) -> None:
+def test_thoughts_that_begin_without_a_mark_are_not_streamed_from_the_first_stream_on(tmp_path: Path) -> None:
     with running_model_server(lambda request: f"A draft of it.\n</think>\n\n{FACT}") as server:
-        chat = chat_model(server.base_url, tmp_path)
-        assert complete(chat, ask("Who?")).text == FACT
-        assert "".join(stream(chat, ask("What?"))) == FACT
+        chat = chat_model(server.base_url, tmp_path, is_known=False)
+        assert [stream(chat, ask(question)) for question in ("Who?", "What?")] == [[FACT], [FACT]]
+
+
+def test_a_stream_is_passed_on_once_a_reply_in_free_text_had_no_thoughts(tmp_path: Path) -> None:
+    """JSON by a grammar leaves no room for thoughts, so it says nothing of a stream."""
+    in_json = ask("As JSON?", response_format=json_schema_format(Facts))
+    with running_model_server(lambda request: FACTS if "response_format" in request.body else FACT) as server:
+        chat = chat_model(server.base_url, tmp_path, is_known=False)
+        complete(chat, in_json)
+        assert len(stream(chat, ask("Who?"))) == 1
+        assert len(stream(chat, ask("What?"))) > 3
+        chat = chat_model(server.base_url, tmp_path, is_known=False)
+        assert len(stream(chat, ask("Where?"))) > 3, "a later command knows it, too"
 
 
 EVENTS = [

@@ -7,8 +7,9 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphrag_pipeline.models.cache import ResponseCache
+from graphrag_pipeline.models.cache import ResponseCache, known_forms
 from graphrag_pipeline.models.database import SharedDatabase
+from graphrag_pipeline.models.endpoints.chat_sender import LearnedModel
 from graphrag_pipeline.models.endpoints.openai_client import OpenAIChatModel
 from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
 from graphrag_pipeline.models.event_loop import start_in_loop
@@ -30,16 +31,21 @@ def chat_model(
     folder: Path,
     budget: BudgetSettings | None = None,
     max_reply_tokens: int | None = None,
+    is_known: bool = True,
     **settings: Any,
 ) -> OpenAIChatModel:
+    """A chat model; unless `is_known` is False, an earlier command has seen that it writes no thoughts."""
     database = open_cache(folder)
     chosen = ChatModelSettings(**{"model": "test-chat", "base_url": base_url, **QUICK, **settings})
+    learned = LearnedModel.of_settings(chosen, known_forms(database))
+    learned.note_beginning(is_unmarked=False, is_free=is_known)
     return OpenAIChatModel(
         "extraction",
         chosen,
         ResponseCache(database),
         Spending(database, budget or BudgetSettings()),
         max_reply_tokens,
+        learned,
     )
 
 

@@ -22,6 +22,7 @@ def open_with_model(index: GraphIndex, folder: Path, server: ModelServer, **sect
     }
     (folder / "settings.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     root = Root(folder)
+    root.models.known_forms.write(server.base_url, "test-chat", "thoughts", fact="none").result()
     return GraphIndex(index.snapshot, root.settings, index.embedder, root)
 
 

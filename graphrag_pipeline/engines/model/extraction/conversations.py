@@ -182,33 +182,35 @@ async def extract_text_unit(
     claim_replies: list[ChatReply[ExtractionReply]] = []
     if claims := plan.claims:
         names = [entity.name for reply in replies for entity in reply.value.entities]
-        build = partial(build_claims_prompt, names=names, plan=plan)
+        build = partial(build_claims_prompt, names=names, plan=plan, context=context)
         claim_replies, _ = await converse(build, claims.prompt, claims.continue_prompt, parse_claims_reply)
     found = collect_mentions(unit_id, replies, claim_replies, plan.entity_types, problems)
     return replace(found, n_characters=len(text))
 
 
 def build_graph_prompt(text: str, plan: ExtractionPlan, context: str = "") -> list[Message]:
-    """Return the turns that request the entities and relationships of a text.
+    """Return the turns that request the entities and relationships of a text."""
+    return open_conversation(
+        plan.prompt,
+        plan.language,
+        entity_types=", ".join(plan.entity_types),
+        context=_add_terms(context, text, plan),
+        input_text=text,
+    )
 
-    The context ends with the terms of the glossary that the text holds, so another term does not change the request.
-    """
+
+def _add_terms(context: str, text: str, plan: ExtractionPlan) -> str:
+    """Return a context with the terms of the glossary that the text holds, so another term changes no request."""
     said = text.casefold()
     terms = [
         f"{term}{f' ({known.type})' if known.type else ''}: {known.meaning}"
         for term, known in plan.glossary.items()
         if term.casefold() in said
     ]
-    return open_conversation(
-        plan.prompt,
-        plan.language,
-        entity_types=", ".join(plan.entity_types),
-        context="\n".join([context, *terms]).strip(),
-        input_text=text,
-    )
+    return "\n".join([context, *terms]).strip()
 
 
-def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -> list[Message]:
+def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan, context: str = "") -> list[Message]:
     """Return the turns that request the claims of a text about the named entities, or about the types without names.
 
     Names are spelled as in the graph replies, so that claims match their entities.
@@ -221,6 +223,7 @@ def build_claims_prompt(text: str, names: Sequence[str], plan: ExtractionPlan) -
         plan.language,
         entity_specs=", ".join(specified),
         claim_description=plan.claims.claim_description,
+        context=_add_terms(context, text, plan),
         input_text=text,
     )
 

@@ -9,6 +9,8 @@ from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.prompts import Prompt, load_prompt
 from graphrag_pipeline.settings.settings import ExtractionSettings
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
+from graphrag_pipeline_tests.model_server import running_model_server
+from graphrag_pipeline_tests.support.models.model_clients import chat_model, in_loop
 from graphrag_pipeline_tests.support.models.scripted_model import ScriptedModel, replies_in_turn
 
 PROMPT, CONTINUE = load_prompt(None, "extract_graph"), load_prompt(None, "extract_graph_continue")
@@ -67,6 +69,20 @@ def test_the_model_reads_where_a_text_is_from_and_the_terms_that_it_holds():
         == ask("Document: B", plain, glossary=glossary)[0]
         == "SERVICE She restarted falcon."
     )
+
+
+def test_a_claim_is_read_with_the_title_the_date_and_the_headings_above_it(tmp_path):
+    context = "Document: TICKET-118\nDate: 2024-03-05\nSection: Timeline"
+    sent = []
+    own = CLAIMS.prompt.text.replace("<context>\n{context}\n</context>\n", "")
+    for prompt in (CLAIMS.prompt, Prompt("extract_claims", own, "0", "own.txt")):
+        claims = ClaimsPlan(prompt, CONTINUE, "any fact")
+        with running_model_server() as server:
+            chat = chat_model(server.base_url, tmp_path)
+            plan = ExtractionPlan(PROMPT, CONTINUE, ("SERVICE",), max_gleanings=0, claims=claims)
+            in_loop(extract_text_unit("unit", "Ada Lowe restarted Falcon yesterday.", plan, chat, context))
+            sent.append(server.calls[-1].body["messages"][0]["content"])
+    assert f"<context>\n{context}\n</context>" in sent[0] and "Date:" not in sent[1], "an own prompt stays as it is"
 
 
 def test_gleaned_records_come_first_to_last_and_positions_run_on():
