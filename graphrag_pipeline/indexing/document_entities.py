@@ -1,10 +1,10 @@
 """Documents and rows as entities: what the data of a file says exactly, beside what an engine finds in texts.
 
 A document is an entity of type DOCUMENT, with its names, its labels and the identifiers it mentions. A question can
-then name a document, and a way through the graph leads from a service to the incidents about it. A document without
-codes, labels and identifiers is no entity: nothing would lead to it. One that is about one thing, such as an article
-of an encyclopedia, is that thing already (`is_about`), unless it has a code. A row is the entity that `input.tables`
-makes of it.
+then name a document, and a way through the graph leads from a service to the incidents about it. A file without title,
+codes, labels and identifiers is no entity, nor is a row that has a title alone. One that is about one thing, such as an
+article of an encyclopedia, is that thing already (`is_about`), unless it has a code. A row is the entity that
+`input.tables` makes of it.
 
 Keep out: how names are found in a text (the engines), and what a document says about itself (`inputs/labels.py`).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -120,7 +121,9 @@ def _name_whole(
     names = name_document(document["title"], "" if document["record"] else document["path"])
     links = list(_relationships_of(names.main, document["title"], values, found))
     is_thing = any(row["is_about"] for row in found)
-    if not (names.has_code or (links and not is_thing)) or not _is_name(names.main, document["record"]):
+    is_titled = not document["record"] and document["title"] != PurePosixPath(document["path"]).stem
+    is_entity = names.has_code or (not is_thing and (is_titled or bool(links)))
+    if not is_entity or not _is_name(names.main, document["record"]):
         return [], []
     said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
     return list(_mentions_of(names.main, names.others, DOCUMENT, said, units)), links

@@ -98,7 +98,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=5,
+            algorithm=6,
             is_partitioned=True,
         ),
         Stage(

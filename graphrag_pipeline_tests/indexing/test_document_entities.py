@@ -73,6 +73,27 @@ def test_a_document_about_one_thing_is_that_thing() -> None:
     assert added["entity_mentions"].equals(tables["entity_mentions"])
 
 
+HTML = "<html><head><title>How we begin here</title></head><body><p>Bring a book.</p></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("guides/first_day.md", "# How we begin here\n\nBring a book.\n", {"How we begin here", "first_day"}),
+        ("first_day.md", "---\ntitle: how we begin here\n---\nBring a book.\n", {"how we begin here", "first_day"}),
+        ("first_day.html", HTML, {"How we begin here", "first_day"}),
+        ("first_day.md", "Bring a book.\n", set()),
+        ("first_day.txt", "Bring a book.\n", set()),
+        ("rows.jsonl", '{"title": "How we begin here", "text": "Bring a book."}', set()),
+        ("first_day.md", "# 2025\n\nBring a book.\n", set()),
+    ],
+)
+def test_a_file_with_a_title_is_an_entity_also_without_codes_and_labels(path: str, text: str, names: set[str]) -> None:
+    documents, units, tables = extract(path, text)
+    added = add_documents(documents, units, tables, InputSettings())["entity_mentions"].to_pylist()
+    assert {row["written"] or row["name"] for row in added if row["type"] == "DOCUMENT"} == names
+
+
 MAPPING = TableMapping(
     files="services.csv",
     entity="service",
