@@ -26,7 +26,7 @@ from graphrag_pipeline.settings.input import InputSettings, RelatedColumn, Table
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.document_names import DOCUMENT, MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.name_words import IDENTIFIER, UNKNOWN
+from graphrag_pipeline.text.name_words import DOUBTFUL, IDENTIFIER, UNKNOWN
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, read_structure
 
@@ -120,9 +120,11 @@ def _name_whole(
     """Return the mentions of a document as an entity and its relationships; none if it is no entity."""
     names = name_document(document["title"], "" if document["record"] else document["path"])
     links = list(_relationships_of(names.main, document["title"], values, found))
+    doubtful = {row["name"] for row in found if row["type"] == DOUBTFUL}
     is_thing = any(row["is_about"] for row in found)
     is_titled = not document["record"] and document["title"] != PurePosixPath(document["path"]).stem
-    is_entity = names.has_code or (not is_thing and (is_titled or bool(links)))
+    has_links = any(link["target"] not in doubtful for link in links)
+    is_entity = names.has_code or (not is_thing and (is_titled or has_links))
     if not is_entity or not _is_name(names.main, document["record"]):
         return [], []
     said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
@@ -226,7 +228,7 @@ def _relationships_of(main: str, title: str, values: Mapping[str, Any], found: l
                 said = label.replace("_", " ")
                 yield _relationship(mention, main, f"{title}: {said} {part}", said)
     for row in found:
-        if row["type"] == IDENTIFIER and normalize_title(row["name"]) not in related:
+        if row["type"] in (IDENTIFIER, DOUBTFUL) and normalize_title(row["name"]) not in related:
             related.add(normalize_title(row["name"]))
             yield _relationship(row, main, "", None)
 

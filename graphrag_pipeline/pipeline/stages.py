@@ -111,7 +111,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=13,
+            algorithm=14,
         ),
         Stage(
             "summarized_descriptions",

@@ -35,6 +35,7 @@ from graphrag_pipeline.indexing.graph.repeats import PLACE, create_entity_rows, 
 from graphrag_pipeline.indexing.graph.titles import NamePolicy, create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
 from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
+from graphrag_pipeline.text.name_words import DOUBTFUL, IDENTIFIER
 
 if TYPE_CHECKING:
     import duckdb
@@ -243,7 +244,9 @@ def merge_graph(
     is_small = sum(_count_mentions(mentions) for mentions in named.values()) <= MAX_ROWS_IN_MEMORY
     with connect(settings.max_memory, n_threads, is_small) as connection:
         for name, mentions in named.items():
-            connection.register(f"stored_{name}", mentions)
+            connection.register(f"given_{name}", mentions)
+        _leave_out_doubtful(connection)
+        for name in named:
             connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
         if text_units is not None:
             connection.register("stored_text_units", text_units)
@@ -260,6 +263,21 @@ def merge_graph(
             "covariates": _select_covariates(connection, text_units is not None),
             "entity_merges": entity_merges,
         }
+
+
+def _leave_out_doubtful(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the views of the mentions without those of doubtful names that no other mention confirms."""
+    connection.execute(f"""
+        CREATE TEMP TABLE left_out AS
+        SELECT DISTINCT upper(name) AS name FROM given_entity_mentions WHERE type = '{DOUBTFUL}'
+        EXCEPT SELECT upper(unnest([name, written])) FROM given_entity_mentions WHERE type <> '{DOUBTFUL}';
+        CREATE TEMP VIEW stored_entity_mentions AS
+        SELECT * REPLACE (CASE WHEN type = '{DOUBTFUL}' THEN '{IDENTIFIER}' ELSE type END AS type)
+        FROM given_entity_mentions WHERE upper(name) NOT IN (FROM left_out);
+        CREATE TEMP VIEW stored_relationship_mentions AS
+        FROM given_relationship_mentions
+        WHERE upper(source) NOT IN (FROM left_out) AND upper(target) NOT IN (FROM left_out);
+        CREATE TEMP VIEW stored_claim_mentions AS FROM given_claim_mentions""")
 
 
 def _count_mentions(mentions: Mentions) -> int:
