@@ -73,6 +73,27 @@ def test_a_document_about_one_thing_is_that_thing() -> None:
     assert added["entity_mentions"].equals(tables["entity_mentions"])
 
 
+def test_a_label_with_few_values_in_code_is_a_category_and_its_values_are_no_entities() -> None:
+    reports = {
+        f"T-{number}.md": f"# TICKET-{number}0: it was late\n\n**Severity:** SEV-{level}\n**Cause:** BUG-{number}\n"
+        f"**Owner:** Ana Roy\n**System:** billing-api\n\nThe SEV-{level} was closed by Ana Roy in `billing-api`.\n"
+        for number, level in enumerate((1, 2, 1, 2), start=1)
+    }
+
+    def index(settings: InputSettings, **more: str) -> set[str]:
+        records = [read_records(path, text.encode(), settings) for path, text in (reports | more).items()]
+        documents = build_documents(record for found in records for record in found)
+        units = split_documents(documents, TextUnitsSettings())
+        added = add_documents(documents, units, extract_graph(documents, units, ExtractionSettings()), settings)
+        mentions = (added[f"{name}_mentions"] for name in ("entity", "relationship", "claim"))
+        return set(merge_graph(*mentions, GraphSettings())["entities"]["title"].to_pylist())
+
+    kept = {"ANA ROY", "BILLING-API", "BUG-1", "BUG-2", "BUG-3", "BUG-4", *(f"TICKET-{n}0" for n in range(1, 5))}
+    assert index(InputSettings()) == kept
+    levels = InputSettings(tables=(TableMapping(files="levels.csv", entity="level", type="level"),))
+    assert index(levels, **{"levels.csv": "level,meaning\nSEV-1,all is down\n"}) == {*kept, "SEV-1"}
+
+
 HTML = "<html><head><title>How we begin here</title></head><body><p>Bring a book.</p></body></html>"
 
 
