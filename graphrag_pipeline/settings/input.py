@@ -21,8 +21,9 @@ TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
+Direction = Literal["", "upstream", "downstream"]
 UPSTREAM = "depends_on"
-"""The column that says what a row's entity is downstream of."""
+"""The column that says what a row's entity is downstream of, also without `lineage`."""
 
 
 class RelatedColumn(Section):
@@ -30,6 +31,10 @@ class RelatedColumn(Section):
 
     type: str = Field("", description="Type of these entities; empty: the one that they have elsewhere.")
     split: str = Field("", description="What divides several names in one value, such as a comma; a list needs none.")
+    lineage: Direction = Field(
+        "",
+        description="upstream: the row's entity depends on these entities, as in depends_on; downstream: they on it.",
+    )
 
     def names_in(self, value: object) -> list[str]:
         """Return the names in a value, each once and in one line."""
@@ -60,10 +65,13 @@ class TableMapping(Section):
         return self
 
     @property
-    def upstream(self) -> str:
-        """The column `UPSTREAM` in any spelling, such as "Depends on"; "" without one."""
-        spelled = (column for column in self.relationships if "_".join(column.casefold().split()) == UPSTREAM)
-        return next(spelled, "")
+    def lineage(self) -> dict[str, Direction]:
+        """Column -> direction of what it names; `UPSTREAM` in any spelling, such as "Depends on", needs no setting."""
+        found: dict[str, Direction] = {
+            column: related.lineage or ("upstream" if "_".join(column.casefold().split()) == UPSTREAM else "")
+            for column, related in self.relationships.items()
+        }
+        return {column: direction for column, direction in found.items() if direction}
 
     @property
     def columns(self) -> tuple[str, ...]:
