@@ -254,7 +254,7 @@ def show(
         str,
         typer.Argument(
             help="Number or id of the record; or the name or an alias of an entity, the title of a report or of the "
-            "report of a community, the path, file name or title of a document. In any case.",
+            "report of a community, the path, file name, title or code of a document. In any case.",
             autocompletion=complete_name,
         ),
     ],

@@ -59,6 +59,16 @@ def test_a_document_is_found_by_path_and_has_its_text_and_entities(reader: Snaps
     assert {one.title: one.n_text_units for one in page.entities} == {"BOB CRATCHIT": 1, "SCROOGE": 1, "TINY TIM": 1}
 
 
+@pytest.mark.parametrize("name", ["ticket-118", "It was late", "2025-03-04_TICKET-118", "TICKET-118: it was late"])
+def test_a_document_is_found_by_code_part_of_its_title_and_file_stem(tmp_path: Path, name: str) -> None:
+    texts = {
+        "a/2025-03-04_TICKET-118.md": "# TICKET-118: it was late\n\nAna Roy slept.\n",
+        "b.txt": "TICKET-118 again.",
+    }
+    with open_built(tmp_path, texts) as index:
+        assert read_document(index, name).path == "a/2025-03-04_TICKET-118.md"
+
+
 def test_a_relationship_that_a_label_makes_is_called_as_the_label(tmp_path: Path) -> None:
     text = "# TICKET-118: it was late\n\n**Incident commander:** Maria Xenakis\n\nMaria Xenakis went home.\n"
     with open_built(tmp_path, {"late.md": text}) as index:
