@@ -21,6 +21,8 @@ TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
+SHEET = "sheet"
+"""The column that says the sheet of a row, if a file has several."""
 Direction = Literal["", "upstream", "downstream"]
 UPSTREAM = "depends_on"
 """The column that says what a row's entity is downstream of, also without `lineage`."""
@@ -46,7 +48,9 @@ class RelatedColumn(Section):
 class TableMapping(Section):
     """The entities and relationships that the rows of some structured files are, exactly."""
 
-    files: str = Field(description="Glob pattern of the paths of the files, such as catalog*.csv.")
+    files: str = Field(
+        description="Glob pattern of the paths of the files, such as catalog*.csv, or of a sheet: *.xlsx#topics."
+    )
     entity: str = Field(description="Column with the name of the row's entity.")
     type: str = Field("", description="Type of this entity, such as SERVICE.")
     type_column: str = Field("", description="Column with the type of the row's entity, in place of `type`.")
@@ -189,11 +193,10 @@ class InputSettings(Section):
         """
         if record.startswith(f"{values.get('resource_type')}.") and "name" in values:
             return LINEAGE
-        return self.table_of(path) if record else None
-
-    def table_of(self, path: str) -> TableMapping | None:
-        """Return the mapping in `tables` of the rows of a file; None without one."""
-        return next((table for table in self.tables if fnmatch.fnmatchcase(path, table.files)), None)
+        places = (path, f"{path}#{values.get(SHEET)}") if record else ()
+        return next(
+            (table for table in self.tables if any(fnmatch.fnmatchcase(one, table.files) for one in places)), None
+        )
 
     def place(self, root: Path) -> Path | str:
         """Return the input folder: a path on this machine, or a URL as text."""
