@@ -124,8 +124,8 @@ def _name_whole(
     is_thing = any(row["is_about"] for row in found)
     is_titled = not document["record"] and document["title"] != PurePosixPath(document["path"]).stem
     has_links = any(link["target"] not in doubtful for link in links)
-    is_entity = names.has_code or (not is_thing and (is_titled or has_links))
-    if not is_entity or not _is_name(names.main, document["record"]):
+    is_named = _is_name(names.main, document["record"]) and not is_thing
+    if not (names.has_code or (is_named and (is_titled or has_links))):
         return [], []
     said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
     return list(_mentions_of(names.main, names.others, DOCUMENT, said, units)), links
