@@ -249,7 +249,7 @@ class GraphIndex(IndexReader):
         """
         started = time.perf_counter() if started is None else started
         index = self.where(query.filters)
-        listener = Listener(context_only, on_context, on_token)
+        listener = Listener(context_only, on_context, on_token, query.time.lead)
         with parent_span(f"query {request.method}", snapshot=self.snapshot.id):
             state = run_search(index, query, listener)
         listener.finish(state.noted_answer)
