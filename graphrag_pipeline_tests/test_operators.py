@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,6 @@ from graphrag_pipeline_tests.support.paths import REPOSITORY
 from graphrag_pipeline_tests.support.roots import contract_bytes
 
 PAGES = tuple(DOCS / "guides" / f"{name}.md" for name in ("operations", "object_store", "deployment"))
-POSTGRES = os.environ.get("POSTGRES_TEST_URL", "")
-"""A database of a PostgreSQL server whose user may make databases, such as postgresql://user@host/postgres."""
 
 
 def blocks_of(language: str) -> list[str]:
@@ -126,18 +123,6 @@ def test_backfill_after_a_changed_prompt(operator: Operator, model_index: ModelI
     assert {call.kind for call in model_index.server.calls} == {"report", "embedding"}
     assert model_index.server.log.repeated_keys() == []
     assert str(before) in outcomes["snapshots list"].out and model_index.root.snapshots.current() != before
-
-
-@pytest.mark.thorough
-def test_rollback(operator: Operator, model_index: ModelIndex, call: Call) -> None:
-    old = str(model_index.root.snapshots.current())
-    _add_articles(model_index, 7)
-    assert call("--root", "root", "index").status == 0
-    new = model_index.root.snapshots.current()
-    outcomes = operator.run("rollback", OLD=old)
-    assert f"published snapshot {old}\n" in outcomes[f"snapshots rollback {old}"].out
-    assert f"candidate {new} is not published because of the pin" in outcomes["index"].out
-    assert f"published snapshot {new}\n" in outcomes["index again"].out
 
 
 def test_budget(operator: Operator, model_index: ModelIndex) -> None:
@@ -249,22 +234,13 @@ def test_the_services_start_programs_that_exist_with_the_variables_that_are_read
 
 
 @pytest.fixture
-def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def databases(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """An empty database for the cache and Dagster together; its URL."""
-    from sqlalchemy import create_engine, make_url
+    from sqlalchemy import make_url
 
-    url = make_url(POSTGRES)
-    name = f"graphrag_{uuid.uuid4().hex}"
-    server = create_engine(url, isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    ours = url.set(database=name)
-    dagsters = ours.set(drivername="postgresql+psycopg2")
+    dagsters = make_url(postgres_url).set(drivername="postgresql+psycopg2")
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", dagsters.render_as_string(hide_password=False))
-    yield ours.render_as_string(hide_password=False)
-    with server.connect() as connection:
-        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    server.dispose()
+    return postgres_url
 
 
 @pytest.fixture
@@ -273,14 +249,13 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.mark.thorough
-@pytest.mark.skipif(not POSTGRES, reason="no PostgreSQL server named in POSTGRES_TEST_URL")
 def test_cache_and_dagster_live_in_postgresql(
     databases: str, server: ModelServer, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     root = make_model_root(tmp_path / "root", server.base_url, n_articles=2, storage={"cache_url": databases})
     (root.path / "dagster" / "dagster.yaml").write_text(_dagster_yaml())
+    unused = {path: path.read_bytes() for path in root.path.rglob("*.db")}  # `init` made them
     first = call("--root", root.path, "index")
     assert first.status == 0, first
     n_calls, published = server.count(), contract_bytes(root)
@@ -290,4 +265,5 @@ def test_cache_and_dagster_live_in_postgresql(
     assert again.status == 0, again
     assert n_calls == server.count() > 0
     assert contract_bytes(root) == published
-    assert not list(root.path.rglob("*.sqlite")) and not list(root.path.rglob("*.db"))
+    assert not list(root.path.rglob("*.sqlite"))
+    assert {path: path.read_bytes() for path in root.path.rglob("*.db")} == unused

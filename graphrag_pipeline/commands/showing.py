@@ -32,6 +32,7 @@ from graphrag_pipeline.reading.pages import (
     DocumentPage,
     EntityLink,
     EntityPage,
+    Neighbour,
     PlacedText,
     ReportPage,
 )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from graphrag_pipeline.query.index_reader import SnapshotReader
 
 Lines = Iterator[Line]
+_MOST_PREDICATES = 3
 
 
 def render_entity(page: EntityPage, width: int) -> Lines:
@@ -64,13 +66,15 @@ def render_entity(page: EntityPage, width: int) -> Lines:
     yield from _text("Description", page.description or "none", width)
     merges = [(merge.name, f"{merge.rule}, {merge.score:.2f}: {merge.evidence}") for merge in page.merges]
     yield from _list("Merged names", merges, len(merges), width)
-    neighbours = [
-        (f"{one.title}  (relationship {one.number}, weight {one.weight:g})", one.description)
-        for one in page.relationships
-    ]
+    neighbours = [(f"{one.title}  ({', '.join(_facts_of(one))})", one.description) for one in page.relationships]
     yield from _list("Strongest relationships", neighbours, page.n_relationships, width)
     yield from _communities("Communities", page.communities, width)
     yield from _sentences(page, width)
+
+
+def _facts_of(neighbour: Neighbour) -> tuple[str, ...]:
+    said = neighbour.predicates[:_MOST_PREDICATES]
+    return f"relationship {neighbour.number}", *said, f"weight {neighbour.weight:g}"
 
 
 def _sentences(page: EntityPage, width: int) -> Lines:
@@ -250,7 +254,7 @@ def show(
         str,
         typer.Argument(
             help="Number or id of the record; or the name or an alias of an entity, the title of a report or of the "
-            "report of a community, the path, file name or title of a document. In any case.",
+            "report of a community, the path, file name, title or code of a document. In any case.",
             autocompletion=complete_name,
         ),
     ],

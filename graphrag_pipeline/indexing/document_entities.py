@@ -1,10 +1,10 @@
 """Documents and rows as entities: what the data of a file says exactly, beside what an engine finds in texts.
 
 A document is an entity of type DOCUMENT, with its names, its labels and the identifiers it mentions. A question can
-then name a document, and a way through the graph leads from a service to the incidents about it. A document without
-codes, labels and identifiers is no entity: nothing would lead to it. One that is about one thing, such as an article
-of an encyclopedia, is that thing already (`is_about`), unless it has a code. A row is the entity that `input.tables`
-makes of it.
+then name a document, and a way through the graph leads from a service to the incidents about it. A file without title,
+codes, labels and identifiers is no entity, nor is a row that has a title alone. One that is about one thing, such as an
+article of an encyclopedia, is that thing already (`is_about`), unless it has a code. A row is the entity that
+`input.tables` makes of it.
 
 Keep out: how names are found in a text (the engines), and what a document says about itself (`inputs/labels.py`).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from graphrag_pipeline.settings.input import InputSettings, RelatedColumn, Table
 from graphrag_pipeline.tables import ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, Table
 from graphrag_pipeline.text.document_names import DOCUMENT, MIN_LETTERS, name_document
 from graphrag_pipeline.text.late_patterns import late_re
-from graphrag_pipeline.text.name_words import IDENTIFIER, UNKNOWN
+from graphrag_pipeline.text.name_words import DOUBTFUL, IDENTIFIER, UNKNOWN
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.structure import FRONT_MATTER, HIDDEN, TITLE, read_structure
 
@@ -119,8 +120,12 @@ def _name_whole(
     """Return the mentions of a document as an entity and its relationships; none if it is no entity."""
     names = name_document(document["title"], "" if document["record"] else document["path"])
     links = list(_relationships_of(names.main, document["title"], values, found))
+    doubtful = {row["name"] for row in found if row["type"] == DOUBTFUL}
     is_thing = any(row["is_about"] for row in found)
-    if not (names.has_code or (links and not is_thing)) or not _is_name(names.main, document["record"]):
+    is_titled = not document["record"] and document["title"] != PurePosixPath(document["path"]).stem
+    has_links = any(link["target"] not in doubtful for link in links)
+    is_named = _is_name(names.main, document["record"]) and not is_thing
+    if not (names.has_code or (is_named and (is_titled or has_links))):
         return [], []
     said = _describe(document["title"] if document["title"] != names.main else "", document["text"])
     return list(_mentions_of(names.main, names.others, DOCUMENT, said, units)), links
@@ -223,7 +228,7 @@ def _relationships_of(main: str, title: str, values: Mapping[str, Any], found: l
                 said = label.replace("_", " ")
                 yield _relationship(mention, main, f"{title}: {said} {part}", said)
     for row in found:
-        if row["type"] == IDENTIFIER and normalize_title(row["name"]) not in related:
+        if row["type"] in (IDENTIFIER, DOUBTFUL) and normalize_title(row["name"]) not in related:
             related.add(normalize_title(row["name"]))
             yield _relationship(row, main, "", None)
 

@@ -29,7 +29,7 @@ from graphrag_pipeline.inputs.formats import (
     decode_text,
     normalize_text,
 )
-from graphrag_pipeline.settings.input import InputSettings
+from graphrag_pipeline.settings.input import SHEET, InputSettings
 
 _NEEDS_CONVERTER = "files need a converter: run pip install 'graphrag-pipeline[documents]'"
 """Part of the problem of a file that cannot be read only because a package is missing."""
@@ -175,7 +175,7 @@ def read_sheets(data: bytes, settings: InputSettings) -> list[Row] | None:
     found = [
         (
             f"row {number} of sheet {name!r}",
-            dict(zip(header, row, strict=True)) | ({"sheet": name} if len(cells) > 1 else {}),
+            dict(zip(header, row, strict=True)) | ({SHEET: name} if len(cells) > 1 else {}),
         )
         for name, (header, *rows) in cells.items()
         for number, row in enumerate(rows, start=2)

@@ -11,50 +11,91 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 _KINDS = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
 _DIVIDER, _IN_PARTS = re.compile(r"[./]"), re.compile(r"[\d_-]")
+_FIRST = ("name", "full_name", "resource_type", "description", "owner", "depends_on", "used_by", "tests")
 _LEFT_OUT = frozenset({"test", "operation", "analysis", "unit_test", "sql_operation"})
 
 
 def read_lineage(content: object) -> list[dict[str, Any]] | None:
     """Return the rows of the content of a JSON file; None if it is no lineage file."""
-    if is_manifest(content):
-        return list(read_manifest(content))
-    answer = content.get("data", content) if isinstance(content, dict) else None
-    nodes = answer.get("assetNodes") if isinstance(answer, dict) else None
+    if not isinstance(content, dict):
+        return None
+    if "/dbt/manifest/" in str(_mapping(content.get("metadata")).get("dbt_schema_version")):
+        return list(_make_rows(_read_manifest(content)))
+    nodes = _mapping(content.get("data", content)).get("assetNodes")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
         return None
-    by_key = {_path_of(node.get("assetKey")): node for node in nodes}
-    return None if "" in by_key else list(_read_assets(by_key))
+    resources = {f"asset.{_path_of(node.get('assetKey'))}": _read_asset(node) for node in nodes}
+    return None if "asset." in resources else list(_make_rows(resources))
 
 
-def _read_assets(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield one row for each asset; `nodes` are by key."""
-    names = shorten(nodes)
-    parents: dict[str, list[str]] = {}
+def _make_rows(resources: Mapping[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one row for each resource but tests, by id, with the names of what it depends on and of what uses it.
+
+    Args:
+        resources: by id, the columns of each; `depends_on` has ids.
+    """
+    short_names = shorten(one["name"] for one in resources.values())
+    names = {own_id: short_names[one["name"]] for own_id, one in resources.items()}
     users: defaultdict[str, list[str]] = defaultdict(list)
-    for key, node in nodes.items():
-        above = [_path_of(one) for one in node.get("dependencyKeys") or ()]
-        parents[key] = sorted(names.get(one, one) for one in above)
-        for one in above:
-            users[one].append(names[key])
-    for key, node in sorted(nodes.items()):
-        checks = (node.get("assetChecksOrError") or {}).get("checks") or ()
-        row = {
-            "name": names[key],
-            "full_name": key if key != names[key] else None,
-            "resource_type": "asset",
-            "description": " ".join((node.get("description") or "").split()),
-            "owner": [owner.get("email") or owner.get("team") for owner in node.get("owners") or ()],
-            "depends_on": parents[key],
-            "used_by": sorted(users[key]),
-            "tests": sorted(check["name"] for check in checks),
-            "group": node.get("groupName"),
-            "kinds": node.get("kinds"),
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    for own_id, one in resources.items():
+        for parent in one["depends_on"]:
+            (tests if one["resource_type"] == "test" else users)[parent].append(names[own_id])
+    for own_id, one in sorted(resources.items()):
+        row = dict.fromkeys(_FIRST) | one
+        row |= {
+            "name": names[own_id],
+            "full_name": one["name"] if names[own_id] != one["name"] else None,
+            "description": " ".join((one["description"] or "").split()),
+            "depends_on": [names.get(parent) or parent.partition(".")[2] for parent in one["depends_on"]],
+            "used_by": sorted(users[own_id]),
+            "tests": sorted((*one.get("tests", ()), *tests[own_id])),
         }
-        yield {"id": f"asset.{key}", **{name: value for name, value in row.items() if value}}
+        if one["resource_type"] not in _LEFT_OUT:
+            yield {"id": own_id, **{name: value for name, value in row.items() if value}}
+
+
+def _read_asset(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a node of the answer of Dagster's GraphQL."""
+    return {
+        "name": _path_of(node.get("assetKey")),
+        "resource_type": "asset",
+        "description": node.get("description"),
+        "owner": [owner.get("email") or owner.get("team") for owner in node.get("owners") or ()],
+        "depends_on": [f"asset.{path}" for path in sorted(map(_path_of, node.get("dependencyKeys") or ()))],
+        "tests": [check["name"] for check in _mapping(node.get("assetChecksOrError")).get("checks") or ()],
+        "group": node.get("groupName"),
+        "kinds": node.get("kinds"),
+    }
+
+
+def _read_manifest(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the columns of the resources of a manifest of dbt by id."""
+    found = {unique_id: one for kind in _KINDS for unique_id, one in (content.get(kind) or {}).items()}
+    return {
+        unique_id: {
+            "name": _name_of(one),
+            "resource_type": one.get("resource_type"),
+            "description": one.get("description"),
+            "owner": _owner_of(one),
+            "depends_on": [parent for parent in _mapping(one.get("depends_on")).get("nodes") or () if parent in found],
+            "columns": [_describe(column) for column in (one.get("columns") or {}).values()],
+            "materialized": _mapping(one.get("config")).get("materialized"),
+            "exposure_type": one.get("type"),
+            "url": one.get("url"),
+            "tags": one.get("tags"),
+            "path": one.get("original_file_path"),
+        }
+        for unique_id, one in found.items()
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def shorten(names: Iterable[str]) -> dict[str, str]:
@@ -70,54 +111,10 @@ def _path_of(key: object) -> str:
     return "/".join(map(str, path)) if isinstance(path, list) else ""
 
 
-def is_manifest(content: object) -> TypeGuard[dict[str, Any]]:
-    """Whether the content of a JSON file is a manifest of dbt."""
-    metadata = content.get("metadata") if isinstance(content, dict) else None
-    return isinstance(metadata, dict) and "/dbt/manifest/" in str(metadata.get("dbt_schema_version"))
-
-
-def read_manifest(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one row for each resource but tests, with the names of what it depends on and of what uses it."""
-    resources = {unique_id: one for kind in _KINDS for unique_id, one in (content.get(kind) or {}).items()}
-    full_names = {unique_id: _name_of(one) for unique_id, one in resources.items()}
-    short_names = shorten(full_names.values())
-    names = {unique_id: short_names[name] for unique_id, name in full_names.items()}
-    users: defaultdict[str, list[str]] = defaultdict(list)
-    tests: defaultdict[str, list[str]] = defaultdict(list)
-    for unique_id, one in resources.items():
-        for other in _parents_of(one):
-            (tests if one.get("resource_type") == "test" else users)[other].append(names[unique_id])
-    for unique_id, one in sorted(resources.items()):
-        if one.get("resource_type") in _LEFT_OUT:
-            continue
-        row = {
-            "name": names[unique_id],
-            "full_name": full_names[unique_id] if names[unique_id] != full_names[unique_id] else None,
-            "resource_type": one.get("resource_type"),
-            "description": " ".join((one.get("description") or "").split()),
-            "owner": _owner_of(one),
-            "depends_on": [names[other] for other in _parents_of(one) if other in names],
-            "used_by": sorted(users[unique_id]),
-            "tests": sorted(tests[unique_id]),
-            "columns": [_describe(column) for column in (one.get("columns") or {}).values()],
-            "materialized": (one.get("config") or {}).get("materialized"),
-            "exposure_type": one.get("type"),
-            "url": one.get("url"),
-            "tags": one.get("tags"),
-            "path": one.get("original_file_path"),
-        }
-        yield {"id": unique_id, **{key: value for key, value in row.items() if value}}
-
-
 def _name_of(resource: Mapping[str, Any]) -> str:
     """Return the name of a resource; of a source with its schema, as `raw_shop.orders`."""
     name = str(resource.get("name") or "")
     return f"{resource['source_name']}.{name}" if resource.get("source_name") else name
-
-
-def _parents_of(resource: Mapping[str, Any]) -> list[str]:
-    depends = resource.get("depends_on")
-    return list(depends.get("nodes") or ()) if isinstance(depends, dict) else []
 
 
 def _owner_of(resource: Mapping[str, Any]) -> str:

@@ -75,12 +75,15 @@ def read_rows(path: str, found: Iterable[Row], settings: InputSettings) -> list[
         raise UnreadableInput("empty: no rows")
     if not valid:
         raise DamagedInput(f"no valid row; {rows[0].problem}")
-    mapping = settings.table_of(path)
-    for column in mapping.columns if mapping else ():
-        _check_column(column, valid, "correct input.tables")
+    named = ((_name_of(row, settings), row.values) for row in rows if row.values is not None)
+    mappings = [settings.mapping_of(path, name, values) for name, values in named]
+    for mapping in settings.tables:
+        its = [values for values, one in zip(valid, mappings, strict=True) if one is mapping]
+        for column in mapping.columns if its else ():
+            _check_column(column, its, "correct input.tables")
     if not any(find_column(values, settings.text_column) for values in valid):
-        if mapping or settings.text_column == TEXT_COLUMN:
-            return _read_values(path, rows, settings)
+        if any(mappings) or settings.text_column == TEXT_COLUMN:
+            return _read_values(path, rows, settings, is_known=all(mappings))
         _check_column(settings.text_column, valid, "name the one that holds the text in input.text_column")
     if is_chunk_file(valid, settings):
         return keep_passing(list(_read_chunks(path, rows, settings)), parse_filters(settings.filters))
@@ -96,15 +99,13 @@ def _check_column(column: str, rows: list[dict[str, Any]], advice: str) -> None:
     raise UnreadableInput(f"no column {column!r}; found: {', '.join(found[:_MAX_COLUMNS_NAMED])}{more}; {advice}")
 
 
-def _read_values(path: str, rows: list[Row], settings: InputSettings) -> list[SourceRecord]:
+def _read_values(path: str, rows: list[Row], settings: InputSettings, is_known: bool) -> list[SourceRecord]:
     """Return the records of rows without a text: each says its values, such as "service: billing-api; tier: 1."."""
     told = [replace(row, values=row.values and _with_text(path, row.values, settings)) for row in rows]
     seen: dict[str, str] = {}
     records = [_read_row(path, row, settings, seen) for row in _keep_passing_rows(path, told, settings)]
     said = f"no column {settings.text_column!r}: rows are read as their values"
     note = f"{said}; if a column holds texts, name it in input.text_column"
-    first = next(row for row in rows if row.values is not None)
-    is_known = settings.mapping_of(path, _name_of(first, settings), first.values or {}) is not None
     return records if is_known or not records else [replace(records[0], note=records[0].note or note), *records[1:]]
 
 

@@ -33,6 +33,7 @@ from graphrag_pipeline.storage.manifests import Manifest
 from graphrag_pipeline.storage.table_store import Head, TableStore
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.text.name_words import DOUBTFUL
 
 _TABLE = "corpus_manifest"
 
@@ -351,7 +352,8 @@ def _judge_text_units(root: Root) -> AssetState:
     if units is None or mentions is None:
         return _not_made(_COVERED[0], "text units without entities")
     ids = units.to_table(columns=["id"])["id"].combine_chunks()
-    known = pc.unique(mentions.to_table(columns=["text_unit_id"])["text_unit_id"].combine_chunks())
+    sure = mentions.to_table(columns=["text_unit_id"], filter=pc.field("type") != DOUBTFUL)
+    known = pc.unique(sure["text_unit_id"].combine_chunks())
     bare = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
     first = units.to_table(columns=["text"], filter=pc.field("id").isin(bare.slice(0, _MAX_LISTED)))
     rows = [(text,) for text in first["text"].to_pylist()]

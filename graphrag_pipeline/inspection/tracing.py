@@ -291,7 +291,7 @@ class Tracer:
     def _relationship(self, record: CitedRecord) -> TraceNode:
         pair = self._row("relationships", record)
         ends = self._names([pair["source"]]), self._names([pair["target"]])
-        facts = {"weight": pair["weight"], "n_mentions": pair["n_mentions"]}
+        facts = {"weight": pair["weight"], "n_mentions": pair["n_mentions"], "predicates": pair.get("predicates")}
         name = f"{pair['source']} -- {pair['target']}"
         return self._described(record, "relationships", pair, name, facts, {"relationship_mentions": ends})
 

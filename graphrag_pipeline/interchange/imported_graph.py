@@ -321,6 +321,7 @@ def _fold_relationships(graph: ImportedGraph, relationships: list[Row], notes: R
             "weight": sum(_weight(row) for row in group),
             "text_unit_ids": dict.fromkeys(itertools.chain.from_iterable(row["text_unit_ids"] for row in group)),
             "n_mentions": sum(max(len(row["text_unit_ids"]), 1) for row in group),
+            "predicates": None,
         }
         for row in group:
             graph.relationship_of[row["id"]] = first["id"]

@@ -98,7 +98,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=5,
+            algorithm=6,
             is_partitioned=True,
         ),
         Stage(
@@ -111,7 +111,7 @@ STAGES: dict[str, Stage] = {
             engine="resolution",
             prompts=("resolve_entities",),
             files=(OVERRIDES_FILE,),
-            algorithm=13,
+            algorithm=14,
         ),
         Stage(
             "summarized_descriptions",

@@ -35,6 +35,7 @@ class Listener:
         context_only: no answer is wanted.
         on_context: gets the context once it is chosen, before the answer is written.
         on_token: gets the answer's text in pieces.
+        lead: what stands before the answer, and is passed on before its first piece.
 
     Attributes:
         is_wanted: whether an answer is wanted.
@@ -46,7 +47,9 @@ class Listener:
         context_only: bool = False,
         on_context: Callable[[Context], None] | None = None,
         on_token: OnToken | None = None,
+        lead: str = "",
     ) -> None:
+        self._lead = lead
         self.is_wanted = not context_only
         self._on_context = on_context
         self._receive = on_token
@@ -67,6 +70,8 @@ class Listener:
             self._receive(rest if is_begun or not passed_on else f"\n\n{rest}")
 
     def _pass_on(self, text: str) -> None:
+        if self._lead and not self._passed_on:
+            text = f"{self._lead}\n\n{text}"
         self._passed_on.append(text)
         if self._receive:
             self._receive(text)

@@ -409,7 +409,7 @@ def read_relationship(reader: SnapshotReader, key: str, n_most: int = 10) -> Rel
         RecordNameError: none that may be read has this key.
     """
     row = find_by_key(reader, "relationship", key)
-    columns = ["human_readable_id", "id", "description", "weight", "n_mentions"]
+    columns = ["human_readable_id", "id", "description", "weight", "n_mentions", "predicates"]
     [record] = reader.snapshot.take("relationships", [row], columns)
     adjacency = reader.snapshot.adjacency
     ends = [int(adjacency.array(f"relationship_{end}")[row]) for end in ("source", "target")]
@@ -432,4 +432,5 @@ def read_relationship(reader: SnapshotReader, key: str, n_most: int = 10) -> Rel
             for unit in shown
         ),
         len(units),
+        tuple(record["predicates"] or ()),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from graphrag_pipeline.identity import normalize_title, stable_hash
 from graphrag_pipeline.inputs.source_records import is_row_number
 from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.storage.snapshots import Snapshot
+from graphrag_pipeline.text.document_names import name_document
 
 _KEY = re.compile(r"text-[0-9a-f]{32}")
 
@@ -95,7 +96,7 @@ def find_record(reader: SnapshotReader, kind: str, text: str) -> int:
         RecordNameError: it means no record that may be read, or several.
     """
     wanted = text.strip()
-    for find in (_find_by_id, _find_by_title, _find_by_name, _find_by_number):
+    for find in (_find_by_id, _find_by_title, _find_by_name, _find_by_code, _find_by_number):
         rows = find(reader, kind, wanted)
         if len(rows) == 1:
             return rows[0]
@@ -201,6 +202,18 @@ def _find_by_name(reader: SnapshotReader, kind: str, text: str) -> list[int]:
         return _readable(reader, kind, reader.names.find_by_key(text))
     folded = text.casefold()
     return list(dict.fromkeys(row for name, row in _names(reader, kind) if name.casefold() == folded))
+
+
+def _find_by_code(reader: SnapshotReader, kind: str, text: str) -> list[int]:
+    """Return the documents that a question can call by a text: a code, a part of the title, or the stem of the file."""
+    if kind != "document":
+        return []
+    folded, columns = text.casefold(), (_column(reader, "documents", name) for name in ("title", "path", "record"))
+    named = (
+        name_document(title or "", "" if record else path or "") for title, path, record in zip(*columns, strict=True)
+    )
+    rows = (row for row, one in enumerate(named) if folded in map(str.casefold, (one.main, *one.others)))
+    return _readable(reader, kind, rows)
 
 
 def _find_by_number(reader: SnapshotReader, kind: str, text: str) -> list[int]:

@@ -35,13 +35,14 @@ class CommunityLink:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A relationship of an entity; `title` is that of the other entity."""
+    """A relationship of an entity; `title` is that of the other entity, `predicates` verb phrases and labels."""
 
     number: int
     title: str
     description: str
     weight: float
     n_mentions: int | None
+    predicates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -306,6 +307,7 @@ class RelationshipPage:
 
     Attributes:
         passages: text units that it comes from, with their text.
+        predicates: verb phrases and labels, such as "incident commander".
     """
 
     number: int
@@ -317,6 +319,7 @@ class RelationshipPage:
     n_mentions: int | None
     passages: tuple[PlacedText, ...]
     n_passages: int
+    predicates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

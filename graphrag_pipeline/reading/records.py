@@ -200,7 +200,7 @@ def _strongest(reader: SnapshotReader, rows: np.ndarray) -> list[int]:
 
 
 def _neighbours(reader: SnapshotReader, title: str, rows: Sequence[int]) -> tuple[Neighbour, ...]:
-    columns = ["human_readable_id", "source", "target", "description", "weight", "n_mentions"]
+    columns = ["human_readable_id", "source", "target", "description", "weight", "n_mentions", "predicates"]
     return tuple(
         Neighbour(
             one["human_readable_id"],
@@ -208,6 +208,7 @@ def _neighbours(reader: SnapshotReader, title: str, rows: Sequence[int]) -> tupl
             one["description"] or "",
             one["weight"],
             one["n_mentions"],
+            tuple(one["predicates"] or ()),
         )
         for one in reader.snapshot.take("relationships", list(rows), columns)
     )

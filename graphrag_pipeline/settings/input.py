@@ -22,8 +22,11 @@ TEXT_COLUMN = "text"
 DateSource = Literal["front_matter", "labels", "title", "file_name"]
 
 
+SHEET = "sheet"
+"""The column that says the sheet of a row, if a file has several."""
+Direction = Literal["", "upstream", "downstream"]
 UPSTREAM = "depends_on"
-"""The column that says what a row's entity is downstream of."""
+"""The column that says what a row's entity is downstream of, also without `lineage`."""
 
 
 class RelatedColumn(Section):
@@ -31,6 +34,10 @@ class RelatedColumn(Section):
 
     type: str = Field("", description="Type of these entities; empty: the one that they have elsewhere.")
     split: str = Field("", description="What divides several names in one value, such as a comma; a list needs none.")
+    lineage: Direction = Field(
+        "",
+        description="upstream: the row's entity depends on these entities, as in depends_on; downstream: they on it.",
+    )
 
     def names_in(self, value: object) -> list[str]:
         """Return the names in a value, each once and in one line."""
@@ -42,7 +49,9 @@ class RelatedColumn(Section):
 class TableMapping(Section):
     """The entities and relationships that the rows of some structured files are, exactly."""
 
-    files: str = Field(description="Glob pattern of the paths of the files, such as catalog*.csv.")
+    files: str = Field(
+        description="Glob pattern of the paths of the files, such as catalog*.csv, or of a sheet: *.xlsx#topics."
+    )
     entity: str = Field(description="Column with the name of the row's entity.")
     type: str = Field("", description="Type of this entity, such as SERVICE.")
     type_column: str = Field("", description="Column with the type of the row's entity, in place of `type`.")
@@ -61,10 +70,13 @@ class TableMapping(Section):
         return self
 
     @property
-    def upstream(self) -> str:
-        """The column `UPSTREAM` in any spelling, such as "Depends on"; "" without one."""
-        spelled = (column for column in self.relationships if "_".join(column.casefold().split()) == UPSTREAM)
-        return next(spelled, "")
+    def lineage(self) -> dict[str, Direction]:
+        """Column -> direction of what it names; `UPSTREAM` in any spelling, such as "Depends on", needs no setting."""
+        found: dict[str, Direction] = {
+            column: related.lineage or ("upstream" if "_".join(column.casefold().split()) == UPSTREAM else "")
+            for column, related in self.relationships.items()
+        }
+        return {column: direction for column, direction in found.items() if direction}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -195,11 +207,10 @@ class InputSettings(Section):
         """
         if record.startswith(f"{values.get('resource_type')}.") and "name" in values:
             return LINEAGE
-        return self.table_of(path) if record else None
-
-    def table_of(self, path: str) -> TableMapping | None:
-        """Return the mapping in `tables` of the rows of a file; None without one."""
-        return next((table for table in self.tables if fnmatch.fnmatchcase(path, table.files)), None)
+        places = (path, f"{path}#{values.get(SHEET)}") if record else ()
+        return next(
+            (table for table in self.tables if any(fnmatch.fnmatchcase(one, table.files) for one in places)), None
+        )
 
     def place(self, root: Path) -> Path | str:
         """Return the input folder: a path on this machine, or a URL as text."""

@@ -217,7 +217,9 @@ class Snapshot:
     def _column(self, name: str, column: str) -> pa.Array:
         key = (name, column)
         if key not in self._columns:
-            self._columns[key] = one_chunk(self.table(name)[column])
+            table, field = self.table(name), CONTRACT_TABLES[name].schema.field(column)
+            is_later = field.nullable and column not in table.schema.names  # an earlier version made the snapshot
+            self._columns[key] = pa.nulls(len(table), field.type) if is_later else one_chunk(table[column])
         return self._columns[key]
 
     @functools.cached_property

@@ -133,6 +133,7 @@ CONTRACT_RELATIONSHIPS = Table(
         "source_id",
         "target_id",
         "n_mentions",
+        "predicates",
         _tokens_of("source, target and description"),
     ),
     key=("id",),

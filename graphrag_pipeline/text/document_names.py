@@ -19,6 +19,8 @@ MIN_LETTERS = 3
 
 _CODE = late_regex(rf"(?<![\p{{L}}\p{{N}}./@:$-]){CODE}(?![\p{{L}}\p{{N}}]|-\w)")
 _PART = late_re(r" ?[()\u2013\u2014|\u00b7] ?|: | - ")
+_STEM_GAP = late_re(r"_|-(?=[a-z])")
+"""Between the words of a file's name: a code there is followed by a hyphen and words in small letters."""
 _NUMBERING = late_re(r"\d{1,4}[.)] ")
 
 
@@ -40,7 +42,7 @@ class DocumentNames:
 def name_document(title: str, path: str) -> DocumentNames:
     """Return the names of a document; for a row of a file, the path says nothing and is empty."""
     title, stem = " ".join(title.split()), PurePosixPath(path).stem
-    codes = list(dict.fromkeys(_CODE.findall(f"{title} {stem.replace('_', ' ')}")))
+    codes = list(dict.fromkeys(_CODE.findall(f"{title} {_STEM_GAP.sub(' ', stem)}")))
     numbering = _NUMBERING.match(title)
     bare = title[numbering.end() :] if numbering else title
     parts = [part for part in _PART.split(bare) if sum(map(str.isalpha, part)) >= MIN_LETTERS and " " in part]

@@ -31,6 +31,8 @@ from graphrag_pipeline.text.late_patterns import late_regex
 PERSON, ORGANIZATION, GEO, EVENT = "PERSON", "ORGANIZATION", "GEO", "EVENT"
 IDENTIFIER = "IDENTIFIER"
 """Of systems, tables, tickets and files: `dim_customer`, `TICKET-118`."""
+DOUBTFUL = "DOUBTFUL"
+"""Only of mentions: an IDENTIFIER if the corpus also has a mention of it with another type, else no entity."""
 CONCEPT = "CONCEPT"
 """Of terms, which are not names."""
 UNKNOWN = "UNKNOWN"

@@ -34,6 +34,7 @@ def extract(path: str, text: str) -> tuple[pa.Table, pa.Table, dict[str, pa.Tabl
         ("TICKET-118: Baskets lost", "in/2025-03-04-baskets.md", "TICKET-118",
          {"TICKET-118: Baskets lost", "Baskets lost", "2025-03-04-baskets"}),
         ("Disk full", "INC-7_disk.md", "INC-7", {"Disk full", "INC-7_disk"}),
+        ("Disk full", "RB-01-disk-7.md", "RB-01", {"Disk full", "RB-01-disk-7"}),
         ("18. Partition the ledger (draft)", "0018-partition.md", "18. Partition the ledger (draft)",
          {"Partition the ledger (draft)", "Partition the ledger", "0018-partition"}),
         ("INC-1 and INC-2", "", "INC-1 and INC-2", {"INC-1", "INC-2"}),
@@ -71,6 +72,49 @@ def test_a_document_about_one_thing_is_that_thing() -> None:
     documents, units, tables = extract("a.md", "# Ada Lovelace\n\nAda Lovelace wrote a program.")
     added = add_documents(documents, units, tables, InputSettings())
     assert added["entity_mentions"].equals(tables["entity_mentions"])
+
+
+def test_a_label_with_few_values_in_code_is_a_category_and_its_values_are_no_entities() -> None:
+    reports = {
+        f"T-{number}.md": f"# TICKET-{number}0: it was late\n\n**Severity:** SEV-{level}\n**Cause:** BUG-{number}\n"
+        f"**Owner:** Ana Roy\n**System:** billing-api\n\nThe SEV-{level} was closed by Ana Roy in `billing-api`.\n"
+        for number, level in enumerate((1, 2, 1, 2), start=1)
+    }
+
+    def index(settings: InputSettings, **more: str) -> set[str]:
+        records = [read_records(path, text.encode(), settings) for path, text in (reports | more).items()]
+        documents = build_documents(record for found in records for record in found)
+        units = split_documents(documents, TextUnitsSettings())
+        added = add_documents(documents, units, extract_graph(documents, units, ExtractionSettings()), settings)
+        mentions = (added[f"{name}_mentions"] for name in ("entity", "relationship", "claim"))
+        return set(merge_graph(*mentions, GraphSettings())["entities"]["title"].to_pylist())
+
+    kept = {"ANA ROY", "BILLING-API", "BUG-1", "BUG-2", "BUG-3", "BUG-4", *(f"TICKET-{n}0" for n in range(1, 5))}
+    assert index(InputSettings()) == kept
+    levels = InputSettings(tables=(TableMapping(files="levels.csv", entity="level", type="level"),))
+    assert index(levels, **{"levels.csv": "level,meaning\nSEV-1,all is down\n"}) == {*kept, "SEV-1"}
+
+
+HTML = "<html><head><title>How we begin here</title></head><body><p>Bring a book.</p></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("guides/first_day.md", "# How we begin here\n\nBring a book.\n", {"How we begin here", "first_day"}),
+        ("first_day.md", "---\ntitle: how we begin here\n---\nBring a book.\n", {"how we begin here", "first_day"}),
+        ("first_day.html", HTML, {"How we begin here", "first_day"}),
+        ("RB-01-first-day.md", "# Begin here\n\nBring a book.\n", {"RB-01", "Begin here", "RB-01-first-day"}),
+        ("first_day.md", "Bring a book.\n", set()),
+        ("first_day.txt", "Bring a book.\n", set()),
+        ("rows.jsonl", '{"title": "How we begin here", "text": "Bring a book."}', set()),
+        ("first_day.md", "# 2025\n\nBring a book.\n", set()),
+    ],
+)
+def test_a_file_with_a_title_is_an_entity_also_without_codes_and_labels(path: str, text: str, names: set[str]) -> None:
+    documents, units, tables = extract(path, text)
+    added = add_documents(documents, units, tables, InputSettings())["entity_mentions"].to_pylist()
+    assert {row["written"] or row["name"] for row in added if row["type"] == "DOCUMENT"} == names
 
 
 MAPPING = TableMapping(

@@ -348,7 +348,7 @@ SAMPLE = MICROSOFT_INDEX
 LOST = {
     "documents": {"path", "record"},
     "entities": {"names", "types", "n_mentions", "n_tokens"},
-    "relationships": {"n_mentions", "n_tokens"},
+    "relationships": {"n_mentions", "n_tokens", "predicates"},
     "covariates": {"n_tokens"},
     "community_reports": {"is_verbatim", "is_fallback", "n_tokens", "n_summary_tokens"},
 }

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from graphrag_pipeline.commands.showing import render_entity
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
+from graphrag_pipeline.reading.lists import read_relationship
 from graphrag_pipeline.reading.lookup import RecordNameError, find_record, list_names
 from graphrag_pipeline.reading.records import read_community, read_document, read_entity, read_report
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
+from graphrag_pipeline_tests.support.roots import open_built
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,28 @@ def test_a_document_is_found_by_path_and_has_its_text_and_entities(reader: Snaps
     assert (page.text, page.path, page.metadata) == (small_index.TEXTS["b.txt"], "b.txt", {})
     assert [(one.start, one.end, one.n_entities) for one in page.text_units] == [(0, len(page.text), 3)]
     assert {one.title: one.n_text_units for one in page.entities} == {"BOB CRATCHIT": 1, "SCROOGE": 1, "TINY TIM": 1}
+
+
+@pytest.mark.parametrize("name", ["ticket-118", "It was late", "2025-03-04_TICKET-118", "TICKET-118: it was late"])
+def test_a_document_is_found_by_code_part_of_its_title_and_file_stem(tmp_path: Path, name: str) -> None:
+    texts = {
+        "a/2025-03-04_TICKET-118.md": "# TICKET-118: it was late\n\nAna Roy slept.\n",
+        "b.txt": "TICKET-118 again.",
+    }
+    with open_built(tmp_path, texts) as index:
+        assert read_document(index, name).path == "a/2025-03-04_TICKET-118.md"
+
+
+def test_a_relationship_that_a_label_makes_is_called_as_the_label(tmp_path: Path) -> None:
+    text = "# TICKET-118: it was late\n\n**Incident commander:** Maria Xenakis\n\nMaria Xenakis went home.\n"
+    with open_built(tmp_path, {"late.md": text}) as index:
+        [neighbour] = read_entity(index, "Maria Xenakis", 10).relationships
+        assert (neighbour.title, neighbour.predicates) == ("TICKET-118", ("incident commander",))
+        page = read_relationship(index, str(neighbour.number))
+        assert page.predicates == neighbour.predicates
+        assert f"TICKET-118 (relationship {page.number}, incident commander, weight 1)" in [
+            line.text.strip() for line in render_entity(read_entity(index, "maria xenakis"), 0)
+        ]
 
 
 def test_a_community_has_its_place_entities_and_report(reader: SnapshotReader) -> None:

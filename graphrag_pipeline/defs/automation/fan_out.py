@@ -2,13 +2,14 @@
 
 Each tick compares the heads in the shared store with the input folder, and requests what is missing and not under way.
 Nothing waits in between and no lease is held. What a run left undone, for whatever reason, is missing at the next tick.
-After `MAX_ATTEMPTS` runs from the same input, a partition is named in the tick and requested no more.
+After `MAX_ATTEMPTS` runs from the same input, a partition is named in the tick, and requested again only after the user
+says so (`index --fan-out`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
@@ -113,7 +114,9 @@ def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch,
     level = find_next_level(view, state, watch.versions)
     if not level.wanted:
         return watch, [], "the index in the shared store is up to date"
-    if (obstacle := why_not_unattended(view)) and not root.shared.is_allowed(code_of_all(root)):
+    allowed, number = root.shared.read_allowed()
+    level = replace(level, wanted={partition: f"{wanted}-{number}" for partition, wanted in level.wanted.items()})
+    if (obstacle := why_not_unattended(view)) and allowed != code_of_all(root):
         return watch, [], f"{obstacle} (`index --fan-out` allows it)"
     requests, stuck = _requests(instance, root, level)
     if stuck and (not requests or level.is_corpus):
@@ -192,6 +195,6 @@ def describe_stuck(stuck: dict[str, Attempts]) -> str:
     named = ", ".join(f"{partition} (last run {each.last})" for partition, each in [*stuck.items()][:_MAX_NAMED])
     more = f" and {len(stuck) - _MAX_NAMED} more" if len(stuck) > _MAX_NAMED else ""
     return (
-        f"still stale after {MAX_ATTEMPTS} runs: {named}{more}; look at the run, repair the cause, and materialize the "
-        "partition, or change the document"
+        f"still stale after {MAX_ATTEMPTS} runs: {named}{more}; look at the run, repair the cause, and run "
+        "`graphrag-pipeline index --fan-out`"
     )

@@ -25,7 +25,7 @@ from graphrag_pipeline.tables import STAGE_TABLES
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
 
-RULES = 33
+RULES = 34
 """Version of the rules; raise it when a change of code changes which mentions are found."""
 
 

@@ -35,6 +35,7 @@ from graphrag_pipeline.indexing.graph.repeats import PLACE, create_entity_rows, 
 from graphrag_pipeline.indexing.graph.titles import NamePolicy, create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
 from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
+from graphrag_pipeline.text.name_words import DOUBTFUL, IDENTIFIER
 
 if TYPE_CHECKING:
     import duckdb
@@ -198,6 +199,10 @@ _STRENGTH_DIGITS = 6
 _PMI_DIGITS = 6
 _DEFAULT_POLICY = NamePolicy()
 _SLICE_ROWS = 400_000  # relationships of one slice
+_CATEGORY = r"\p{Lu}+[- ]?\d?"
+"""A value of a category: a scale has less than ten levels, and tickets have higher numbers."""
+_MIN_LABELLED, _MIN_REPEATED = 3, 1.5
+"""Documents that have a category, and how many have each value on average: fewer say nothing of a small set."""
 
 
 def merge_graph(
@@ -243,7 +248,9 @@ def merge_graph(
     is_small = sum(_count_mentions(mentions) for mentions in named.values()) <= MAX_ROWS_IN_MEMORY
     with connect(settings.max_memory, n_threads, is_small) as connection:
         for name, mentions in named.items():
-            connection.register(f"stored_{name}", mentions)
+            connection.register(f"given_{name}", mentions)
+        _leave_out_words(connection)
+        for name in named:
             connection.execute(f"CREATE TEMP VIEW {name} AS FROM stored_{name}")
         if text_units is not None:
             connection.register("stored_text_units", text_units)
@@ -260,6 +267,34 @@ def merge_graph(
             "covariates": _select_covariates(connection, text_units is not None),
             "entity_merges": entity_merges,
         }
+
+
+def _leave_out_words(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the views of the mentions without those of words that only the corpus shows to be no names.
+
+    These are doubtful names that no other mention confirms, and categories: values of a label that has few, each a code
+    or an abbreviation with one digit at most, such as "Severity: SEV-1" and "currency: EUR". They stay metadata. What a
+    label says of a document has no place in the text and no request, and what a file says exactly is always a name.
+    """
+    connection.execute(f"""
+        CREATE TEMP TABLE left_out AS
+        SELECT upper(name) AS name FROM given_entity_mentions WHERE type = '{DOUBTFUL}'
+        EXCEPT SELECT upper(unnest([name, written])) FROM given_entity_mentions WHERE type <> '{DOUBTFUL}';
+        INSERT INTO left_out
+        SELECT upper(unnest(list(target))) FROM given_relationship_mentions
+        WHERE start IS NULL AND request_key IS NULL AND predicate IS NOT NULL
+        GROUP BY predicate
+        HAVING bool_and(regexp_full_match(target, '{_CATEGORY}'))
+            AND count(DISTINCT source) >= {_MIN_LABELLED}
+            AND count(DISTINCT source) >= {_MIN_REPEATED} * count(DISTINCT target)
+        EXCEPT SELECT upper(unnest([name, written])) FROM given_entity_mentions WHERE is_exact;
+        CREATE TEMP VIEW stored_entity_mentions AS
+        SELECT * REPLACE (CASE WHEN type = '{DOUBTFUL}' THEN '{IDENTIFIER}' ELSE type END AS type)
+        FROM given_entity_mentions WHERE upper(name) NOT IN (FROM left_out);
+        CREATE TEMP VIEW stored_relationship_mentions AS
+        FROM given_relationship_mentions
+        WHERE upper(source) NOT IN (FROM left_out) AND upper(target) NOT IN (FROM left_out);
+        CREATE TEMP VIEW stored_claim_mentions AS FROM given_claim_mentions""")
 
 
 def _count_mentions(mentions: Mentions) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from graphrag_pipeline.filters import each_value, flatten_metadata
 from graphrag_pipeline.inputs.formats import STRUCTURED
 from graphrag_pipeline.inputs.source_records import SourceRecord, is_row_number
-from graphrag_pipeline.settings.input import InputSettings
+from graphrag_pipeline.settings.input import SHEET, InputSettings
 from graphrag_pipeline.text.document_names import MIN_LETTERS
 
 MAX_ROWS = 500
@@ -30,15 +30,17 @@ _Columns = dict[str, list[list[str]]]
 
 
 def propose_tables(records: Iterable[SourceRecord], settings: InputSettings) -> list[dict[str, Any]]:
-    """Return a mapping for each file of rows that has none and whose rows have names, as in settings.yaml."""
+    """Return a mapping for each file of rows, or sheet of several, that has none and whose rows have names."""
     files: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
         is_row = record.record and not record.problem and record.chunks is None and record.format in STRUCTURED
         values = json.loads(record.metadata) if is_row and len(files[record.path]) < MAX_ROWS else None
         if values and settings.mapping_of(record.path, record.record, values) is None:
+            sheet = values.pop(SHEET, "") if record.format == "xlsx" else ""
             own = {} if is_row_number(record.record) else {settings.id_column: record.record}
             ordered = sorted(values, key=lambda name: f"; {record.text}".find(f"; {name}: "))
-            files[record.path].append(own | {name: values[name] for name in ordered})
+            rows = files[f"{record.path}#{sheet}" if sheet else record.path]
+            rows += [own | {name: values[name] for name in ordered}] if len(rows) < MAX_ROWS else []
     columns = {path: _columns_of(rows) for path, rows in files.items()}
     named = {path: name for path, found in columns.items() if (name := _find_entity(found, len(files[path])))}
     types: dict[str, str] = {}
@@ -85,9 +87,9 @@ def _is_name(text: str) -> bool:
 
 
 def _type_of(column: str, path: str, settings: InputSettings) -> str:
-    """Return a type for the entities of a column: the column's name, or the file's for a column of ids or titles."""
+    """Return a type for the entities of a column: its name, or that of sheet or file for a column of ids or titles."""
     is_general = column in ("name", settings.id_column, settings.title_column)
-    return (PurePosixPath(path).stem if is_general else column).upper()
+    return (path.partition("#")[2] or PurePosixPath(path).stem if is_general else column).upper()
 
 
 def _find_related(rows: list[list[str]], types: Mapping[str, str]) -> dict[str, str]:

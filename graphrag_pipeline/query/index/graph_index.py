@@ -37,6 +37,7 @@ from graphrag_pipeline.query.streams import Listener, OnToken, aiterate_tokens, 
 from graphrag_pipeline.query.suggestions.suggested import SuggestedQuestions
 from graphrag_pipeline.query.suggestions.suggesting import suggest_questions
 from graphrag_pipeline.query.token_budget import Account, QueryUsage, TokenBudget
+from graphrag_pipeline.query.understanding.comparison import add_comparison
 from graphrag_pipeline.query.understanding.conversation import Turn
 from graphrag_pipeline.query.understanding.lineage import add_lineage
 from graphrag_pipeline.query.understanding.time_phrases import TimeScope, read_time_scope
@@ -64,6 +65,7 @@ def prepare_query(index: IndexReader, request: SearchRequest) -> Query:
     user_question = read_question(request.question)
     filtered = index.where(request.filters)
     scope = add_lineage(filtered, read_time_scope(filtered, user_question, method.now_of(settings)))
+    scope = add_comparison(filtered, scope)
     return Query(
         question=scope.question,
         user_question=user_question,
@@ -247,7 +249,7 @@ class GraphIndex(IndexReader):
         """
         started = time.perf_counter() if started is None else started
         index = self.where(query.filters)
-        listener = Listener(context_only, on_context, on_token)
+        listener = Listener(context_only, on_context, on_token, query.time.lead)
         with parent_span(f"query {request.method}", snapshot=self.snapshot.id):
             state = run_search(index, query, listener)
         listener.finish(state.noted_answer)

@@ -43,6 +43,7 @@ from graphrag_pipeline.query.question import (
 from graphrag_pipeline.query.results import TextUnitRecord
 from graphrag_pipeline.query.selection.hybrid_ranking import fuse
 from graphrag_pipeline.query.understanding.named_documents import asks_for_document, find_named_documents
+from graphrag_pipeline.text.document_names import DOCUMENT
 from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.languages import detect_language, is_other_language
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
@@ -376,7 +377,11 @@ class _Asked:
         words = [*sorted(topic_words(question)), *identifiers]
         names, descriptions = [], []
         for rows in index.names.take_apart(question).names:
-            found = index.snapshot.take("entities", list(rows), ["title", "names", "description"])
+            columns = ["title", "names", "description", "type"]
+            # Another name of a document, such as a part of its title, names a topic in a text.
+            found = [one for one in index.snapshot.take("entities", list(rows), columns) if one["type"] != DOCUMENT]
+            if not found:
+                continue
             descriptions += [entity["description"] or "" for entity in found]
             forms = {fold(form) for entity in found for form in (entity["title"], *(entity["names"] or ()))}
             own = {stem(word) for form in forms for word in find_words(form)}

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -29,15 +29,20 @@ ROW_WEIGHT = 0.5
 
 def find_named_documents(index: IndexReader, question: str) -> dict[str, float]:
     """Return document id -> weight of the documents that a question names: 1, or `ROW_WEIGHT` of a row."""
-    found: dict[str, float] = {}
+    return {name: weight for found in find_documents_by_name(index, question) for name, weight in found.items()}
+
+
+def find_documents_by_name(index: IndexReader, question: str) -> Iterator[dict[str, float]]:
+    """Yield for each name in a question the documents that it names, with weights; see `find_named_documents`."""
     for rows in index.names.take_apart(question).names:
+        found: dict[str, float] = {}
         entities = index.snapshot.take("entities", list(rows), ["title", "type", "names"])
         # A name of a thing, too, such as that of a service which is the name of a file about it, names the thing.
         is_document = all(entity["type"] == DOCUMENT for entity in entities)
         for row, entity in zip(rows, entities, strict=True):
             if is_document or entity["type"] != DOCUMENT:
                 found |= _documents_of(index, row, entity)
-    return found
+        yield found
 
 
 def asks_for_document(index: IndexReader, question: str) -> bool:
@@ -50,7 +55,7 @@ def _documents_of(index: IndexReader, row: int, entity: Mapping[str, Any]) -> di
     names = {normalize_title(name) for name in (entity["title"], *(entity["names"] or ()))}
     if entity["type"] == DOCUMENT:
         own = index.snapshot.adjacency.of("entity_text_units", row).tolist()
-        return {document["id"]: 1.0 for document in read_documents(index, own) if _names_of(document) & names}
+        return {document["id"]: 1.0 for document in read_documents(index, own) if names_of(document) & names}
     own = index.snapshot.adjacency.of("entity_text_units", row)[:MAX_NEIGHBOURS]
     rows = [document["id"] for document in read_documents(index, own) if _row_name(document) in names]
     others = neighbours_of(index, row)
@@ -82,7 +87,8 @@ def _row_name(document: dict[str, Any]) -> str | None:
     return normalize_title((document["title"] or "").removeprefix(stem)) if document["record"] else None
 
 
-def _names_of(document: dict[str, Any]) -> set[str]:
+def names_of(document: dict[str, Any]) -> set[str]:
+    """Return the names of a document, normalized as titles of entities."""
     names = name_document(document["title"] or "", "" if document["record"] else document["path"] or "")
     return {normalize_title(name) for name in (names.main, *names.others)}
 

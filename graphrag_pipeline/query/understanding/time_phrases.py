@@ -55,16 +55,19 @@ class TimeScope:
         account: {"time": {"phrase", "from", "to", "now", "documents"}}, with "dropped" if all documents are
             read; empty without a phrase.
         note: sentence about the time for the answer; "" for none.
+        lead: what stands before the answer; "" for nothing.
     """
 
     question: str
     filters: tuple[str, ...] = ()
     account: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    lead: str = ""
 
     def add_note(self, answer: Answer) -> Answer:
-        """Return an answer with the note below its text."""
-        return replace(answer, text=f"{answer.text}\n\n{self.note}") if answer.text and self.note else answer
+        """Return an answer with the note below its text, and the lead above it."""
+        whole = "\n\n".join(filter(None, (self.lead, answer.text, self.note)))
+        return replace(answer, text=whole) if answer.text else answer
 
 
 def read_time_scope(index: IndexReader, question: str, now: date | None = None) -> TimeScope:

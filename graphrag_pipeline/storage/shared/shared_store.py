@@ -7,9 +7,10 @@ choice of files to remove (`storage/garbage.py`).
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -38,7 +39,7 @@ from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.storage.vectors.folders import VectorFolder
 from graphrag_pipeline.tables import INDEX_CANDIDATE
 
-_ALLOWED = "inputs/allowed_code"
+_ALLOWED = "inputs/allowed.json"
 _N_REMOVED = 500
 """Objects that are removed at once; a store removes that many in one or few requests."""
 _log = logging.getLogger(__name__)
@@ -586,12 +587,15 @@ class SharedStore:
         return there
 
     def allow(self, code: str) -> None:
-        """Record that the user wants the index made by this code, so that runs without a user may make it."""
-        self._objects.write(_ALLOWED, code.encode())
+        """Record that the user wants the index made by this code, and once more what failed too often."""
+        self._objects.write(_ALLOWED, json.dumps({"code": code, "number": self.read_allowed()[1] + 1}).encode())
 
-    def is_allowed(self, code: str) -> bool:
-        """Return whether the user asked for the index by this code (`allow`)."""
-        return self._objects.read(_ALLOWED) == code.encode()
+    def read_allowed(self) -> tuple[str, int]:
+        """Return the code that the user allowed last, and how often he allowed one; ("", 0) if never."""
+        with suppress(ValueError, TypeError, KeyError):
+            values = json.loads(self._objects.read(_ALLOWED) or b"")
+            return str(values["code"]), int(values["number"])
+        return "", 0
 
     def upload_again(self, folders: Iterable[VectorFolder]) -> None:
         """Mark vectors for another upload, since they were rewritten under their old names; survives a kill."""

@@ -12,7 +12,7 @@ from graphrag_pipeline.defs.automation.fan_out import MAX_ATTEMPTS, look
 from graphrag_pipeline.defs.automation.sensors import Watch
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
-from graphrag_pipeline.defs.runs.naming import BUCKET_JOB, CORPUS_JOB, LISTED_TAG, WANTED_TAG
+from graphrag_pipeline.defs.runs.naming import BUCKET_JOB, CORPUS_JOB, LISTED_TAG
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.inputs import files as input_files
 from graphrag_pipeline.inputs.listings import pack_listing
@@ -155,7 +155,9 @@ def test_a_run_that_dagster_calls_a_failure_counts_by_its_heads(fleet: Fleet) ->
     assert [request.job_name for request in requests] == [CORPUS_JOB], reason
 
 
-def test_a_bucket_that_fails_is_tried_three_times_and_named(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_fails_is_tried_three_times_and_waits_for_the_user(
+    fleet: Fleet, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from graphrag_pipeline.defs.assets.definitions import BODIES
 
     worker, body = fleet.join("one"), BODIES["text_units"]
@@ -171,10 +173,9 @@ def test_a_bucket_that_fails_is_tried_three_times_and_named(fleet: Fleet, monkey
     assert f"still stale after {MAX_ATTEMPTS} runs: 001 (last run " in reason and "repair the cause" in reason
     assert state_of(fleet.url).current is None
     monkeypatch.setitem(BODIES, "text_units", body)
-    with open_instance(worker) as instance:
-        (last,) = instance.get_runs(limit=1)
-    again_by_hand = dg.RunRequest(job_name=BUCKET_JOB, partition_key="001", tags={})
-    assert last.tags[WANTED_TAG].startswith("001 ") and fleet.run(worker, again_by_hand)
+    assert fleet.look()[0] == []
+    assert call("--root", fleet.daemon.path, "index", "--fan-out").status == 0
+    assert [request.partition_key for request in fleet.look()[0]] == ["001"]
     fleet.finish([worker])
     assert state_of(fleet.url).current
 

@@ -184,6 +184,19 @@ def test_type_is_voted_ties_by_name_unknown_last(kinds: list[str], expected: str
     assert merged["entities"][0]["type"] == expected
 
 
+def test_a_doubtful_name_is_an_entity_if_another_mention_confirms_it() -> None:
+    merged = merge(
+        entities(
+            ("u1", "billing-api", "DOUBTFUL", ""), ("u1", "real-time", "DOUBTFUL", ""), ("u1", "Ana", "PERSON", ""),
+            ("u2", "Billing-API", "SERVICE", ""), ("u3", "real-time", "DOUBTFUL", ""),
+        ),
+        relationships(("u1", "Ana", "real-time", "", 1.0), ("u1", "billing-api", "Ana", "", 1.0)),
+    )  # fmt: skip
+    found = {row["title"]: (sorted(row["types"]), row["text_unit_ids"]) for row in merged["entities"]}
+    assert found == {"ANA": (["PERSON"], ["u1"]), "BILLING-API": (["IDENTIFIER", "SERVICE"], ["u1", "u2"])}
+    assert [(row["source"], row["target"]) for row in merged["relationships"]] == [("ANA", "BILLING-API")]
+
+
 def test_both_directions_of_a_pair_are_one_relationship() -> None:
     merged = merge(
         entities(("u1", "Scrooge", "PERSON", ""), ("u1", "Marley", "PERSON", "")),

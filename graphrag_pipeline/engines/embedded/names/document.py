@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphrag_pipeline.engines.embedded.names.acronyms import find_acronyms, find_definitions
 from graphrag_pipeline.engines.embedded.names.capitals import MIN_SINGLE, TURKIC, cut_suffixes, find_capitals, is_turkic
 from graphrag_pipeline.engines.embedded.names.chinese import find_chinese_names
-from graphrag_pipeline.engines.embedded.names.finder import Forms, clean_form
+from graphrag_pipeline.engines.embedded.names.finder import Forms, clean_form, find_words, match_forms
 from graphrag_pipeline.engines.embedded.names.folded_text import FoldedText, Name
 from graphrag_pipeline.engines.embedded.names.forms import link_forms, vote_types
 from graphrag_pipeline.engines.embedded.names.identifiers import CAMEL, find_identifiers
@@ -26,7 +26,7 @@ from graphrag_pipeline.engines.embedded.names.titles import DocumentTitle, spell
 from graphrag_pipeline.settings.indexing import GlossaryTerm
 from graphrag_pipeline.text.dates import find_dates
 from graphrag_pipeline.text.languages import detect_language
-from graphrag_pipeline.text.name_words import CONCEPT, EVENT, GEO, IDENTIFIER, PERSON
+from graphrag_pipeline.text.name_words import CONCEPT, DOUBTFUL, EVENT, GEO, IDENTIFIER, PERSON
 
 _MIN_ACRONYM_COUNT = 2
 """Occurrences of an acronym without a definition that spaCy does not take for a name."""
@@ -56,8 +56,10 @@ def name_things(
     forms = Forms(folded)
     for start, end, kind in _propose(folded, language, spacy_model):
         forms.add_entity(start, end, kind)
-    for form, kind in find_identifiers(codes, folded.text).items():
-        forms.add_sure(form, "" if kind == CAMEL else IDENTIFIER)
+    identifiers = find_identifiers(codes, folded.text)
+    for form, kind in identifiers.items():
+        if kind != DOUBTFUL:
+            forms.add_sure(form, "" if kind == CAMEL else IDENTIFIER)
     for form, term in (glossary or {}).items():
         forms.add_sure(form, term.type.upper())
     acronyms = _add_acronyms(folded, forms)
@@ -70,6 +72,9 @@ def name_things(
         terms = find_terms(folded, found)
         types |= {term: CONCEPT for _, _, term in terms if term not in types}
         found = sorted([*found, *terms])
+    doubtful = {form: kind for form, kind in identifiers.items() if kind == DOUBTFUL and form not in types}
+    types |= doubtful
+    found = sorted([*found, *_overlooked(found, match_forms(folded.text, find_words(folded.text), doubtful))])
     names = [folded.name_at(form, start, end) for start, end, form in found]
     counts = Counter(form for _, _, form in found)
     if about is not None:  # the title is a name of the document, also if the text does not contain it

@@ -2,8 +2,9 @@
 
 Found are codes (`TICKET-118`), snake_case, dotted and kebab-case names (`dim_customer`, `events.v3`, `billing-api`),
 words in backticks, and words with a capital inside (`LanceDB`). English has words with hyphens, too: one is an
-identifier as the value of a cell or a label, and in a document with other identifiers bare where English has a noun
-("restart billing-api.", not "a follow-up call").
+identifier as the value of a cell or a label. Bare where English has a noun with an article ("restart billing-api.", not
+"a follow-up call"), it is one in a document with other identifiers, or if it is a compound of nouns that recurs so.
+Otherwise it is doubtful: other documents decide (`indexing/graph/merge.py`).
 
 Keep out: names of people and places (`finder.py`).
 """
@@ -13,10 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from graphrag_pipeline.engines.embedded.names.spacy_pipeline import tag_words
 from graphrag_pipeline.text.document_names import CODE
 from graphrag_pipeline.text.languages import SMALL_WORDS
 from graphrag_pipeline.text.late_patterns import late_regex
-from graphrag_pipeline.text.name_words import words
+from graphrag_pipeline.text.name_words import DOUBTFUL, words
+from graphrag_pipeline.text.word_ranks import token_rank
 
 CAMEL = "camel"
 """A word with a capital inside: a product, a company ("LanceDB") or a person ("McDonald")."""
@@ -41,7 +44,7 @@ _FUNCTION = {word.upper() for word in SMALL_WORDS["en"]}
 
 
 def find_identifiers(codes: Iterable[str], prose: str) -> dict[str, str]:
-    """Return identifier -> how it is written; CAMEL may be the name of something else.
+    """Return identifier -> how it is written; CAMEL may be the name of something else, DOUBTFUL an English word.
 
     Args:
         codes: texts between backticks.
@@ -54,11 +57,24 @@ def find_identifiers(codes: Iterable[str], prose: str) -> dict[str, str]:
         if count > 1 or any(not letter.isalpha() for letter in form):
             found.setdefault(form, "quoted")
     is_technical = bool(found)
+    bare: Counter[str] = Counter()
     for match in _KEBAB.finditer(prose):
-        place = prose, match.start(), match.end()
-        if match.group() not in found and (_is_cell(*place) or (is_technical and _is_bare_noun(*place))):
-            found[match.group()] = "kebab"
+        form, place = match.group(), (prose, match.start(), match.end())
+        if form not in found and _is_cell(*place):
+            found[form] = "kebab"
+        elif _is_bare_noun(*place):
+            bare[form] += 1
+    for form, count in bare.items():
+        if is_technical or not _has_function_word(form):
+            is_sure = is_technical or (count > 1 and _is_compound(form))
+            found.setdefault(form, "kebab" if is_sure else DOUBTFUL)
     return found
+
+
+def _is_compound(form: str) -> bool:
+    """Whether nouns make a word, and it is no word of English also when written in one (`run-time`, "runtime")."""
+    [tags] = tag_words([f"They saw {form.replace('-', ' ')}."])
+    return token_rank(form.replace("-", "")) is None and all(tag[:2] in ("NN", "CD") for _, _, tag in tags[2:-1])
 
 
 def _has_letters(form: str) -> bool:
@@ -68,7 +84,11 @@ def _has_letters(form: str) -> bool:
 def _is_cell(text: str, start: int, end: int) -> bool:
     """Whether a word is the whole value of a cell or a label, and has no part that is a function word."""
     is_whole = _CELL_START.search(text, max(start - 4, 0), start) and _CELL_END.match(text, end)
-    return bool(is_whole) and not any(part.upper() in _FUNCTION for part in text[start:end].split("-"))
+    return bool(is_whole) and not _has_function_word(text[start:end])
+
+
+def _has_function_word(form: str) -> bool:
+    return any(part.upper() in _FUNCTION for part in form.split("-"))
 
 
 def _is_bare_noun(text: str, start: int, end: int) -> bool:

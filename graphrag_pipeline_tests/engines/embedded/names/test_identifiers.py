@@ -1,6 +1,7 @@
 import pytest
 
 from graphrag_pipeline.engines.embedded.names.identifiers import find_identifiers
+from graphrag_pipeline.text.name_words import DOUBTFUL
 from graphrag_pipeline.text.structure import read_structure
 
 
@@ -21,3 +22,22 @@ from graphrag_pipeline.text.structure import read_structure
 def test_identifiers_are_what_engineers_name_and_no_english_words(text: str, expected: set[str]) -> None:
     codes = read_structure(text).codes
     assert set(find_identifiers(codes, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sure", "doubtful"),
+    [
+        ("Restart slot-planner. Then wait for slot-planner and go home.", {"slot-planner"}, set()),
+        ("Restart slot-planner. The decision-makers wait.", set(), {"slot-planner"}),
+        ("It is real-time. It is self-signed. Be on-call. She did it in real-time, self-signed and on-call.", set(),
+         {"real-time", "self-signed"}),
+        ("At run-time. In run-time. Take time-outs. More time-outs. A follow-up, an on-call team.", set(),
+         {"run-time", "time-outs"}),
+    ],
+)  # fmt: skip
+def test_in_plain_prose_a_compound_of_nouns_that_recurs_without_article_is_an_identifier(
+    text: str, sure: set[str], doubtful: set[str]
+) -> None:
+    found = find_identifiers([], text)
+    assert {form for form, kind in found.items() if kind != DOUBTFUL} == sure
+    assert {form for form, kind in found.items() if kind == DOUBTFUL} == doubtful
