@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from graphrag_pipeline import GraphIndex
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.storage.vectors.postgres import URL_NAME
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
@@ -55,3 +58,28 @@ def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path
         moved.snapshots.open()
     assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate"], "equal content, so published already"
     assert ask(tmp_path) == expected
+
+
+def test_postgresql_holds_the_vectors_and_answers_are_those_of_lancedb(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed_root(tmp_path, CAROL, BUCKETS)
+    expected = ask(tmp_path)
+    monkeypatch.setenv(URL_NAME, postgres_url)
+    (tmp_path / "settings.yaml").write_text(f"{BUCKETS}vector_store: {{kind: pgvector}}\n", encoding="utf-8")
+    moved = Root(tmp_path)
+    run_index(moved)
+    assert moved.snapshots.open().manifest.vector_store == "pgvector" and ask(tmp_path) == expected
+
+    first = moved.snapshots.current()
+    (tmp_path / "input" / "more.txt").write_text(
+        "Topper courted the plump sister in the lace tucker.", encoding="utf-8"
+    )
+    run_index(moved)
+    assert moved.snapshots.current() != first and ask(tmp_path)["entities"] == expected["entities"]
+    prune(moved, n_kept=1, before=float("inf"))
+    with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM graphrag.collections")}
+        tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'graphrag'").fetchone()
+    assert names == {collection_of(folder) for folder in moved.snapshots.open().manifest.vectors.values()}
+    assert tables == (1 + 2 * len(names),)
