@@ -1,7 +1,7 @@
 """Vector tables: immutable LanceDB folders, the contract of a vector store, and the registry of stores.
 
-LanceDB and PostgreSQL are built in. Another store is a class that implements `VectorStore` (`stores.py`), registered
-under a name:
+LanceDB, PostgreSQL and Qdrant are built in. Another store is a class that implements `VectorStore` (`stores.py`),
+registered under a name:
 
     register_vector_store("azure_ai_search", lambda folder, options: AzureSearchStore(**options))
 
@@ -92,6 +92,7 @@ LANCEDB = "lancedb"
 _FACTORIES: dict[str, StoreFactory] = {
     LANCEDB: _open_lance_store,
     "pgvector": _service("pgvector:PgVectorStore", "postgres"),
+    "qdrant": _service("qdrant:QdrantStore", "qdrant"),
 }
 """Filled by `register_vector_store`, which the user's module calls when it is imported."""
 

@@ -49,7 +49,7 @@ def store(url: str) -> PgVectorStore:
     return PgVectorStore()
 
 
-def test_a_build_sends_only_the_rows_that_the_last_collection_lacks(store: PgVectorStore) -> None:
+def test_a_build_sends_only_the_rows_that_the_last_collection_lacks(store: PgVectorStore, url: str) -> None:
     vectors = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float32)
     first = store.build(NAME, rows_of(vectors), True, None)
     vectors[[3, 77]] += 1
@@ -57,6 +57,11 @@ def test_a_build_sends_only_the_rows_that_the_last_collection_lacks(store: PgVec
     second = store.build(NAME, rows_of(counted), True, first)
     assert counted.n_read == 500 + 2, "all rows are hashed, two are sent"
     store.drop(collection_of(first))
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'graphrag' ORDER BY 1"
+        ).fetchall()
+    assert found == [("collections",), ("rows_2",), ("words_2",)]
     assert store.open(second).search(vectors[77], 1)[0][0] == "id00077" and store.is_whole(second)
 
 

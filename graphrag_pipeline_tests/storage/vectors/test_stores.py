@@ -30,7 +30,7 @@ ODD_IDS = (
     ),
     *("nul\0", "\0", "\1", "\1\1", "\0\1\2", '{"a",NULL}', "NULL"),
 )
-SERVICES = (KIND, "pgvector")
+SERVICES = (KIND, "pgvector", "qdrant")
 KINDS = ("lancedb", *SERVICES)
 
 
@@ -43,7 +43,8 @@ def opened(request: pytest.FixtureRequest, folder: Path) -> VectorStore:
     """Return an empty store of the kind that is the parameter of a fixture."""
     if request.param == "pgvector":
         request.getfixturevalue("monkeypatch").setenv(URL_NAME, request.getfixturevalue("postgres_url"))
-    return open_vector_store(VectorStoreSettings(kind=request.param), folder)
+    options = {"url": ":memory:", "prefix": folder.name} if request.param == "qdrant" else {}
+    return open_vector_store(VectorStoreSettings(kind=request.param, options=options), folder)
 
 
 def unit(*places: int) -> np.ndarray:
@@ -242,7 +243,9 @@ def test_a_build_that_was_killed_is_finished_by_the_next() -> None:
 
 
 def test_an_unregistered_kind_is_an_error_that_names_the_registered_ones(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"no store 'milvus' is registered; there are lancedb, memory, pgvector"):
+    with pytest.raises(
+        SettingsError, match=r"no store 'milvus' is registered; there are lancedb, memory, pgvector, qdrant"
+    ):
         open_vector_store(VectorStoreSettings(kind="milvus"), tmp_path)
     with pytest.raises(SettingsError, match=r"vector_store.module: 'no_such_module' cannot be imported"):
         open_vector_store(VectorStoreSettings(kind="milvus", module="no_such_module"), tmp_path)
