@@ -7,7 +7,7 @@ RUN = $(BIN)/graphrag-pipeline --root data
 export PYTHONDONTWRITEBYTECODE =
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-changed test-all test-ui test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
+.PHONY: demo test test-changed test-all test-ui test-cluster test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,13 @@ test-all: $(VENV)/installed-dev  ## all tests with random examples and all repet
 
 test-ui: $(VENV)/installed-dev  ## a live Dagster UI in headless Chromium (Debian's chromium and chromium-driver)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ui
+
+$(VENV)/installed-cluster: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cluster]'
+	touch $@
+
+test-cluster: $(VENV)/installed-cluster  ## several hosts by Celery, with kills and cuts (Debian's redis-server, iproute2, libfaketime; root)
+	$(BIN)/python -m pytest -m cluster graphrag_pipeline_tests/cluster
 
 real-model-is-named:
 	@test -n "$(REAL_MODEL_URL)" && test -n "$(REAL_MODEL)" || { echo "usage: make test-real-model REAL_MODEL_URL=http://127.0.0.1:8080/v1 REAL_MODEL=name"; exit 2; }

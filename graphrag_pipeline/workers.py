@@ -7,6 +7,7 @@ the process of the run. Keep out: what is computed.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 import time
@@ -34,11 +35,16 @@ def choose_number(n_workers: int | None = None, max_memory_gb: float | None = No
         max_memory_gb: memory of all processes together. None is `GRAPHRAG_MAX_MEMORY`, else three quarters of what
             this machine or container has.
 
+    Returns:
+        The number; 1 in a process that may start none, such as a worker of Celery.
+
     Raises:
         PipelineError: a variable is not a positive number.
     """
     from loky import cpu_count
 
+    if multiprocessing.current_process().daemon:
+        return 1
     wanted = n_workers or int(_read_number(NUMBER)) or cpu_count()
     memory = max_memory_gb or _read_number(MEMORY) or _memory_here() * _FREE_SHARE
     return max(1, min(wanted, int((memory - _OWN_GB) / _WORKER_GB))) if memory else wanted

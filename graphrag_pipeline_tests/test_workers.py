@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -78,3 +79,9 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_process_that_may_start_none_computes_alone() -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:  # its processes are daemonic, as those of Celery
+        assert pool.apply(choose_number, (4,)) == 1

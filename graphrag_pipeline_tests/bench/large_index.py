@@ -256,7 +256,7 @@ def _relationships(
         "description": sentences, "weight": np.ones(n), "combined_degree": degree[source] + degree[target],
         "text_unit_ids": _lists(np.arange(n + 1), unit_ids.take(pa.array(unit_of))),
         **{f"{end}_id": entity_ids.take(rows) for end, rows in ends.items()},
-        "n_mentions": np.ones(n, dtype=np.int64), "n_tokens": np.full(n, 24),
+        "n_mentions": np.ones(n, dtype=np.int64), "n_tokens": np.full(n, 24), "predicates": pa.nulls(n),
     }  # fmt: skip
 
 
