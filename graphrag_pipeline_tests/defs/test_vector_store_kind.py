@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline.storage.vectors.postgres import URL_NAME
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
+from graphrag_pipeline_tests.support.azure_search_server import KEY, AzureSearchServer
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
 from graphrag_pipeline_tests.support.roots import CAROL, indexed_root
 
@@ -59,12 +61,29 @@ def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path
     assert ask(tmp_path) == expected
 
 
-@pytest.mark.parametrize("store", ["{kind: pgvector}", "{kind: qdrant, options: {url: ':memory:'}}"])
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("AZURE_SEARCH_KEY", KEY)
+    with AzureSearchServer() as server:
+        yield f"{{kind: azure_search, options: {{url: '{server.url}'}}}}"
+
+
+@pytest.fixture
+def pgvector(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(URL_NAME, postgres_url)
+    return "{kind: pgvector}"
+
+
+@pytest.fixture
+def qdrant() -> str:
+    return "{kind: qdrant, options: {url: ':memory:'}}"
+
+
+@pytest.mark.parametrize("kind", ["azure", "pgvector", "qdrant"])
 def test_a_service_holds_the_vectors_and_answers_are_those_of_lancedb(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, store: str
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    if "pgvector" in store:
-        monkeypatch.setenv(URL_NAME, request.getfixturevalue("postgres_url"))
+    store = request.getfixturevalue(kind)
     indexed_root(tmp_path, CAROL, BUCKETS)
     expected = ask(tmp_path)
     (tmp_path / "settings.yaml").write_text(f"{BUCKETS}vector_store: {store}\n", encoding="utf-8")

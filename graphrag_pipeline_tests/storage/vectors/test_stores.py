@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -261,6 +262,24 @@ def test_an_unregistered_kind_is_an_error_that_names_the_registered_ones(tmp_pat
         open_vector_store(VectorStoreSettings(kind="milvus"), tmp_path)
     with pytest.raises(SettingsError, match=r"vector_store.module: 'no_such_module' cannot be imported"):
         open_vector_store(VectorStoreSettings(kind="milvus", module="no_such_module"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "extra"),
+    [
+        ("azure_search", "azure.search.documents", "azure"),
+        ("pgvector", "psycopg", "postgres"),
+        ("qdrant", "qdrant_client", "qdrant"),
+    ],
+)
+def test_a_service_without_its_package_is_named_with_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str, extra: str
+) -> None:
+    for module in ("azure_search", "pgvector", "postgres", "qdrant"):
+        monkeypatch.delitem(sys.modules, f"graphrag_pipeline.storage.vectors.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SettingsError, match=rf"vector_store.kind: .*{package}.*\[{extra}\]"):
+        open_vector_store(VectorStoreSettings(kind=kind), tmp_path)
 
 
 def test_a_module_registers_its_kind_and_gets_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
