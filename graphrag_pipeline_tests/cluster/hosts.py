@@ -321,3 +321,7 @@ def _forwarding(port: int, connect: Connect) -> Iterator[None]:
 async def _until_cancelled(task: asyncio.Task[None]) -> None:
     with suppress(asyncio.CancelledError):
         await task
+    open_ = asyncio.all_tasks() - {asyncio.current_task()}
+    for connection in open_:
+        connection.cancel()
+    await asyncio.gather(*open_, return_exceptions=True)
