@@ -22,6 +22,7 @@ from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.storage.dagster_home import DAGSTER_YAML
+from graphrag_pipeline.storage.vectors import registered_vector_stores
 from graphrag_pipeline_tests.bench.articles import write_articles
 from graphrag_pipeline_tests.model_server import ModelServer, running_model_server
 from graphrag_pipeline_tests.support.command_line import Call, Outcome
@@ -230,7 +231,8 @@ def test_the_services_start_programs_that_exist_with_the_variables_that_are_read
     for name in ("ui", "daemon", "api"):
         variables = services[name]["environment"]
         assert variables["DAGSTER_POSTGRES_URL"].startswith("postgresql+psycopg2://")
-        assert {"OPENAI_API_KEY", "GRAPHRAG__STORAGE__CACHE_URL"} <= set(variables)
+        assert {"OPENAI_API_KEY", "GRAPHRAG__STORAGE__CACHE_URL", "PGVECTOR_URL"} <= set(variables)
+        assert variables["GRAPHRAG__VECTOR_STORE__KIND"] in registered_vector_stores()
 
 
 @pytest.fixture
@@ -249,10 +251,12 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def test_cache_and_dagster_live_in_postgresql(
+def test_cache_dagster_and_vectors_live_in_one_postgresql(
     databases: str, server: ModelServer, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setenv("PGVECTOR_URL", databases)
+    monkeypatch.setenv("GRAPHRAG__VECTOR_STORE__KIND", "pgvector")
     root = make_model_root(tmp_path / "root", server.base_url, n_articles=2, storage={"cache_url": databases})
     (root.path / "dagster" / "dagster.yaml").write_text(_dagster_yaml())
     unused = {path: path.read_bytes() for path in root.path.rglob("*.db")}  # `init` made them
@@ -265,5 +269,5 @@ def test_cache_and_dagster_live_in_postgresql(
     assert again.status == 0, again
     assert n_calls == server.count() > 0
     assert contract_bytes(root) == published
-    assert not list(root.path.rglob("*.sqlite"))
+    assert not list(root.path.rglob("*.sqlite")) and not list(root.path.rglob("*.lance"))
     assert {path: path.read_bytes() for path in root.path.rglob("*.db")} == unused

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import groupby
@@ -41,7 +41,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLA
 from sqlalchemy.schema import CreateTable
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.settings.urls import mask_url, mask_urls, secrets_of
+from graphrag_pipeline.settings.urls import hide_secrets, mask_url, secrets_of
 
 T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
@@ -51,7 +51,6 @@ _Write = Callable[[Connection], Any] | tuple[Insert, Sequence[Mapping[str, Any]]
 CHUNK = 900  # values in an IN: older SQLite versions allow 999 variables
 BUSY_TIMEOUT_S = 60
 _GATHER_S = 0.002  # window in which writes of calls that end together join one transaction
-_MIN_SECRET = 4  # characters: a shorter part of the URL is also in harmless words
 _ADVISORY_LOCK = 0x67726170  # any number of our own
 
 _metadata = MetaData()
@@ -255,7 +254,7 @@ class SharedDatabase:
             yield
         except SQLAlchemyError as error:
             problem = str(error.orig if isinstance(error, DatabaseError) else error).partition("\n")[0]
-            raise PipelineError(_explain(self._name, _hide(problem, self._secrets))) from None
+            raise PipelineError(_explain(self._name, hide_secrets(problem, self._secrets))) from None
 
 
 def _statement_of(write: _Write) -> Insert | None:
@@ -281,13 +280,6 @@ def _explain(name: Path | str, problem: str) -> str:
             "is not affected; replies that are needed again are paid again"
         )
     return f"{name}: the response cache cannot be used ({problem}); check free disk space and permissions"
-
-
-def _hide(problem: str, secrets: Iterable[str]) -> str:
-    """Return the message of a driver without parts of the URL that may be secret, such as the value of an option."""
-    for secret in sorted((part for part in secrets if len(part) >= _MIN_SECRET), key=len, reverse=True):
-        problem = problem.replace(secret, "***")
-    return mask_urls(problem)
 
 
 def _open(location: Path | str) -> Engine:

@@ -151,12 +151,12 @@ class VectorStoreSettings(Section):
     """Store of the vectors of a snapshot."""
 
     kind: str = Field(
-        "lancedb", min_length=1, description="lancedb (folders in the root), or a kind that a module registers."
+        "lancedb",
+        min_length=1,
+        description="lancedb (folders in the root), pgvector, qdrant, azure_search, or a kind that a module registers.",
     )
     module: str = limit("Python module that registers another kind when it is imported; empty: none.", default="")
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="Options for another kind, such as {endpoint: ..., key_env: ...}."
-    )
+    options: dict[str, Any] = Field(default_factory=dict, description="Options for another kind, such as {url: ...}.")
 
 
 class PublishingSettings(Section):

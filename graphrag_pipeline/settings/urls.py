@@ -6,6 +6,7 @@ These may hold secrets. Where it is not clear which part is secret, more is hidd
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 _IN_TEXT = re.compile(r"([A-Za-z][\w+.-]*)://(\S+)")
@@ -19,6 +20,7 @@ _OF_FOLDERS = ("file", "local", "memory")
 """Protocols whose URLs hold a path alone."""
 _OF_CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
 """Protocols that have the name of a container before `@`."""
+_MIN_SECRET = 4  # characters: a shorter part of the URL is also in harmless words
 
 
 def has_password(url: str) -> bool:
@@ -75,3 +77,10 @@ def secrets_of(url: str) -> set[str]:
     if end.search(user):  # a password with `?`, or a query with `@`
         parts |= {user, place}
     return {part for found in parts for part in (found, unquote(found)) if part}
+
+
+def hide_secrets(problem: str, secrets: Iterable[str]) -> str:
+    """Return the message of a driver without parts of the URL that may be secret, such as the value of an option."""
+    for secret in sorted((part for part in secrets if len(part) >= _MIN_SECRET), key=len, reverse=True):
+        problem = problem.replace(secret, "***")
+    return mask_urls(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ from graphrag_pipeline import GraphIndex
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.pipeline.detected_input import detect_input
+from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.staleness import find_stale
+from graphrag_pipeline.storage.vectors.postgres import URL_NAME
 from graphrag_pipeline.storage.vectors.stores import collection_of
 from graphrag_pipeline.tables import VECTOR_TABLES
+from graphrag_pipeline_tests.support.azure_search_server import KEY, AzureSearchServer
 from graphrag_pipeline_tests.support.memory_vectors import open_memory_store
 from graphrag_pipeline_tests.support.roots import CAROL, indexed_root
 
@@ -55,3 +59,45 @@ def test_another_store_holds_the_vectors_and_answers_are_the_same(tmp_path: Path
         moved.snapshots.open()
     assert [stage for stage, _ in run_index(moved).ran] == ["index_candidate"], "equal content, so published already"
     assert ask(tmp_path) == expected
+
+
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("AZURE_SEARCH_KEY", KEY)
+    with AzureSearchServer() as server:
+        yield f"{{kind: azure_search, options: {{url: '{server.url}'}}}}"
+
+
+@pytest.fixture
+def pgvector(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(URL_NAME, postgres_url)
+    return "{kind: pgvector}"
+
+
+@pytest.fixture
+def qdrant() -> str:
+    return "{kind: qdrant, options: {url: ':memory:'}}"
+
+
+@pytest.mark.parametrize("kind", ["azure", "pgvector", "qdrant"])
+def test_a_service_holds_the_vectors_and_answers_are_those_of_lancedb(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    store = request.getfixturevalue(kind)
+    indexed_root(tmp_path, CAROL, BUCKETS)
+    expected = ask(tmp_path)
+    (tmp_path / "settings.yaml").write_text(f"{BUCKETS}vector_store: {store}\n", encoding="utf-8")
+    root = Root(tmp_path)
+    run_index(root)
+    first = root.snapshots.open().manifest
+    assert first.vector_store != "lancedb" and ask(tmp_path) == expected
+
+    (tmp_path / "input" / "more.txt").write_text("Topper courted the plump sister.", encoding="utf-8")
+    run_index(root)
+    current = root.snapshots.open()
+    assert ask(tmp_path)["entities"] == expected["entities"]
+    prune(root, n_kept=1, before=float("inf"))
+    rows = {folder: current.vector_store.open(folder).count() for folder in (*first.vectors.values(),)}
+    kept = {*current.manifest.vectors.values()}
+    assert not kept <= {*rows} and all((n > 0) == (folder in kept) for folder, n in rows.items())
+    assert all(current.vector_store.is_whole(folder) for folder in kept)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
-from graphrag_pipeline.models.database import SharedDatabase, _hide
+from graphrag_pipeline.models.database import SharedDatabase
 from graphrag_pipeline.settings.file import load_settings
-from graphrag_pipeline.settings.urls import secrets_of
+from graphrag_pipeline.settings.urls import hide_secrets, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_an_at_sign_in_a_password_is_named_with_its_remedy() -> None:
 
 def test_the_message_of_a_driver_is_shown_without_values_of_the_url() -> None:
     url = "postgresql+psycopg://ann:s3cret@h:5432/d?options=-cx%3Ds3cret2&port=54"
-    shown = _hide('invalid value "-cx=s3cret2" at h:5432 for ann (s3cret)', secrets_of(url))
+    shown = hide_secrets('invalid value "-cx=s3cret2" at h:5432 for ann (s3cret)', secrets_of(url))
     assert shown == 'invalid value "***" at h:5432 for ann (***)'
 
 

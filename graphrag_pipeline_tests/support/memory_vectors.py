@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from graphrag_pipeline.storage.vectors.stores import (
     VectorRecord,
     VectorStore,
 )
+from graphrag_pipeline.storage.vectors.words import count_words
 
 KIND = "memory"
 
@@ -94,7 +94,7 @@ def open_memory_store(folder: Path, options: Mapping[str, Any]) -> MemoryVectorS
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+    return set(count_words(text))
 
 
 def _best(scored: list[tuple[str, float]], k: int) -> ScoredIds:

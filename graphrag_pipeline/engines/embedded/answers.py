@@ -25,7 +25,7 @@ from graphrag_pipeline.query.answers.answering import MappedPoints, estimate_sta
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder, cite
 from graphrag_pipeline.query.cited_records import CitedRecord
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.query.question import is_overview, repeats_question, stem, topic_words
+from graphrag_pipeline.query.question import is_overview, repeats_question, topic_words
 from graphrag_pipeline.query.results import Answer, Citation, Context
 from graphrag_pipeline.query.search.basic import read_within
 from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model, select_global_context
@@ -47,6 +47,7 @@ from graphrag_pipeline.text.extractive import is_near_repeat, rank_sentences, wo
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import fold, is_sentence
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.stems import stem
 
 MAX_FOLLOW_UPS = 10
 """Follow-up questions kept of one step."""

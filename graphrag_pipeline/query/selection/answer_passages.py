@@ -38,7 +38,6 @@ from graphrag_pipeline.query.question import (
     is_latin,
     is_overview_word,
     repeats_question,
-    stem,
     topic_words,
 )
 from graphrag_pipeline.query.results import TextUnitRecord
@@ -49,6 +48,7 @@ from graphrag_pipeline.text.extractive import is_near_repeat, words_of
 from graphrag_pipeline.text.languages import detect_language, is_other_language
 from graphrag_pipeline.text.sentence_forms import count_words, find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.stems import stem
 from graphrag_pipeline.text.structure import (
     CODE,
     FRONT_MATTER,

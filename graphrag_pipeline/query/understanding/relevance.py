@@ -25,8 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag_pipeline.query.question import stem, topic_words
+from graphrag_pipeline.query.question import topic_words
 from graphrag_pipeline.text.extractive import words_of
+from graphrag_pipeline.text.stems import stem
 
 Embed = Callable[[list[str]], np.ndarray]
 

@@ -1,8 +1,9 @@
 """Vector tables: immutable LanceDB folders, the contract of a vector store, and the registry of stores.
 
-LanceDB is built in. Another store is a class that implements `VectorStore` (`stores.py`), registered under a name:
+LanceDB, PostgreSQL, Qdrant and Azure AI Search are built in. Another store is a class that implements `VectorStore`
+(`stores.py`), registered under a name:
 
-    register_vector_store("azure_ai_search", lambda folder, options: AzureSearchStore(**options))
+    register_vector_store("milvus", lambda folder, options: MilvusStore(**options))
 
 `vector_store.kind` names it, and `vector_store.module` the module that registers it.
 """
@@ -10,6 +11,7 @@ LanceDB is built in. Another store is a class that implements `VectorStore` (`st
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec, module_from_spec
@@ -67,8 +69,32 @@ def _open_lance_store(folder: Path, options: Mapping[str, Any]) -> SnapshotVecto
     return LanceStore(folder)
 
 
+def _service(place: str, extra: str) -> StoreFactory:
+    """Return the factory of a store whose class, `module:class`, takes the options as named values."""
+
+    def open_service(folder: Path, options: Mapping[str, Any]) -> SnapshotVectors:
+        module, _, name = place.partition(":")
+        try:
+            store = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        except ImportError as error:
+            remedy = f"pip install 'graphrag-pipeline[{extra}]'"
+            raise SettingsError(f"vector_store.kind: {error}; {remedy}") from error
+        known = inspect.signature(store).parameters
+        if unknown := sorted(set(options) - set(known)):
+            raise SettingsError(f"vector_store.options: {unknown[0]!r} is no option; there are {', '.join(known)}")
+        opened: SnapshotVectors = store(**options)
+        return opened
+
+    return open_service
+
+
 LANCEDB = "lancedb"
-_FACTORIES: dict[str, StoreFactory] = {LANCEDB: _open_lance_store}
+_FACTORIES: dict[str, StoreFactory] = {
+    LANCEDB: _open_lance_store,
+    "azure_search": _service("azure_search:AzureSearchStore", "azure"),
+    "pgvector": _service("pgvector:PgVectorStore", "postgres"),
+    "qdrant": _service("qdrant:QdrantStore", "qdrant"),
+}
 """Filled by `register_vector_store`, which the user's module calls when it is imported."""
 
 

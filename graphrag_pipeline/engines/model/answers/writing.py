@@ -47,7 +47,7 @@ from graphrag_pipeline.query.model_requests import (
     read_own_text,
     request_all,
 )
-from graphrag_pipeline.query.question import content_words, stem
+from graphrag_pipeline.query.question import content_words
 from graphrag_pipeline.query.rendering import PLAIN, ContextStyle, render_context
 from graphrag_pipeline.query.results import Answer, Context, TextUnitRecord, UncitedSentence, Unread
 from graphrag_pipeline.query.search.global_ import Point
@@ -59,6 +59,7 @@ from graphrag_pipeline.text.cut_texts import cut_note, drop_cut_note, drop_repea
 from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import find_words, fold
 from graphrag_pipeline.text.sentences import split_sentences
+from graphrag_pipeline.text.stems import stem
 from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
