@@ -45,7 +45,6 @@ from graphrag_pipeline.storage.table_store import code_version_of
 
 MAX_ATTEMPTS = 3
 """Runs from the same input after which a partition waits for the user."""
-PARTITION_TAG = "dagster/partition"
 _MAX_NAMED = 5
 
 
