@@ -81,7 +81,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, folder_url: str, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+def fleet(tmp_path: Path, folder_url: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    # After `call`, which takes Dagster's home away.
     return Fleet(tmp_path / "fleet", folder_url, monkeypatch)
 
 
