@@ -35,7 +35,7 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 	$(RUN) query "What is Marley's chain made of?"
 	$(RUN) query --method global "What are the main themes of the story?"
 
-test: $(VENV)/installed-dev  ## every rule and law, through real parts, with few repetitions: about eight minutes
+test: $(VENV)/installed-dev  ## every rule and law, through real parts, with few repetitions: about 15 minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not thorough"
 
 test-changed: $(VENV)/installed-dev  ## the tests of what differs from main (or BASE=REV), and the laws

@@ -374,7 +374,7 @@ def _count_rows(project: Root, snapshot_id: str) -> dict[str, int]:
 
 def _ask_for_fan_out(project: Root) -> None:
     """Allow the sensor to index by the code of now, and print what it will request first."""
-    from graphrag_pipeline.defs.automation.fan_out import code_of_all
+    from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
     from graphrag_pipeline.pipeline.detected_input import detect_input, input_versions
     from graphrag_pipeline.pipeline.fan_out import find_next_level, view_of_store
 
@@ -385,7 +385,7 @@ def _ask_for_fan_out(project: Root) -> None:
     if not level.wanted:
         echo("the index in the shared store is up to date: nothing to run")
         return
-    project.shared.allow(code_of_all(project))
+    project.shared.allow(code_version_of_all(project))
     what = "the graph and later" if level.is_corpus else counted(len(level.wanted), "buckets")
     echo(f"next: {what} ({level.reason})")
     echo(

@@ -25,8 +25,7 @@ def read_mail(data: bytes, encoding: str = "") -> tuple[str, str, str]:
     message, body = _parse(data)
     if not any(message[name] for name in _HEADERS):
         raise DamagedInput("not a mail: it has no From, To or Subject; save it again as .eml")
-    undeclared = find_undeclared_body(data)
-    if undeclared:
+    if undeclared := _undeclared_content(body):
         text = decode_text(undeclared, encoding).strip()
     else:
         text = normalize_text(body.get_content()).strip() if body else ""
@@ -44,7 +43,10 @@ def read_mail(data: bytes, encoding: str = "") -> tuple[str, str, str]:
 
 def find_undeclared_body(data: bytes) -> bytes:
     """Return the bytes of a body above ASCII that does not say its encoding; empty for another one."""
-    _, body = _parse(data)
+    return _undeclared_content(_parse(data)[1])
+
+
+def _undeclared_content(body: EmailMessage | None) -> bytes:
     content = body.get_payload(decode=True) if body and not body.get_content_charset() else b""
     return content if isinstance(content, bytes) and not content.isascii() else b""
 

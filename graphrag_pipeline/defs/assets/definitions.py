@@ -95,11 +95,12 @@ def _materialization(
                 if session is None:  # an index run reports its costs itself
                     held.callback(lambda: report_costs(context.instance, index_root.open()))
                 held.enter_context(retrying(context, RETRY_POLICY) if is_retried else in_words())
-                _refuse_before_paid(context, index_root.open(), stage, is_estimated=session is None)
-                shared = session or held.enter_context(_own_session(context, index_root.open(), stage))
+                root, partitions = index_root.open(), _partitions(context, stage)
+                _refuse_before_paid(context, root, stage, is_estimated=session is None)
+                shared = session or held.enter_context(_own_session(context, root, stage))
                 is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
-                start_buckets(index_root.open(), stage, _partitions(context, stage), shared, is_stale_only)
-                for partition in _partitions(context, stage):
+                start_buckets(root, stage, partitions, shared, is_stale_only)
+                for partition in partitions:
                     if result := _run_stage(context, index_root, stage, partition, shared):
                         made[partition] = result
         except Exception:

@@ -8,7 +8,7 @@ says so (`index --fan-out`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from graphrag_pipeline.defs.automation.sensors import (
 )
 from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.live import end_dead_runs
+from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
 from graphrag_pipeline.defs.runs.naming import (
     BUCKET_JOB,
     CORPUS_JOB,
@@ -34,14 +35,12 @@ from graphrag_pipeline.defs.runs.naming import (
     plain_job,
 )
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import WHOLE, stable_hash
+from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inputs.files import choose_files
 from graphrag_pipeline.inputs.listings import listing_version, pack_listing
 from graphrag_pipeline.pipeline.fan_out import Level, find_next_level, view_of_store
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.storage.locks import is_index_running
-from graphrag_pipeline.storage.table_store import code_version_of
 
 MAX_ATTEMPTS = 3
 """Runs from the same input after which a partition waits for the user."""
@@ -115,17 +114,12 @@ def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch,
         return watch, [], "the index in the shared store is up to date"
     allowed, number = root.shared.read_allowed()
     level = replace(level, wanted={partition: f"{wanted}-{number}" for partition, wanted in level.wanted.items()})
-    if (obstacle := why_not_unattended(view)) and allowed != code_of_all(root):
+    if (obstacle := why_not_unattended(view)) and allowed != code_version_of_all(root):
         return watch, [], f"{obstacle} (`index --fan-out` allows it)"
     requests, stuck = _requests(instance, root, level)
     if stuck and (not requests or level.is_corpus):
         return watch, [], stuck
     return watch, requests, f"{stuck or level.reason}; {len(requests):,} runs requested"
-
-
-def code_of_all(root: Root) -> str:
-    """Return the version of the code of all stages."""
-    return stable_hash(*(code_version_of(root.code_of(stage)) for stage in ALL_STAGES.values()))
 
 
 def _why_wait(instance: dg.DagsterInstance, root: Root) -> str:
@@ -143,38 +137,35 @@ def _requests(instance: dg.DagsterInstance, root: Root, level: Level) -> tuple[l
     tried = {partition: count_attempts(instance, partition, wanted) for partition, wanted in level.wanted.items()}
     stuck = {partition: each for partition, each in tried.items() if each.n_ended >= MAX_ATTEMPTS}
     open_ = [partition for partition, each in tried.items() if partition not in stuck and not each.is_under_way]
-    if level.is_corpus:
-        requests = [_request(root, WHOLE, level.wanted[WHOLE], tried[WHOLE], {}) for _ in open_]
-    else:
-        requests = [
-            _request(root, bucket, level.wanted[bucket], tried[bucket], {LISTED_TAG: listed} if listed else {})
-            for bucket, listed in _write_listings(root, open_)
-        ]
+    listings = {} if level.is_corpus else _write_listings(root, open_)
+    requests = [
+        _request(root, partition, level.wanted[partition], tried[partition], listings.get(partition))
+        for partition in open_
+    ]
     reason = describe_stuck(stuck)
     return requests, reason or ("" if requests else f"{len(level.wanted):,} partitions are under way")
 
 
-def _request(root: Root, partition: str, wanted: str, tried: Attempts, tags: dict[str, str]) -> dg.RunRequest:
+def _request(root: Root, partition: str, wanted: str, tried: Attempts, listed: str | None) -> dg.RunRequest:
     is_corpus = partition == WHOLE
     return dg.RunRequest(
         run_key=f"{partition}-{wanted}-{tried.n_ended + 1}",
         job_name=full_name(root, CORPUS_JOB if is_corpus else BUCKET_JOB),
         partition_key=None if is_corpus else partition,
-        tags={WANTED_TAG: f"{partition} {wanted}", ONLY_STALE_TAG: "true", **tags},
+        tags={WANTED_TAG: f"{partition} {wanted}", ONLY_STALE_TAG: "true", **({LISTED_TAG: listed} if listed else {})},
     )
 
 
-def _write_listings(root: Root, buckets: Iterable[str]) -> list[tuple[str, str]]:
-    """Write the files of each bucket to the shared store; return each bucket with the hash of its list."""
-    buckets = [*buckets]
+def _write_listings(root: Root, buckets: Sequence[str]) -> dict[str, str]:
+    """Write the files of each bucket to the shared store; return the hash of each list."""
     listed = root.list_input() if buckets else None
     if listed is None or root.shared is None:
-        return [(bucket, "") for bucket in buckets]
-    found = []
+        return {}
+    found = {}
     for bucket in buckets:
         data = pack_listing(choose_files(listed, root.settings.storage.n_buckets, {bucket}), root.input_folder)
         root.shared.write_listing(bucket, data)
-        found.append((bucket, listing_version(data)))
+        found[bucket] = listing_version(data)
     return found
 
 

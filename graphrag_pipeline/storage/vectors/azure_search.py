@@ -27,7 +27,7 @@ from azure.search.documents.models import VectorizedQuery
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.settings.urls import has_password, hide_secrets, mask_url, secrets_of
-from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorRecord, VectorStore
+from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorRecord, VectorStore, find_best
 from graphrag_pipeline.storage.vectors.words import count_words
 
 KEY_NAME = "AZURE_SEARCH_KEY"
@@ -38,8 +38,6 @@ _READ_ROWS = 500
 """Azure returns at most 1,000 rows at a time; 500 keys make a filter of 33 kB."""
 _SETTLE_S = 120.0
 """Seconds that written rows may take to be found; usually it is one or two."""
-_N_SPARE = 8
-"""Rows beyond those wanted, to see whether equal scores go on after the last one."""
 _STRING, _FLOATS = "Edm.String", "Collection(Edm.Single)"
 
 
@@ -151,18 +149,12 @@ class AzureSearchStore(VectorStore):
         return self._best(find, collection, k, ids) if words else []
 
     def _best(self, find: Any, collection: str, k: int, ids: Collection[str] | None) -> ScoredIds:
-        """Return the k best rows; of equal scores at the end Azure returns any, so all of them are fetched first."""
         if not k or (ids is not None and not ids):
             return []
         chosen = f"collection eq '{_hash(collection)}'" if ids is None else _filter_of(collection, ids)
-        n_rows = k + _N_SPARE
-        while True:
-            rows = find(n_rows, chosen)
-            if len(rows) < n_rows or rows[-1]["@search.score"] < rows[k - 1]["@search.score"]:
-                break
-            n_rows *= 4
-        pairs = [(str(row["id"]), float(row["@search.score"])) for row in rows]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:k]
+        return find_best(
+            lambda n_rows: [(str(row["id"]), float(row["@search.score"])) for row in find(n_rows, chosen)], k
+        )
 
     def _find(self, collection: str) -> tuple[int, bool] | None:
         """Return dimensions and full text of a collection, whose row is in the index without vectors."""

@@ -28,14 +28,12 @@ from graphrag_pipeline.storage.vectors.folders import (
     quote_ids,
 )
 from graphrag_pipeline.storage.vectors.rows import MappedRows, reporting_damage
-from graphrag_pipeline.storage.vectors.stores import ScoredIds, SnapshotVectors
+from graphrag_pipeline.storage.vectors.stores import N_SPARE, ScoredIds, SnapshotVectors
 from graphrag_pipeline.turns import waiting
 
 _N_REFINED = 4
 """Rows that the index finds for each wanted row: its 8-bit numbers are inexact, so exact cosines choose among more."""
 _MIN_EF = 100
-_N_SPARE = 8
-"""Rows beyond those wanted of a search by words, to see whether equal scores go on after the last one."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -207,7 +205,7 @@ class VectorTable:
         def begin(n_rows: int) -> Callable[[], pa.Table]:
             return _begin(_collect(search.limit(n_rows), n_rows))
 
-        n_rows = k + _N_SPARE
+        n_rows = k + N_SPARE
         return functools.partial(self._sort_texts, begin, begin(n_rows), n_rows, k)
 
     @_reporting_damage

@@ -22,8 +22,6 @@ URL_NAME = "PGVECTOR_URL"
 _CONNECT_S = 10
 _MAX_IDLE = 8
 """Connections that are kept for the next searches."""
-
-
 _ADVISORY_LOCK = 0x76656374  # any number of our own
 _CATALOGUE = """
 CREATE TABLE IF NOT EXISTS {} (
@@ -57,9 +55,8 @@ def open_pool(url: str, schema: str) -> Postgres:
             f"vector_store.options: no database is named; set `url: postgresql://user@host/name`, or {URL_NAME} in the "
             "environment"
         )
-    return _remember_pool(
-        found.replace("+psycopg://", "://", 1), schema
-    )  # SQLAlchemy's form, as in `storage.cache_url`
+    without_driver = found.replace("+psycopg://", "://", 1)  # SQLAlchemy's form, as in `storage.cache_url`
+    return _remember_pool(without_driver, schema)
 
 
 class Postgres:

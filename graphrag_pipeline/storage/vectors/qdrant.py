@@ -27,7 +27,7 @@ from qdrant_client.http.exceptions import ApiException
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.settings.urls import has_password, hide_secrets, mask_url, secrets_of
-from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorRecord, VectorStore
+from graphrag_pipeline.storage.vectors.stores import ScoredIds, VectorRecord, VectorStore, find_best
 from graphrag_pipeline.storage.vectors.words import K1, B, count_words
 
 KEY_NAME = "QDRANT_API_KEY"
@@ -37,8 +37,6 @@ _WRITE_ROWS = 256
 _READ_ROWS = 10_000
 _MEAN_WORDS = 256
 """The mean length of texts that Qdrant's own BM25 assumes, too."""
-_N_SPARE = 8
-"""Rows beyond those wanted, to see whether equal scores go on after the last one."""
 _MIN_EF = 100
 _PLAIN_NAME = re.compile(r"[\w-]{1,200}", re.ASCII)
 
@@ -132,13 +130,12 @@ class QdrantStore(VectorStore):
         return self._query(collection, "words", sparse, k, ids)
 
     def _query(self, collection: str, using: str, query: Any, k: int, ids: Collection[str] | None) -> ScoredIds:
-        """Return the k best rows; of equal scores at the end Qdrant returns any, so all of them are fetched first."""
         if query is None or not k or (ids is not None and not ids):
             return []
         chosen = None if ids is None else [_uuid_of(i) for i in set(ids)]
         among = None if chosen is None else models.Filter(must=[models.HasIdCondition(has_id=[*chosen])])
-        n_rows = k + _N_SPARE
-        while True:
+
+        def find(n_rows: int) -> ScoredIds:
             with self._reporting():
                 points = self._client.query_points(
                     self._name(collection),
@@ -149,11 +146,9 @@ class QdrantStore(VectorStore):
                     limit=n_rows,
                     with_payload=["id"],
                 ).points
-            if len(points) < n_rows or points[-1].score < points[k - 1].score:
-                break
-            n_rows *= 4
-        pairs = [(str(_payload_of(point)["id"]), point.score) for point in points]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:k]
+            return [(str(_payload_of(point)["id"]), point.score) for point in points]
+
+        return find_best(find, k)
 
     def _name(self, collection: str) -> str:
         known = collection if _PLAIN_NAME.fullmatch(collection) else stable_hash(collection)

@@ -25,6 +25,8 @@ from graphrag_pipeline.storage.vectors.folders import VectorFolder, VectorRows
 Scalar: TypeAlias = "str | int | float | bool | None"
 ScoredIds: TypeAlias = "list[tuple[str, float]]"
 """Ids of rows with their scores, best first."""
+N_SPARE = 8
+"""Rows beyond those wanted, to see whether equal scores go on after the last one."""
 _BATCH_ROWS = 1000
 
 
@@ -172,6 +174,18 @@ class VectorStore(SnapshotVectors):
 
     def open(self, folder: VectorFolder) -> VectorCollection:
         return BoundCollection(self, folder)
+
+
+def find_best(find: Callable[[int], ScoredIds], k: int) -> ScoredIds:
+    """Return the k best rows; of equal scores at the end a service returns any, so all of them are fetched first.
+
+    Args:
+        find: returns at most that many rows, best first.
+    """
+    n_rows = k + N_SPARE
+    while len(found := find(n_rows)) >= n_rows and found[-1][1] >= found[k - 1][1]:
+        n_rows *= 4
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k]
 
 
 def collection_of(folder: VectorFolder) -> str:
