@@ -53,6 +53,8 @@ from graphrag_pipeline.text.safe_output import escape_json_controls
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
+    from graphrag_pipeline.inputs.detected_files import DetectedFiles
+
 GONE = "was removed while the folder was read"
 """The problem of a file that no longer exists: its documents go, too."""
 _IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
@@ -115,6 +117,7 @@ def read_input(
     cache_folder: Path | None = None,
     last_known: Callable[[str], list[SourceRecord]] = lambda _: [],
     listed: Sequence[InputFile] | None = None,
+    detected: DetectedFiles | None = None,
 ) -> Iterator[SourceRecord]:
     """Yield the records of the input folder by path, with one file in memory at a time.
 
@@ -125,17 +128,13 @@ def read_input(
         last_known: returns the documents of the last index from a file, or from a folder, whose path ends with "/".
             They stay while the content of the file or folder is not known.
         listed: the files, from `list_input` with the same cache folder; None lists them now.
+        detected: if given, records are without text, those of unchanged files come first, and only others are opened.
 
     Raises:
         PipelineError: the folder does not exist or cannot be listed, or no file of a URL can be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
-    if isinstance(folder, str):
-        records = _read_remote(folder, settings, n_buckets, wanted, cache_folder, listed)
-    else:
-        found = list_input(folder, settings) if listed is None else listed
-        inputs = choose_files(found, n_buckets, wanted)
-        records = _read_files(inputs, settings, cache_folder)
+    records = _read(folder, settings, n_buckets, wanted, cache_folder, listed, detected)
     return (
         record
         for record in _keep_known(records, last_known, settings.filters)
@@ -201,11 +200,12 @@ def fingerprint_input(folder: Path | str, settings: InputSettings) -> str:
     """
     hashed = hashlib.sha256()
     for file in list_input(folder, settings):
-        hashed.update(f"{file.path}\0{file.problem}\0{_version_of(file)}\0\0".encode())
+        hashed.update(f"{file.path}\0{file.problem}\0{state_of(file)}\0\0".encode())
     return hashed.hexdigest()[:32]
 
 
-def _version_of(file: InputFile) -> str:
+def state_of(file: InputFile) -> str:
+    """Return size, times of change and inode of a file, or the size and version that its store reports."""
     if file.url_path:
         return f"{file.n_bytes} {file.version}"
     try:
@@ -283,19 +283,28 @@ def _problem_of(entry: os.DirEntry[bytes], real_base: bytes) -> _Problem:
     return _Problem("not a regular file (a pipe, socket or device); remove or exclude it")
 
 
-def _read_remote(
-    url: str,
+def _read(
+    folder: Path | str,
     settings: InputSettings,
     n_buckets: int,
     wanted: frozenset[str] | None,
     cache_folder: Path | None,
     listed: Sequence[InputFile] | None,
+    detected: DetectedFiles | None,
 ) -> Iterator[SourceRecord]:
     with contextlib.ExitStack() as stack:
-        kept = cache_folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        found = list_input(url, settings, kept) if listed is None else listed
-        inputs = choose_files(found, n_buckets, wanted)
-        yield from _read_files(fetch(url, inputs, kept / COPIES), settings, cache_folder)
+        kept = cache_folder
+        if isinstance(folder, str) and kept is None:
+            kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        found = list_input(folder, settings, kept) if listed is None else listed
+        inputs: Iterable[InputFile] = choose_files(found, n_buckets, wanted)
+        if detected:
+            known, inputs = detected.split(inputs)
+            yield from known
+        if isinstance(folder, str) and kept is not None:
+            inputs = fetch(folder, list(inputs), kept / COPIES)
+        for file, records in _read_files(inputs, settings, cache_folder):
+            yield from detected.add(file, records) if detected else records
 
 
 def choose_files(inputs: Sequence[InputFile], n_buckets: int, wanted: Collection[str] | None) -> list[InputFile]:
@@ -312,12 +321,12 @@ def choose_files(inputs: Sequence[InputFile], n_buckets: int, wanted: Collection
 
 def _read_files(
     inputs: Iterable[InputFile], settings: InputSettings, cache_folder: Path | None
-) -> Iterator[SourceRecord]:
+) -> Iterator[tuple[InputFile, list[SourceRecord]]]:
     filters = parse_filters(settings.filters)
     for file in inputs:
-        for record in _read_file(file, settings, cache_folder):
-            if record.record or record.is_unknown or passes_all(record, filters):  # rows were judged with their file
-                yield record
+        records = _read_file(file, settings, cache_folder)
+        # Rows were judged with their file.
+        yield file, [one for one in records if one.record or one.is_unknown or passes_all(one, filters)]
 
 
 def _read_file(file: InputFile, settings: InputSettings, cache_folder: Path | None) -> list[SourceRecord]:

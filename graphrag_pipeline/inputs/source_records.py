@@ -340,15 +340,34 @@ def _entry(cache_folder: Path, path: str, digest: str, settings: InputSettings) 
 
 def entry_name(path: str, digest: str, settings: InputSettings) -> str:
     """Return the name of a cached file of records."""
-    has_rows = format_of(path) in STRUCTURED and settings.filters
-    unused = ("folder", "exclude", "published_by", "snapshot", *(() if has_rows else ("filters",)))
-    columns = settings.model_dump_json(exclude=set(unused))
-    try:  # after the converter is installed or upgraded, files are read again
-        converter = importlib.metadata.version("markitdown") if format_of(path) in CONVERTED else ""
-    except importlib.metadata.PackageNotFoundError:
-        converter = "missing"
+    has_rows = format_of(path) in STRUCTURED and bool(settings.filters)
     versions = (READER_VERSION, FILTERS_VERSION) if has_rows else (READER_VERSION,)
+    columns = _options_of_readers(settings, has_rows)
+    converter = _version_of("markitdown") if format_of(path) in CONVERTED else ""  # after an upgrade, read again
     return f"{stable_hash(*versions, path, digest, columns, converter, str(_RECORD_SCHEMA))}.records"
+
+
+def version_of_readers(settings: InputSettings) -> str:
+    """Return a hash of everything but a file that decides what is read from it."""
+    packages = _version_of("graphrag-pipeline"), _version_of("markitdown")
+    return stable_hash(READER_VERSION, FILTERS_VERSION, *packages, _options_of_readers(settings, has_filters=True))
+
+
+def _options_of_readers(settings: InputSettings, has_filters: bool) -> str:
+    unused = {"folder", "exclude", "published_by", "snapshot", *(() if has_filters else ("filters",))}
+    return settings.model_dump_json(exclude=unused)
+
+
+def _version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def without_text(record: SourceRecord) -> SourceRecord:
+    """Drop the text: the corpus manifest does not need it, and a whole corpus would not fit in memory."""
+    return replace(record, text="", metadata="{}")
 
 
 def dump_records(records: list[SourceRecord]) -> memoryview:

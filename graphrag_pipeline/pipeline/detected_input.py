@@ -5,16 +5,16 @@ Only files are read. Keep out: what is stale because of it (`staleness.py`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import bucket_keys, bucket_of
+from graphrag_pipeline.inputs.detected_files import DETECTED_FILE, DetectedFiles
 from graphrag_pipeline.inputs.documents import build_corpus_manifest
 from graphrag_pipeline.inputs.files import InputFile
-from graphrag_pipeline.inputs.source_records import SourceRecord
+from graphrag_pipeline.inputs.source_records import SourceRecord, without_text
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.table_store import parquet_bytes
 from graphrag_pipeline.tables import CORPUS_MANIFEST
@@ -24,21 +24,18 @@ INPUT = "input folder"
 
 
 def detect_input(root: Root, listed: Sequence[InputFile] | None = None) -> dict[str, pa.Table]:
-    """Return the corpus manifest of the present input folder, by bucket.
+    """Return the corpus manifest of the present input folder, by bucket; only files that changed are read.
 
     Args:
         listed: its files, if they were listed before (`Root.list_input`).
     """
     n_buckets = root.settings.storage.n_buckets
+    detected = DetectedFiles(root.path / "cache" / DETECTED_FILE, root.settings.input)
     rows: dict[str, list[SourceRecord]] = {key: [] for key in bucket_keys(n_buckets)}
-    for record in root.read_input(listed=listed):
-        rows[bucket_of(record.document_id, n_buckets)].append(_without_text(record))
+    for record in root.read_input(listed=listed, detected=detected):
+        rows[bucket_of(record.document_id, n_buckets)].append(without_text(record))
+    detected.save()
     return {key: build_corpus_manifest(records) for key, records in rows.items()}
-
-
-def _without_text(record: SourceRecord) -> SourceRecord:
-    """Drop the text: the manifest does not need it, and a whole corpus would not fit in memory."""
-    return dataclasses.replace(record, text="", metadata="{}")
 
 
 def list_problems(manifests: Mapping[str, pa.Table]) -> list[tuple[str, str]]:

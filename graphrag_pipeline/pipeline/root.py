@@ -35,6 +35,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.ports import Describer, Extractor, Reporter
+    from graphrag_pipeline.inputs.detected_files import DetectedFiles
     from graphrag_pipeline.inputs.files import InputFile
     from graphrag_pipeline.inputs.source_records import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
@@ -260,7 +261,10 @@ class Root:
         return list_input(self.input_folder, self.settings.input, self.cache_folder)
 
     def read_input(
-        self, buckets: Collection[str] | None = None, listed: Sequence[InputFile] | None = None
+        self,
+        buckets: Collection[str] | None = None,
+        listed: Sequence[InputFile] | None = None,
+        detected: DetectedFiles | None = None,
     ) -> Iterator[SourceRecord]:
         """Yield documents and problems of the present input folder; of some buckets only, if given.
 
@@ -268,6 +272,7 @@ class Root:
 
         Args:
             listed: the files, if they were listed before (`list_input`).
+            detected: if given, records are without text, and files that did not change are not opened.
         """
         from graphrag_pipeline.inputs.files import read_input
 
@@ -275,7 +280,7 @@ class Root:
             return self._published_documents.records(self.settings.storage.n_buckets, buckets)
         n_buckets, find_known = self.settings.storage.n_buckets, self.last_known().find
         return read_input(
-            self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known, listed
+            self.input_folder, self.settings.input, n_buckets, buckets, self.cache_folder, find_known, listed, detected
         )
 
     @functools.cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import traceback
 import uuid
@@ -76,6 +77,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Store, "failures", {})
     monkeypatch.setattr(Store, "cuts", {})
     monkeypatch.setattr(Store, "vanishing", set())
+    monkeypatch.setattr(Store, "is_versioned", True)
     yield "store://bucket/docs"
 
 
@@ -97,6 +99,20 @@ def test_the_records_are_those_of_the_same_files_on_disk(url: str, tmp_path: Pat
         expected = list(read_input(tmp_path / "input", settings, B, [bucket]))
         assert list(read_input(url, settings, B, [bucket], tmp_path / "cache")) == expected
     assert "film.mp4" not in Store.fetched and "x.txt" not in Store.fetched
+
+
+def test_changes_are_detected_without_the_copy_of_an_unchanged_version(url: str, tmp_path: Path) -> None:
+    _fill(url, {"one.txt": b"One.", "two.txt": b"Two."})
+    root = make_root(tmp_path / "root", {}, f"storage:\n  n_buckets: 2\ninput:\n  folder: {url}\n")
+    first = detect_input(root)
+    shutil.rmtree(root.path / "cache/input")
+    Store.fetched.clear()
+    assert detect_input(Root(root.path)) == first and Store.fetched == []
+    _fill(url, {"two.txt": b"2.00"})
+    assert detect_input(Root(root.path)) != first and Store.fetched == ["two.txt"]
+    Store.is_versioned = False
+    Store.fetched.clear()
+    assert detect_input(Root(root.path)) != first and Store.fetched == ["one.txt", "two.txt"]
 
 
 def test_a_version_of_a_file_is_fetched_once(url: str, tmp_path: Path) -> None:

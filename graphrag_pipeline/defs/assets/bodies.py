@@ -23,7 +23,8 @@ def corpus_manifest(run: StageRun) -> None:
     from graphrag_pipeline.inputs.documents import build_corpus_manifest
     from graphrag_pipeline.pipeline.detected_input import INPUT, input_version
 
-    manifest = build_corpus_manifest(run.read_input())
+    detected = run.session.manifests.get(run.partition)
+    manifest = build_corpus_manifest(run.read_input()) if detected is None else detected
     run.add_input(INPUT, input_version(manifest))
     run.write(corpus_manifest=manifest)
 

@@ -38,6 +38,7 @@ from graphrag_pipeline.defs.runs.naming import (
     asset_key,
 )
 from graphrag_pipeline.defs.runs.records import prune_runs
+from graphrag_pipeline.defs.runs.session import IndexSession
 from graphrag_pipeline.errors import DamagedFileError, InputChangedError, PipelineError
 from graphrag_pipeline.identity import WHOLE, bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input, list_notes, list_problems
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from dagster import AssetKey, DagsterInstance
 
-    from graphrag_pipeline.defs.runs.session import IndexSession
-    from graphrag_pipeline.inputs.files import InputFile
 
 _MAX_NAMED = 3  # changed files in the tag of a run
 INPUT_STAGE = "corpus_manifest"
@@ -160,7 +159,8 @@ def run_stages(
         chosen = [ALL_STAGES[name] for name in ALL_STAGES if name in set(stages)]
         check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
-        _materialize(root, wanted, observer or RunObserver(), tags or {}, {}, WorkerPool(choose_number()))
+        session = IndexSession(observer or RunObserver(), workers=WorkerPool(choose_number()))
+        _materialize(root, wanted, session, tags or {}, {})
         report_missing_events(root)
 
 
@@ -188,7 +188,8 @@ def _run_index(
             refuse_unreadable_gold(root)
         recorder.plan(stale)
         try:
-            _materialize(root, stale, recorder, tags, _name_changed(root, stale, manifests), workers, listed)
+            session = IndexSession(recorder, workers=workers, listed=listed, manifests=manifests)
+            _materialize(root, stale, session, tags, _name_changed(root, stale, manifests))
             break
         except InputChangedError:
             if attempt == _MAX_ATTEMPTS:
@@ -234,17 +235,14 @@ def _tag_changed(paths: list[str]) -> dict[str, str]:
 def _materialize(
     root: Root,
     stale: list[StalePartition],
-    observer: RunObserver,
+    session: IndexSession,
     tags: Mapping[str, str],
     changed: Mapping[str, list[str]],
-    workers: WorkerPool,
-    listed: Sequence[InputFile] | None = None,
 ) -> None:
     """Run stale partitions: bucket by bucket up to the stages that call models, their calls in one pool, then the rest.
 
     Args:
         changed: paths of changed files by partition; the tags of its run name the first ones.
-        listed: files of the input folder.
 
     Raises:
         BaseException: the first failure.
@@ -255,9 +253,9 @@ def _materialize(
     from graphrag_pipeline.defs.assets.ledger import report_costs
     from graphrag_pipeline.defs.index_runs.costs import log_costs
     from graphrag_pipeline.defs.runs.call_pool import call_ahead, pooled_stages
-    from graphrag_pipeline.defs.runs.session import IndexSession
 
-    session = IndexSession(observer, caller_accounts=root.accounts, workers=workers, listed=listed)
+    session.caller_accounts = root.accounts
+    workers = session.workers
     root = root.counted_in(session.costs.total)
     whole = [item for item in stale if item.partition == WHOLE]
     pooled = pooled_stages(root)

@@ -5,9 +5,11 @@ or daemon has a session for each stage, in which nothing is pooled and nothing o
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inputs.files import InputFile
@@ -72,6 +74,7 @@ class IndexSession:
         caller_accounts: accounts of the code that started the index run, which count all its calls.
         workers: processes that compute.
         listed: the files of the input folder, or those of the run's bucket; None lists them for each bucket.
+        manifests: bucket -> its corpus manifest, if the input folder was read before.
         started_buckets: (stage, bucket) -> what a worker makes of it (`assets/by_workers.py`).
         partition: the one that a stage is working on, or worked on last.
     """
@@ -82,6 +85,7 @@ class IndexSession:
     caller_accounts: tuple[CallStats, ...] = ()
     workers: WorkerPool = field(default_factory=WorkerPool)
     listed: Sequence[InputFile] | None = None
+    manifests: Mapping[str, pa.Table] = field(default_factory=dict)
     started_buckets: dict[tuple[str, str], Any] = field(default_factory=dict)
     partition: str = WHOLE
 
