@@ -25,6 +25,11 @@ NUMBER, MEMORY = "GRAPHRAG_WORKERS", "GRAPHRAG_MAX_MEMORY"
 """Environment variables with the number of workers, and with the GB that all processes of a run may take together."""
 _OWN_GB, _WORKER_GB = 1.0, 0.5
 _FREE_SHARE = 0.75  # of the machine's memory, if no limit is given
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "LOKY_MAX_MEMORY_LEAK_SIZE": "1e15",  # else it takes growth by 300 MB for a leak, warns and starts another process
+}
 _LIMIT_OF_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -97,7 +102,7 @@ class WorkerPool:
 
             self._pool = ProcessPoolExecutor(
                 self.n,
-                env={"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
+                env=_ENVIRONMENT,
                 initializer=_end_with,
                 initargs=(os.getpid(),),
             )

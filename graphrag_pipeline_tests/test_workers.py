@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from loky import process_executor
 
 from graphrag_pipeline import workers
 from graphrag_pipeline.errors import PipelineError
@@ -57,6 +58,16 @@ def test_processes_start_with_the_first_work_and_end_with_the_pool() -> None:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
         assert pool.is_running
     assert not pool.is_running
+
+
+def test_a_worker_may_keep_much_memory() -> None:
+    """Loky takes growth by 300 MB for a leak, unless told otherwise: a warning, and everything is loaded again."""
+    with WorkerPool(1) as pool:
+        assert pool.submit(_allowed_growth).result() > 1e12
+
+
+def _allowed_growth() -> float:
+    return process_executor._MAX_MEMORY_LEAK_SIZE
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process of Windows does not learn of the end of its parent")
