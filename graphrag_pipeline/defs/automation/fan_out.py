@@ -3,12 +3,12 @@
 Each tick compares the heads in the shared store with the input folder, and requests what is missing and not under way.
 Nothing waits in between and no lease is held. What a run left undone, for whatever reason, is missing at the next tick.
 After `MAX_ATTEMPTS` runs from the same input, a partition is named in the tick, and requested again only after the user
-says so (`index --fan-out`).
+says so (`index --fan-out`). Runs on a host that fails at everything count less, since it would use up all attempts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
 from graphrag_pipeline.defs.runs.naming import (
     BUCKET_JOB,
     CORPUS_JOB,
+    HOST_TAG,
     LISTED_TAG,
     ONLY_STALE_TAG,
     REINDEX_JOBS,
@@ -44,6 +45,10 @@ from graphrag_pipeline.storage.locks import is_index_running
 
 MAX_ATTEMPTS = 3
 """Runs from the same input after which a partition waits for the user."""
+_MAX_ON_SICK = 3 * MAX_ATTEMPTS
+"""The same with the runs on sick hosts."""
+_N_OF_HOSTS = 200
+"""Newest runs that tell which hosts are sick."""
 _MAX_NAMED = 5
 
 
@@ -53,6 +58,7 @@ class Attempts:
 
     Attributes:
         n_ended: how many ended.
+        n_sick: how many of them on a sick host.
         last: id of the newest one; "" without one.
         is_under_way: whether one is queued or at work.
     """
@@ -60,6 +66,12 @@ class Attempts:
     n_ended: int = 0
     last: str = ""
     is_under_way: bool = False
+    n_sick: int = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the partition waits for the user."""
+        return self.n_ended - self.n_sick >= MAX_ATTEMPTS or self.n_ended >= _MAX_ON_SICK
 
 
 def build_fan_out_sensors(root: Root, jobs: Sequence[Any]) -> list[dg.SensorDefinition]:
@@ -116,10 +128,12 @@ def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch,
     level = replace(level, wanted={partition: f"{wanted}-{number}" for partition, wanted in level.wanted.items()})
     if (obstacle := why_not_unattended(view)) and allowed != code_version_of_all(root):
         return watch, [], f"{obstacle} (`index --fan-out` allows it)"
-    requests, stuck = _requests(instance, root, level)
+    sick = find_sick_hosts(instance, root)
+    requests, stuck = _requests(instance, root, level, sick)
+    note = f"; {describe_sick(sick)}" if sick else ""
     if stuck and (not requests or level.is_corpus):
-        return watch, [], stuck
-    return watch, requests, f"{stuck or level.reason}; {len(requests):,} runs requested"
+        return watch, [], stuck + note
+    return watch, requests, f"{stuck or level.reason}; {len(requests):,} runs requested{note}"
 
 
 def _why_wait(instance: dg.DagsterInstance, root: Root) -> str:
@@ -132,10 +146,12 @@ def _why_wait(instance: dg.DagsterInstance, root: Root) -> str:
     return ""
 
 
-def _requests(instance: dg.DagsterInstance, root: Root, level: Level) -> tuple[list[dg.RunRequest], str]:
+def _requests(
+    instance: dg.DagsterInstance, root: Root, level: Level, sick: Collection[str]
+) -> tuple[list[dg.RunRequest], str]:
     """Return the runs to request, and which partitions wait for the user."""
-    tried = {partition: count_attempts(instance, partition, wanted) for partition, wanted in level.wanted.items()}
-    stuck = {partition: each for partition, each in tried.items() if each.n_ended >= MAX_ATTEMPTS}
+    tried = {partition: count_attempts(instance, partition, wanted, sick) for partition, wanted in level.wanted.items()}
+    stuck = {partition: each for partition, each in tried.items() if each.is_stuck}
     open_ = [partition for partition, each in tried.items() if partition not in stuck and not each.is_under_way]
     listings = {} if level.is_corpus else _write_listings(root, open_)
     requests = [
@@ -169,13 +185,39 @@ def _write_listings(root: Root, buckets: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def count_attempts(instance: dg.DagsterInstance, partition: str, wanted: str) -> Attempts:
-    """Return the attempts at a partition from the same input; a run with the status of a success counts, too."""
+def count_attempts(instance: dg.DagsterInstance, partition: str, wanted: str, sick: Collection[str] = ()) -> Attempts:
+    """Return the attempts at a partition from the same input; a run with the status of a success counts, too.
+
+    Args:
+        sick: hosts whose runs count less (`find_sick_hosts`).
+    """
     runs = instance.get_runs(dg.RunsFilter(tags={WANTED_TAG: f"{partition} {wanted}"}))
     if not runs:
         return Attempts()
-    under_way = [run for run in runs if run.status in UNFINISHED]
-    return Attempts(len(runs) - len(under_way), runs[0].run_id, bool(under_way))
+    ended = [run for run in runs if run.status not in UNFINISHED]
+    n_sick = sum(run.tags.get(HOST_TAG) in sick for run in ended)
+    return Attempts(len(ended), runs[0].run_id, len(ended) < len(runs), n_sick)
+
+
+def find_sick_hosts(instance: dg.DagsterInstance, root: Root) -> set[str]:
+    """Return the hosts that failed at several buckets since their last success, if another host had successes."""
+    failed: dict[str, set[str]] = {}
+    healthy: set[str] = set()
+    for run in instance.get_runs(
+        dg.RunsFilter(job_name=full_name(root, BUCKET_JOB)), limit=_N_OF_HOSTS
+    ):  # newest first
+        host = run.tags.get(HOST_TAG, "")
+        if run.is_success:
+            healthy.add(host)
+        elif host and run.is_failure and host not in healthy:
+            failed.setdefault(host, set()).add(run.tags.get("dagster/partition", ""))
+    return {host for host, buckets in failed.items() if len(buckets) >= MAX_ATTEMPTS and healthy - {host}}
+
+
+def describe_sick(sick: Collection[str]) -> str:
+    """Return which machines fail at everything."""
+    named = ", ".join(sorted(host.split()[0] for host in sick))
+    return f"machine {named} failed at its last buckets, which others index: repair or stop its worker"
 
 
 def describe_stuck(stuck: dict[str, Attempts]) -> str:

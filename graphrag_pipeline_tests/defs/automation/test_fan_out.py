@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -179,6 +180,39 @@ def test_a_bucket_that_fails_is_tried_three_times_and_waits_for_the_user(
     assert [request.partition_key for request in fleet.look()[0]] == ["001"]
     fleet.finish([worker])
     assert state_of(fleet.url).current
+
+
+def test_a_machine_that_fails_at_everything_does_not_use_up_the_attempts(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphrag_pipeline.defs.assets.definitions import BODIES
+
+    sick, healthy = fleet.join("sick"), fleet.join("healthy")
+    body = BODIES["text_units"]
+
+    def fail_on_one_machine(run: object) -> None:
+        if run.root.path == sick.path:
+            raise OSError("no space left on device")
+        body(run)
+
+    monkeypatch.setitem(BODIES, "text_units", fail_on_one_machine)
+
+    def run_on(machine: Root, request: dg.RunRequest) -> None:
+        monkeypatch.setattr(socket, "gethostname", lambda: machine.path.name)
+        assert fleet.run(machine, request) == (machine is healthy)
+
+    requests, _ = fleet.look()
+    run_on(healthy, requests.pop())
+    for _ in range(MAX_ATTEMPTS + 1):  # it fails so quickly that it takes all the others
+        for request in requests:
+            run_on(sick, request)
+        requests, reason = fleet.look()
+        assert len(requests) == N_BUCKETS - 1
+        assert "machine sick failed at its last buckets" in reason
+    for request in requests:
+        run_on(healthy, request)
+    monkeypatch.setattr(socket, "gethostname", lambda: "healthy")
+    assert fleet.finish([healthy]) == "the index in the shared store is up to date"
 
 
 def test_what_is_under_way_is_not_requested_again(fleet: Fleet) -> None:
