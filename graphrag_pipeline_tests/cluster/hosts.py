@@ -80,6 +80,14 @@ class Host:
                 env=self._environment(), cwd=self.root, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
+    def call(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment on this host to its end."""
+        program = [str(Path(sys.executable).parent / command[0]), *command[1:]]
+        return subprocess.run(
+            ["ip", "netns", "exec", self._namespace, *program],
+            env=self._environment(), cwd=self.root, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
     def start_worker(self) -> None:
         name = f"{self.name}@cluster"
         self.start("celery", "-A", "dagster_celery.app", "worker", "-Q", "dagster", "-c", "1", "-n", name, "-l", "INFO")

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.shared.heartbeats import DEAD_AFTER_S
+from graphrag_pipeline.storage.shared.lease import LEASE
+from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState
 from graphrag_pipeline_tests.bench.articles import write_articles
-from graphrag_pipeline_tests.cluster.hosts import Cluster, find_faketime, running_cluster, why_not_here
+from graphrag_pipeline_tests.cluster.hosts import URL, Cluster, find_faketime, running_cluster, why_not_here
 from graphrag_pipeline_tests.support.machines import index
 from graphrag_pipeline_tests.support.object_server import ObjectServer
 
-N_ARTICLES, N_BUCKETS, N_WORKERS = 160, 8, 3
+N_WORKERS = 3
+N_ARTICLES, N_BUCKETS = (int(os.environ.get(f"CLUSTER_{name}", n)) for name, n in (("ARTICLES", 160), ("BUCKETS", 8)))
+PATIENCE = max(1, N_ARTICLES / 1000)
+"""How many times longer than with a thousand articles or fewer a test waits."""
 TICK_S = 60.0
 """More than the sensor, the queue and the start of a run take together."""
 
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.thorough,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(1800 * PATIENCE),
     pytest.mark.xdist_group("cluster"),
 ]
 
@@ -39,9 +48,6 @@ def cluster(tmp_path: Path, s3: ObjectServer, s3_url: str) -> Iterator[Cluster]:
         daemon = cluster.add("daemon")
         daemon.start("dagster-daemon", "run", "-m", "graphrag_pipeline.definitions")
         yield cluster
-    from graphrag_pipeline.storage.shared.objects import open_object_store
-    from graphrag_pipeline_tests.cluster.hosts import URL
-
     objects = open_object_store(URL)
     for folder in ("tables", "snapshots", "states", "inputs", "runs"):
         objects.remove(objects.names(folder))
@@ -74,7 +80,7 @@ def start_workers(cluster: Cluster, *names: str) -> None:
 
 def test_three_workers_make_the_index_of_one_machine(cluster: Cluster) -> None:
     start_workers(cluster, "one", "two", "three")
-    state = cluster.wait_for(published, 400)
+    state = cluster.wait_for(published, 400 * PATIENCE)
     assert of_cluster(state) == of_one_machine(cluster)
     # Each worker has only the tables of its buckets, unless it made the graph.
     held = [
@@ -125,3 +131,67 @@ def test_clocks_that_are_ten_minutes_apart(cluster: Cluster) -> None:
     for name, ahead_s in (("one", 600), ("two", 0), ("three", -600)):
         cluster.add(name, ahead_s).start_worker()
     assert of_cluster(cluster.wait_for(published, 400)) == of_one_machine(cluster)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object], every_s: float) -> Iterator[list[object]]:
+    """Do something again and again beside the block; give the list of what it returned."""
+    is_over, done = Event(), []
+
+    def repeat() -> None:
+        while not is_over.wait(every_s):
+            done.append(act())
+
+    thread = Thread(target=repeat)
+    thread.start()
+    try:
+        yield done
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_prune_while_buckets_are_uploaded(cluster: Cluster) -> None:
+    start_workers(cluster, "one", "two", "three")
+    pruning = cluster.add("pruning")
+
+    def prune() -> int:
+        return pruning.call("graphrag-pipeline", "snapshots", "prune", "--keep", "1", "--grace-hours", "0").returncode
+
+    with meanwhile(prune, 1) as pruned:
+        state = cluster.wait_for(published, 500)
+    assert of_cluster(state) == of_one_machine(cluster)
+    assert pruned.count(0) >= 5, pruned
+
+
+def test_a_lease_that_is_lost_between_upload_and_publication(cluster: Cluster) -> None:
+    start_workers(cluster, "one", "two", "three")
+    objects = open_object_store(URL)
+
+    def lose() -> bool:
+        """Take the lease from whoever holds it, as if it had expired."""
+        is_held = objects.read(LEASE) is not None
+        objects.remove([LEASE])
+        return is_held
+
+    with meanwhile(lose, 0.5) as lost:
+        cluster.wait_for(has_all_buckets, 500)
+    assert of_cluster(cluster.wait_for(published, 300)) == of_one_machine(cluster)
+    assert any(lost)
+
+
+def test_a_worker_whose_disk_is_full(cluster: Cluster) -> None:
+    start_workers(cluster, "two", "three")
+    full = cluster.add("full")
+    (full.root / "tables").mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full.root / "tables")]
+    if subprocess.run(mounted, capture_output=True).returncode:
+        pytest.skip("this user may not mount a small disk")
+    try:
+        full.start_worker()
+        state = cluster.wait_for(published, 500)
+    finally:
+        full.kill()
+        subprocess.run(["umount", str(full.root / "tables")], check=True)
+    assert of_cluster(state) == of_one_machine(cluster)
+    assert "No space left on device" in (full.root / "log.txt").read_text(errors="replace")
