@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.commands import evaluation, indexing, questions, serving, setup, showing, snapshots
+from graphrag_pipeline.commands import evaluation, indexing, questions, serving, setup, showing, snapshots, up
 from graphrag_pipeline.commands.terminal import (
     DAGSTER_GROUP,
     INDEX_GROUP,
@@ -36,7 +36,7 @@ from graphrag_pipeline.ports import load_commands
 
 COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
     INDEX_GROUP: {
-        "init": setup.init, "settings": setup.settings, "doctor": setup.doctor, "index": indexing.index,
+        "up": up.up, "init": setup.init, "settings": setup.settings, "doctor": setup.doctor, "index": indexing.index,
         "status": indexing.status, "costs": indexing.costs,
     },
     QUESTION_GROUP: {

@@ -1,4 +1,4 @@
-"""What was read from each file of the input folder without its text, kept while the file stays as it is.
+"""The entries of files in the corpus manifest, kept in the cache while a file stays as it is.
 
 A file counts as unchanged while its size, times of change and inode are the same, or what the store behind a URL
 reports as its version; then its entry in the corpus manifest is known without opening it. Keep out: texts and metadata

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
@@ -53,8 +53,6 @@ from graphrag_pipeline.text.safe_output import escape_json_controls
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-    from graphrag_pipeline.inputs.detected_files import DetectedFiles
-
 GONE = "was removed while the folder was read"
 """The problem of a file that no longer exists: its documents go, too."""
 _IGNORED = ("Thumbs.db", "desktop.ini", "__MACOSX")
@@ -81,6 +79,16 @@ class InputFile:
     n_bytes: int = 0
     version: str = ""
     is_fault: bool = False
+
+
+class Detection(Protocol):
+    """Knows what was read from unchanged files (`detected_files.py`)."""
+
+    def split(self, listed: Iterable[InputFile]) -> tuple[list[SourceRecord], list[InputFile]]:
+        """Return the records of unchanged files, without text, and the files that must be read."""
+
+    def add(self, file: InputFile, records: Sequence[SourceRecord]) -> list[SourceRecord]:
+        """Keep what was read from a file, and return it without text."""
 
 
 def label_of(name: bytes) -> str:
@@ -117,7 +125,7 @@ def read_input(
     cache_folder: Path | None = None,
     last_known: Callable[[str], list[SourceRecord]] = lambda _: [],
     listed: Sequence[InputFile] | None = None,
-    detected: DetectedFiles | None = None,
+    detected: Detection | None = None,
 ) -> Iterator[SourceRecord]:
     """Yield the records of the input folder by path, with one file in memory at a time.
 
@@ -290,7 +298,7 @@ def _read(
     wanted: frozenset[str] | None,
     cache_folder: Path | None,
     listed: Sequence[InputFile] | None,
-    detected: DetectedFiles | None,
+    detected: Detection | None,
 ) -> Iterator[SourceRecord]:
     with contextlib.ExitStack() as stack:
         kept = cache_folder

@@ -35,8 +35,7 @@ from graphrag_pipeline.storage.table_store import TableStore
 
 if TYPE_CHECKING:
     from graphrag_pipeline.indexing.ports import Describer, Extractor, Reporter
-    from graphrag_pipeline.inputs.detected_files import DetectedFiles
-    from graphrag_pipeline.inputs.files import InputFile
+    from graphrag_pipeline.inputs.files import Detection, InputFile
     from graphrag_pipeline.inputs.source_records import SourceRecord
     from graphrag_pipeline.models.endpoints.clients import ModelClients
     from graphrag_pipeline.pipeline.last_known import LastKnownDocuments
@@ -264,7 +263,7 @@ class Root:
         self,
         buckets: Collection[str] | None = None,
         listed: Sequence[InputFile] | None = None,
-        detected: DetectedFiles | None = None,
+        detected: Detection | None = None,
     ) -> Iterator[SourceRecord]:
         """Yield documents and problems of the present input folder; of some buckets only, if given.
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,6 @@ import pytest
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.shared.heartbeats import DEAD_AFTER_S
-from graphrag_pipeline.storage.shared.lease import LEASE
 from graphrag_pipeline.storage.shared.objects import open_object_store
 from graphrag_pipeline.storage.shared.state import StoreState
 from graphrag_pipeline_tests.bench.articles import write_articles
@@ -28,6 +28,8 @@ N_WORKERS = 3
 N_ARTICLES, N_BUCKETS = (int(os.environ.get(f"CLUSTER_{name}", n)) for name, n in (("ARTICLES", 160), ("BUCKETS", 8)))
 PATIENCE = max(1, N_ARTICLES / 1000)
 """How many times longer than with a thousand articles or fewer a test waits."""
+N_LOST = 6
+"""Leases that are lost."""
 TICK_S = 60.0
 """More than the sensor, the queue and the start of a run take together."""
 
@@ -164,20 +166,23 @@ def test_prune_while_buckets_are_uploaded(cluster: Cluster) -> None:
     assert pruned.count(0) >= 5, pruned
 
 
-def test_a_lease_that_is_lost_between_upload_and_publication(cluster: Cluster) -> None:
-    start_workers(cluster, "one", "two", "three")
-    objects = open_object_store(URL)
+def test_a_lease_that_is_lost_between_upload_and_publication(cluster: Cluster, s3: ObjectServer) -> None:
+    lost: list[str] = []
 
-    def lose() -> bool:
-        """Take the lease from whoever holds it, as if it had expired."""
-        is_held = objects.read(LEASE) is not None
-        objects.remove([LEASE])
-        return is_held
+    def lose(method: str, path: str) -> None:
+        """Take the lease from whoever got it, as if it had expired."""
+        if method == "PUT" and path.endswith("/lease.json") and len(lost) < N_LOST:
+            lost.append(path)
+            urllib.request.urlopen(urllib.request.Request(f"{s3.endpoint}{path}", method="DELETE")).read()
 
-    with meanwhile(lose, 0.5) as lost:
-        cluster.wait_for(has_all_buckets, 500)
-    assert of_cluster(cluster.wait_for(published, 300)) == of_one_machine(cluster)
-    assert any(lost)
+    s3.fault_after = lose
+    try:
+        start_workers(cluster, "one", "two", "three")
+        state = cluster.wait_for(published, 500)
+    finally:
+        s3.fault_after = None
+    assert of_cluster(state) == of_one_machine(cluster)
+    assert len(lost) == N_LOST
 
 
 def test_a_worker_whose_disk_is_full(cluster: Cluster) -> None:

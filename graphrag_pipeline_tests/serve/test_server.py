@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from graphrag_pipeline.pipeline.live_status import LiveStatus, keeping_up, write_live_status
 from graphrag_pipeline.serve.limits import ServerLimits
 from graphrag_pipeline_tests.support.command_line import Call, environment, program, started
 from graphrag_pipeline_tests.support.roots import make_root
@@ -22,6 +23,17 @@ def test_health_readiness_and_roots(server: RunningServer) -> None:
     assert server.client.get("/ready").json() == {"status": "ok"}
     [root] = server.client.get("/roots").json()["roots"]
     assert root == {"name": "carol", "snapshot": server.served.root("carol").snapshot, "is_ready": True}
+
+
+def test_nothing_keeps_a_root_up_to_date_without_up(served_root: Path, server: RunningServer) -> None:
+    nothing = {"state": "", "message": "", "n_done": 0, "n_total": 0}
+    write_live_status(served_root, LiveStatus("indexing", "left by a process that was killed"))
+    assert server.client.get("/live").json() == nothing
+    with keeping_up(served_root):
+        write_live_status(served_root, LiveStatus("indexing", "3 files changed", 2, 15))
+        told = {"state": "indexing", "message": "3 files changed", "n_done": 2, "n_total": 15}
+        assert server.client.get("/live?root=carol").json() == told
+    assert server.client.get("/live?root=other").json() == server.client.get("/live").json() == nothing
 
 
 def test_unknown_paths_methods_and_parameters(server: RunningServer) -> None:

@@ -4,6 +4,7 @@ import { get, session } from "./core/api.js";
 import { readRoute, link } from "./core/routes.js";
 import { visible } from "./core/text.js";
 import { Busy, Component, html, Problem, render, Title } from "./core/ui.js";
+import { LiveStrip } from "./parts/live.js";
 
 const PAGES = {
   ask: ["Ask", () => import("./pages/ask.js")],
@@ -101,6 +102,7 @@ class App extends Component {
           ${roots.map((root) => html`<option value=${root.name}>${root.name}${root.is_ready ? "" : " (not ready)"}</option>`)}</select></label>`}
         ${session.key && !isKeyNeeded && html`<button class="plain" onClick=${() => this.setState({ isKeyNeeded: true })}>Change the key</button>`}
       </header>
+      ${!isKeyNeeded && html`<${LiveStrip} key=${session.root} />`}
       <main>
         ${isKeyNeeded ? html`<${KeyForm} done=${this.start} />` : error ? html`<${Problem} error=${error} />`
           : Page ? html`<${Page} key=${`${at.page} ${session.root}`} at=${at} />` : html`<${Busy} />`}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
@@ -13,7 +13,8 @@ from starlette.responses import Response
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
 from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
-from graphrag_pipeline.serve.api_route import Key, RootQuery, ServerQuery, answer_model, make_router
+from graphrag_pipeline.pipeline.live_status import LiveStatus, read_live_status
+from graphrag_pipeline.serve.api_route import Key, NamedRootQuery, RootQuery, ServerQuery, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import CONTENT_TYPE, ApiCall, Call, permitted_roots
 from graphrag_pipeline.serve.errors import ApiError, NotFoundError, NotReadyError, answer_json, write_json
 from graphrag_pipeline.serve.served_roots import IndexLease
@@ -130,6 +131,15 @@ class RootList(BaseModel):
     roots: list[ServedRoot]
 
 
+class LiveAnswer(BaseModel):
+    """What `graphrag-pipeline up` is doing with a root."""
+
+    state: str = Field(description="`indexing`, `watching`, `failed`, or empty without `up`.")
+    message: str
+    n_done: int = Field(description="Computed parts of the index run, of `n_total`.")
+    n_total: int
+
+
 routes = make_router("server")
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
@@ -163,6 +173,17 @@ def _list_roots(call: ApiCall) -> RootList:
         except NotReadyError:
             found.append(ServedRoot(name=name, snapshot=None, is_ready=False))
     return RootList(roots=found)
+
+
+@routes.get("/live", response_model=LiveAnswer)
+async def live(query: Annotated[NamedRootQuery, Query()], call: Call) -> Response:
+    """Tell what keeps a root up to date, if anything does."""
+    permitted = permitted_roots(call.app, call.reader)
+    name = query.root or next(iter(permitted), "")
+    status = LiveStatus()
+    if permitted.get(name) == ():  # without filters
+        status = await asyncio.to_thread(read_live_status, call.app.served.root(name).path)
+    return answer_json(write_json(LiveAnswer(**asdict(status))))
 
 
 @routes.get(

@@ -16,6 +16,7 @@ from graphrag_pipeline.access.access_file import ViewRules, add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.views import build_view
+from graphrag_pipeline.pipeline.live_status import LiveStatus, keeping_up, write_live_status
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.dagster.live_browser import keep, running_chromium, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
@@ -91,6 +92,17 @@ def test_each_page_shows_its_content_at_both_widths(
     wait_for_text(browser, *PAGES[page], "Snapshot ")
     assert is_fitting(browser)
     keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")
+
+
+def test_what_up_is_doing_is_seen_on_every_page(browser: Any, server: str, root: Path) -> None:
+    with keeping_up(root):
+        write_live_status(root, LiveStatus("indexing", "3 files changed: graph", 7, 15))
+        visit(browser, server, "entities")
+        wait_for_text(browser, "3 files changed: graph")
+        assert find(browser, ".live progress").get_attribute("value") == "7"
+        write_live_status(root, LiveStatus("watching", "4 documents, up to date"))
+        wait_for_text(browser, "4 documents, up to date")
+        assert not browser.find_elements("css selector", ".live progress")
 
 
 def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, server: str) -> None:
