@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.commands import evaluation, indexing, questions, serving, setup, showing, snapshots, up
+from graphrag_pipeline.commands import evaluation, indexing, questions, review, serving, setup, showing, snapshots, up
 from graphrag_pipeline.commands.terminal import (
     DAGSTER_GROUP,
     INDEX_GROUP,
@@ -46,7 +46,8 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
     READ_GROUP: {"show": showing.show, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges},
     INSPECT_GROUP: {"try": evaluation.try_stage, "tune": None, "evaluate": evaluation.evaluate},
     SNAPSHOT_GROUP: {
-        "snapshots": snapshots.snapshots, "verify": snapshots.verify, "forget": snapshots.forget,
+        "review": review.review, "snapshots": snapshots.snapshots, "verify": snapshots.verify,
+        "forget": snapshots.forget,
         "import": snapshots.import_index, "export": snapshots.export_index,
     },
     DAGSTER_GROUP: {"dev": serving.dev},

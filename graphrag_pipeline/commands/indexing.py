@@ -79,6 +79,7 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     from graphrag_pipeline.pipeline.prompt_texts import diff_prompts, find_prompt_problem
     from graphrag_pipeline.pipeline.stage_code import asks_any_model
     from graphrag_pipeline.pipeline.staleness import find_stale
+    from graphrag_pipeline.storage.snapshot_store import refusal_of
 
     manifests = detect_input(project)
     is_imported = project.is_imported  # then the index does not use the input folder
@@ -86,12 +87,14 @@ def _read_state(project: Root, has_estimate: bool) -> dict[str, Any]:
     prompt_problem = find_prompt_problem(project)
     stale = [] if is_imported or layout_problem else find_stale(project, manifests)
     is_estimated = has_estimate and bool(stale) and not prompt_problem and asks_any_model(project.settings)
+    waiting = find_unpublished_candidate(project)
     problems = [{"path": path, "problem": problem} for path, problem in list_problems(manifests)]
     return {
         "root": str(project.path),
         "snapshot": project.snapshots.current(),
         "pinned": project.snapshots.pinned(),
-        "waiting": find_unpublished_candidate(project),
+        "waiting": waiting,
+        "refusal": refusal_of(project.snapshots, waiting) if waiting else "",
         "is_imported": is_imported,
         "layout_problem": layout_problem,
         "prompt_problem": prompt_problem,
@@ -142,7 +145,7 @@ def _render_state(project: Root, values: Mapping[str, Any]) -> Iterator[Line | s
     origin = " (imported; it does not contain the documents of the input folder)" if values["is_imported"] else ""
     yield Line(f"root {values['root']}", "heading")
     yield f"snapshot {values['snapshot'] or 'none published'}{origin}"
-    yield from render_pin(values["pinned"], values["waiting"])
+    yield from render_pin(values["pinned"], values["waiting"], values["refusal"])
     yield from (Line(values[name], "error") for name in ("layout_problem", "prompt_problem") if values[name])
     yield f"{counted(values['documents'], 'documents')}, {len(values['problems'])} not readable"
     if (dates := values["dates"]) and dates["n_dated"]:
@@ -247,6 +250,9 @@ def index(
     recluster: Annotated[
         bool, typer.Option("--recluster", help="Cluster communities from scratch, ignoring the published ones.")
     ] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="Let the result wait for `graphrag-pipeline review`.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that compute; by default one a core. (GRAPHRAG_WORKERS)")
     ] = None,
@@ -275,6 +281,7 @@ def index(
         measure_lag,
     )
     from graphrag_pipeline.pipeline.progress import IndexProgress
+    from graphrag_pipeline.storage.snapshot_store import refusal_of
     from graphrag_pipeline.workers import WorkerPool, choose_number
 
     project = open_root(root)
@@ -291,7 +298,13 @@ def index(
             accounted = project.counted_in(account)
             pool = WorkerPool(choose_number(workers, max_memory))
             report = run_index(
-                accounted, progress, allow_empty, is_reclustering=recluster, allow_removal=allow_removal, workers=pool
+                accounted,
+                progress,
+                allow_empty,
+                is_reclustering=recluster,
+                allow_removal=allow_removal,
+                workers=pool,
+                is_reviewed=review,
             )
     except KeyboardInterrupt:
         echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
@@ -314,7 +327,7 @@ def index(
         return
     rows = ", ".join(counted(n_rows, name.replace("_", " ")) for name, n_rows in counts.items())
     echo(f"{counted(report.n_documents, 'documents')}: {rows if report.ran else 'nothing changed'}")
-    echo(f"published snapshot {report.snapshot}")
+    echo(f"published snapshot {report.snapshot or 'none'}")
     if failed:
         shown = ", ".join(f"{n:,} of {stage}" for stage, n in failed.items())
         echo(f"records without a usable reply: {shown}; `graphrag-pipeline status` shows the reasons", err=True)
@@ -322,7 +335,8 @@ def index(
         echo(f"left out or repaired in {line}", err=True)
     for line in render_lag(measure_lag(project).to_dict()):
         echo(line)
-    for line in [*render_pin(project.snapshots.pinned(), report.waiting), *_paid_lines(project, account)]:
+    refusal = refusal_of(project.snapshots, report.waiting) if report.waiting else ""
+    for line in [*render_pin(project.snapshots.pinned(), report.waiting, refusal), *_paid_lines(project, account)]:
         echo(line)
 
 

@@ -34,10 +34,14 @@ _Id = Annotated[
 ]
 
 
-def render_pin(pinned: str | None, waiting: str | None) -> list[str]:
-    """Return lines that explain a pin; none without a pin."""
+def render_pin(pinned: str | None, waiting: str | None, refusal: str = "") -> list[str]:
+    """Return lines that say why a candidate is not published; none without a pin or a review.
+
+    Args:
+        refusal: of the candidate.
+    """
     if pinned is None:
-        return []
+        return [f"candidate {waiting} is not published: {refusal}"] if waiting else []
     lines = [f"snapshot {pinned} is pinned: run `graphrag-pipeline snapshots unpin` to publish newer ones"]
     return [*lines, f"candidate {waiting} is not published because of the pin"] if waiting else lines
 
@@ -69,7 +73,7 @@ def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
         "pinned": facts.is_pinned,
         "imported": facts.is_imported,
         "waiting": facts.is_waiting,
-        "refused": facts.refusal and not facts.is_published,
+        "refused": facts.refusal and not facts.is_published and not facts.is_waiting,
         "unchecked": not (facts.is_checked or facts.refusal),
         "open": facts.is_read,
     }
@@ -94,7 +98,7 @@ def show(snapshot: _Id, root: RootOption = None, as_json: JsonOption = False) ->
     for name in ("id", "created", *(name for name in vars(facts) if name.startswith("is_"))):
         echo(f"{name.removeprefix('is_')}: {getattr(facts, name)}")
     if facts.refusal:
-        echo(f"refused by the golden questions: {facts.refusal}")
+        echo(f"refused: {facts.refusal}")
     for name, n_rows in facts.rows.items():
         echo(f"{name}: {counted(n_rows, 'rows')}")
     for note in facts.notes:

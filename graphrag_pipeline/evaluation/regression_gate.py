@@ -308,7 +308,7 @@ def try_searches(root: Root, snapshot: Snapshot) -> None:
     index: GraphIndex | None = None
     for method in CHOOSABLE_METHODS:
         try:
-            index = index or GraphIndex(snapshot, _without_models(root.settings), _embedder_of(snapshot), root)
+            index = index or GraphIndex(snapshot, without_models(root.settings), _embedder_of(snapshot), root)
             # The title of the first entity, else of the first document.
             table = "entities" if snapshot.n_rows("entities") else "documents"
             found = index.search(f"{snapshot.take(table, [0], ['title'])[0]['title']}?", method)
@@ -330,7 +330,7 @@ def _embedder_of(snapshot: Snapshot) -> _StoredEmbedder:
     return _StoredEmbedder(snapshot.manifest.embedding_fingerprint, snapshot.vectors(_VECTORS).vectors([first])[0])
 
 
-def _without_models(settings: Settings) -> Settings:
+def without_models(settings: Settings) -> Settings:
     """Return settings by which searches ask no model."""
     changes = {}
     for name in type(settings).model_fields:

@@ -23,6 +23,7 @@ from graphrag_pipeline.pipeline.root import PROMPTS_FOLDER, Root
 from graphrag_pipeline.pipeline.stage_code import prompts_of
 from graphrag_pipeline.pipeline.stages import CANDIDATE, STAGES
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+from graphrag_pipeline.storage.snapshot_store import read_review
 from graphrag_pipeline.tables import MODEL_STAGES
 from graphrag_pipeline.text.counted import counted
 from graphrag_pipeline.text.languages import LANGUAGE_NAMES, detect_language
@@ -220,8 +221,9 @@ def _describe_unread(root: Root, section: str, names: Iterable[str]) -> list[str
 
 
 def find_unpublished_candidate(root: Root) -> str | None:
-    """Return the candidate that `snapshots unpin` and `index` would publish; None without one."""
+    """Return the candidate that waits for `snapshots unpin` or for review, or was rejected; None without one."""
     candidate = root.tables.head(CANDIDATE.name)
-    if root.snapshots.pinned() is None or candidate is None or candidate.data_version == root.snapshots.current():
+    if candidate is None or candidate.data_version == root.snapshots.current():
         return None
-    return candidate.data_version
+    is_held = root.snapshots.pinned() is not None or read_review(root.snapshots, candidate.data_version)
+    return candidate.data_version if is_held else None

@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.open_work import measure_lag
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, SNAPSHOT, STAGES, Stage, input_partitions, owner_of
-from graphrag_pipeline.storage.snapshot_store import refusal_of
+from graphrag_pipeline.storage.snapshot_store import read_review, refusal_of
 from graphrag_pipeline.storage.table_store import Head
 
 
@@ -57,8 +57,8 @@ def find_stale_versions(
     """Return what `find_stale` returns, given only the version of each bucket of the input folder."""
     stale: dict[tuple[str, str], StalePartition] = {}
     for stage in ALL_STAGES.values():
-        if stage is SNAPSHOT and root.snapshots.pinned():
-            continue  # only `unpin` publishes it, not a run
+        if stage is SNAPSHOT and (root.snapshots.pinned() or is_in_review(root, stale)):
+            continue  # only `unpin` or a reviewer publishes it, not a run
         code = root.code_of(stage)
         for partition in stage.partitions(root.settings):
             folder_version = input_versions[partition] if stage.name == "corpus_manifest" else None
@@ -70,6 +70,13 @@ def find_stale_versions(
             if reasons:
                 stale[stage.name, partition] = _with_changes(root, stage, partition, reasons, code)
     return list(stale.values())
+
+
+def is_in_review(root: Root, stale: Collection[tuple[str, str]] = ()) -> bool:
+    """Whether the newest candidate waits for review or was rejected in it, and no other one has to be made."""
+    candidate = root.tables.head(CANDIDATE.name)
+    is_newest = candidate is not None and (CANDIDATE.name, WHOLE) not in stale
+    return is_newest and bool(candidate and read_review(root.snapshots, candidate.data_version))
 
 
 def _with_changes(

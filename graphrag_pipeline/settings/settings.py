@@ -183,6 +183,10 @@ class PublishingSettings(Section):
         ge=0,
         le=1,
     )
+    review: bool = Field(
+        False,
+        description="Whether a new candidate waits until `review publish`, or a user of Dagster's UI, publishes it.",
+    )
     golden_questions: str = Field(
         "", description="File in the root with golden questions that are evaluated before publishing; empty: none."
     )

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -494,6 +494,26 @@ def refusal_of(store: SnapshotStore, snapshot_id: str) -> str:
     """Return the reason why the last attempt to publish a candidate was refused; "" if it was not refused."""
     path = _refusal_path(store, snapshot_id)
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+_WAITS = "waits for review; see `graphrag-pipeline review show`"
+_REJECTED = "rejected in review: "
+
+
+def hold_for_review(store: SnapshotStore, snapshot_id: str) -> None:
+    """Refuse a candidate until it is reviewed."""
+    record_refusal(store, snapshot_id, _WAITS)
+
+
+def reject_in_review(store: SnapshotStore, snapshot_id: str, reason: str) -> None:
+    """Refuse a candidate for the reason of a reviewer."""
+    record_refusal(store, snapshot_id, f"{_REJECTED}{' '.join(reason.split())}")
+
+
+def read_review(store: SnapshotStore, snapshot_id: str) -> Literal["", "waiting", "rejected"]:
+    """Return how far the review of a candidate is; "" if it needs none."""
+    refusal = refusal_of(store, snapshot_id)
+    return "waiting" if refusal == _WAITS else "rejected" if refusal.startswith(_REJECTED) else ""
 
 
 def _refusal_path(store: SnapshotStore, snapshot_id: str) -> Path:

@@ -263,10 +263,11 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 
 def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.assets.checks import of_quality
-    from graphrag_pipeline.defs.assets.published import of_snapshot, open_published
+    from graphrag_pipeline.defs.assets.published import of_review, of_snapshot, open_published
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions, try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish
+    from graphrag_pipeline.storage.snapshot_store import hold_for_review, read_review, refusal_of
 
     candidate = run.root.tables.need(CANDIDATE.name).data_version
     pinned = run.root.snapshots.pinned()
@@ -276,6 +277,15 @@ def index_snapshot(run: StageRun) -> None:
             "`graphrag-pipeline snapshots unpin` to publish it"
         )
         run.details |= {"snapshot": pinned, "waiting for unpin": candidate}
+        run.is_withheld = True
+        return
+    state = read_review(run.root.snapshots, candidate)
+    is_new = candidate != run.root.snapshots.current()
+    if is_new and (run.is_reviewed or state) and run.approved not in (candidate, "*"):
+        if not state:
+            hold_for_review(run.root.snapshots, candidate)
+        run.log(f"candidate {candidate} is not published: {refusal_of(run.root.snapshots, candidate)}")
+        run.details |= of_review(run.root, candidate)
         run.is_withheld = True
         return
     run.details |= check_golden_questions(run.root, candidate)

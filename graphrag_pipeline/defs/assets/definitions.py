@@ -26,10 +26,13 @@ from graphrag_pipeline.defs.runs.loaded_code import check_loaded_code, version_w
 from graphrag_pipeline.defs.runs.lookup import version_tags
 from graphrag_pipeline.defs.runs.naming import (
     ALLOW_REMOVAL_TAG,
+    APPROVED_TAG,
+    KIND_TAG,
     LISTED_TAG,
     LOADED_TAG,
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
+    REVIEW_TAG,
     WHOLE_INPUT,
     asset_key,
     group_of,
@@ -211,6 +214,8 @@ def _run_stage(
         is_affected = stage.name in ("communities", "community_reports")
         run.is_reclustering = is_affected and context.run.tags.get(RECLUSTER_TAG) == "true"
         run.allows_removal = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
+        run.is_reviewed = root.settings.publishing.review or context.run.tags.get(REVIEW_TAG) == "true"
+        run.approved = context.run.tags.get(APPROVED_TAG) or ("*" if _is_chosen_by_hand(context, root) else "")
         is_stale_only = context.run.tags.get(ONLY_STALE_TAG) == "true"
         is_fresh = is_stale_only and not run.is_reclustering and _is_fresh(run)
         if is_fresh:
@@ -231,13 +236,22 @@ def _run_stage(
     run.book_calls_ahead(is_fresh)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:
-        context.log_event(dg.AssetObservation(asset_key(root, stage.name), metadata=run.details))
+        for name in (CANDIDATE.name, stage.name):
+            context.log_event(dg.AssetObservation(asset_key(root, name), metadata=run.details))
         return None
     return dg.MaterializeResult(
         data_version=dg.DataVersion(stage_data_version(root, stage, partition) or ""),
         metadata=run.metadata(round(time.monotonic() - started + run.seconds_before, 3)),
         tags=observe_what_was_read(context.instance, root, stage, partition),
     )
+
+
+def _is_chosen_by_hand(context: dg.AssetExecutionContext, root: Root) -> bool:
+    """Whether a user materialized the snapshot, and nothing else, in Dagster's UI: that approves the candidate."""
+    by_itself = (KIND_TAG, "dagster/sensor_name", "dagster/schedule_name", "dagster/auto_materialize",
+                 "dagster/from_automation_condition")  # fmt: skip
+    is_alone = context.run.asset_selection == {asset_key(root, SNAPSHOT.name)}
+    return is_alone and not any(tag in context.run.tags for tag in by_itself)
 
 
 def _is_fresh(run: StageRun) -> bool:

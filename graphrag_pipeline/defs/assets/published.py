@@ -63,6 +63,17 @@ def of_snapshot(root: Root, snapshot_id: str, before: Snapshot | None = None) ->
     }
 
 
+def of_review(root: Root, candidate: str) -> dict[str, Any]:
+    """Return metadata of a candidate that waits for review, or was rejected in it."""
+    import dagster as dg
+
+    from graphrag_pipeline.inspection.review import review_candidate, to_markdown
+
+    review = review_candidate(root, candidate)
+    shown = {"not published": candidate, "why": review.reason, "review": dg.MetadataValue.md(to_markdown(review))}
+    return {**shown, "snapshot": review.published} if review.published else shown
+
+
 def _places(root: Root, snapshot_id: str) -> dict[str, Any]:
     """Return the path of a snapshot's file, which names its tables, and its address in a shared store."""
     import dagster as dg

@@ -48,7 +48,10 @@ class StageRun:
         session: what the runs of one index run share; a session without pooled calls if None is given.
         is_reclustering: cluster communities from cold and defer no report, even if they are fresh.
         allows_removal: publish although many published documents are gone.
-        is_withheld: nothing was published, because a snapshot is pinned; no materialization is recorded.
+        is_withheld: nothing was published, since a snapshot is pinned or the candidate waits for review; no
+            materialization is recorded.
+        is_reviewed: whether a candidate waits until it is approved.
+        approved: id of the candidate that a reviewer publishes; "*" for any.
         part: (number, count) of the part of the corpus to compute; (0, 1) is all of it.
         seconds_before: how long a worker computed it, before its own step.
     """
@@ -74,6 +77,8 @@ class StageRun:
         self.is_reclustering = False
         self.allows_removal = False
         self.is_withheld = False
+        self.is_reviewed = False
+        self.approved = ""
         self.part = (0, 1)
         self.seconds_before = 0.0
         self._heads: dict[str, list[Head]] = {}

@@ -34,6 +34,7 @@ from graphrag_pipeline.defs.runs.naming import (
     KIND_TAG,
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
+    REVIEW_TAG,
     STARTED_BY_TAG,
     asset_key,
 )
@@ -116,8 +117,9 @@ def run_index(
     is_reclustering: bool = False,
     allow_removal: bool = False,
     workers: WorkerPool | None = None,
+    is_reviewed: bool = False,
 ) -> IndexReport:
-    """Bring the index of a root up to date and publish it, unless a snapshot is pinned.
+    """Bring the index of a root up to date and publish it, unless a snapshot is pinned or it has to be reviewed.
 
     Args:
         observer: receives what is stale, how far model calls are, and every partition that is done.
@@ -127,6 +129,7 @@ def run_index(
         allow_removal: publish although more documents are gone than `publishing.max_removed_share` allows, or, in
             the first run of this root at a shared store, documents that its input folder does not have.
         workers: processes that compute; by default one a core (`workers.choose_number`). They do not change the result.
+        is_reviewed: let the candidate wait for review, whatever `publishing.review` says.
 
     Raises:
         PipelineError: a stage or check failed, no document is readable, or the root holds an imported index. Finished
@@ -135,6 +138,7 @@ def run_index(
     """
     tags = {**(tags or {}), ONLY_STALE_TAG: "true", **({RECLUSTER_TAG: "true"} if is_reclustering else {})}
     tags |= {ALLOW_REMOVAL_TAG: "true"} if allow_removal or allow_empty else {}
+    tags |= {REVIEW_TAG: "true"} if is_reviewed else {}
     with one_index_run(root.path), root.writing(), keeping_instances():
         if allow_removal and root.shared:
             root.shared.join()

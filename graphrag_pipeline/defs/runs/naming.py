@@ -24,6 +24,12 @@ RECLUSTER_TAG = "graphrag/recluster"
 ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
 """Run tag: publish although many published documents are gone (`publishing.max_removed_share`)."""
 
+REVIEW_TAG = "graphrag/review"
+"""Run tag: let the candidate wait for review, whatever `publishing.review` says."""
+
+APPROVED_TAG = "graphrag/approved"
+"""Run tag: id of the candidate that a reviewer publishes."""
+
 WANTED_TAG = "graphrag/wanted"
 """Run tag: hash of what a run started from that the fan-out requested; it counts the attempts by it."""
 

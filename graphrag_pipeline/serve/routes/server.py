@@ -10,15 +10,18 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
 from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
+from graphrag_pipeline.inspection.review import Review, review_candidate
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
 from graphrag_pipeline.pipeline.live_status import LiveStatus, read_live_status
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.serve.api_route import Key, NamedRootQuery, RootQuery, ServerQuery, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import CONTENT_TYPE, ApiCall, Call, permitted_roots
 from graphrag_pipeline.serve.errors import ApiError, NotFoundError, NotReadyError, answer_json, write_json
 from graphrag_pipeline.serve.served_roots import IndexLease
-from graphrag_pipeline.storage.snapshot_store import SnapshotFacts, describe_snapshot, list_snapshots
+from graphrag_pipeline.storage.snapshot_store import SnapshotFacts, describe_snapshot, find_snapshot, list_snapshots
 
 SnapshotKey = Annotated[Key, Path(description="Id or its beginning.")]
 
@@ -44,7 +47,7 @@ async def snapshots(query: Annotated[RootQuery, Query()], call: Call) -> Respons
     """List the snapshots of a root."""
 
     def read(lease: IndexLease) -> dict[str, Any]:
-        listed = list_snapshots(lease.root.snapshots)
+        listed = list_snapshots(lease.root.snapshots, find_unpublished_candidate(lease.root))
         if not lease.is_whole:  # an earlier one of a view may hold documents that are no longer permitted
             listed = [facts for facts in listed if facts.id == lease.snapshot]
         return lease.answer(snapshots=[_shown(one, lease) for one in listed])
@@ -73,6 +76,21 @@ async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call:
         with call.app.served.lease(lease.name, call.reader.filters_of(lease.name), key) as wanted:
             facts = describe_snapshot(wanted.root.snapshots, wanted.snapshot)
         return lease.answer(facts=_shown(facts, lease))
+
+    return await call.read(query, read)
+
+
+@history_routes.get("/snapshots/{key}/review", response_model=answer_model("ReviewAnswer", review=Review))
+async def review(key: SnapshotKey, query: Annotated[RootQuery, Query()], call: Call) -> Response:
+    """Compare a candidate with the published snapshot: changes, checks, cost, gold questions and quality."""
+
+    def read(lease: IndexLease) -> dict[str, Any]:
+        _need_whole(lease)
+        try:
+            candidate = find_snapshot(lease.root.snapshots, key)
+        except PipelineError:
+            raise NotFoundError(f"There is no snapshot `{key[:80]}` here.", "GET /snapshots lists all.") from None
+        return lease.answer(review=review_candidate(lease.root, candidate))
 
     return await call.read(query, read)
 

@@ -1,0 +1,153 @@
+"""A candidate waits for a reviewer, who sees what changed, and publishes or rejects it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from graphrag_pipeline.defs.build import build_definitions
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.inspection.review import review_candidate, to_markdown
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
+from graphrag_pipeline_tests.support.command_line import Call
+from graphrag_pipeline_tests.support.damage import zero
+from graphrag_pipeline_tests.support.roots import indexed_root, make_root, put
+from graphrag_pipeline_tests.support.serving import running_server
+
+REVIEWED = "storage:\n  n_buckets: 2\npublishing:\n  review: true\n  golden_questions: gold.jsonl\n"
+GOLD = [
+    {"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]},
+    {"question": "With whom did Fezziwig dance?", "evidence": ["three.md"]},
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    """A published root in which further candidates wait for review."""
+    root = indexed_root(tmp_path / "root")
+    (root.path / "settings.yaml").write_text(REVIEWED)
+    (root.path / "gold.jsonl").write_text("".join(json.dumps(question) + "\n" for question in GOLD))
+    return Root(root.path)
+
+
+def edit(root: Root) -> tuple[str, str]:
+    """Change a document and index; return the published snapshot and the candidate that waits."""
+    published = root.snapshots.current()
+    put(root.path, "two.txt", "Martha carried Tiny Tim home. Bob Cratchit sang.")
+    report = run_index(Root(root.path))
+    assert (report.snapshot, root.snapshots.current()) == (published, published)
+    assert report.waiting and report.waiting != published
+    return str(published), report.waiting
+
+
+def test_a_candidate_waits_and_says_so_until_it_is_published(root: Root, call: Call) -> None:
+    published, candidate = edit(root)
+    status = call("--root", root.path, "status")
+    assert f"candidate {candidate} is not published: waits for review" in status.out
+    assert "everything is fresh" in status.out
+    assert call("--root", root.path, "index").out.count("waits for review") == 1
+    assert root.snapshots.current() == published
+    assert "waiting" in call("--root", root.path, "snapshots", "list").out
+    assert call("--root", root.path, "review", "publish").out == f"published snapshot {candidate}\n"
+    assert root.snapshots.current() == candidate
+    assert "not published" not in call("--root", root.path, "status").out
+    assert json.loads(call("--root", root.path, "review", "show", "--json").out)["state"] == "published"
+
+
+def test_a_reviewer_sees_changes_questions_and_quality(root: Root, call: Call) -> None:
+    published, candidate = edit(root)
+    found = json.loads(call("--root", root.path, "review", "show", "--json").out)
+    assert (found["candidate"], found["published"], found["state"]) == (candidate, published, "waiting")
+    assert found["problems"] == [] and found["cost"] == 0
+    assert [(one["change"], one["path"]) for one in found["diff"]["documents"]] == [("edited", "two.txt")]
+    assert found["n_questions"] == 2
+    changed = {one["question"]: one for one in found["questions"]}
+    first = changed["Who carried Tiny Tim home?"]
+    assert "Bob Cratchit carried" in first["before"][0] and first["after"][0].startswith("two: Martha carried")
+    assert any(figure["after"] is not None for figure in found["figures"])
+    shown = call("--root", root.path, "review", "show").out
+    assert "document edited: two.txt" in shown and "after: two: Martha carried Tiny Tim home" in shown
+    assert "review publish" in shown
+
+
+def test_the_server_shows_a_review_to_who_may_read_all(root: Root) -> None:
+    published, candidate = edit(root)
+    with running_server({"carol": root.path}) as running:
+        answer = running.client.get(f"/snapshots/{candidate[:8]}/review").json()
+        assert (answer["snapshot"], answer["review"]["state"]) == (published, "waiting")
+        listed = {one["id"]: one["is_waiting"] for one in running.client.get("/snapshots").json()["snapshots"]}
+        assert listed == {published: False, candidate: True}
+        assert running.client.get("/snapshots/00000000/review").status_code == 404
+        assert running.client.post(f"/snapshots/{candidate}/review").status_code == 405
+    assert Root(root.path).snapshots.current() == published
+
+
+def test_a_rejected_candidate_stays_listed_and_is_not_published_again(root: Root, call: Call) -> None:
+    published, candidate = edit(root)
+    outcome = call("--root", root.path, "review", "reject", "--reason", "Tim was\ncarried by Bob")
+    assert outcome.out == f"rejected candidate {candidate}: Tim was\ncarried by Bob\n"
+    report = run_index(Root(root.path))
+    assert (report.snapshot, report.waiting) == (published, candidate)
+    assert "rejected in review: Tim was carried by Bob" in call("--root", root.path, "status").out
+    put(root.path, "two.txt", "Bob Cratchit carried Tiny Tim home on his shoulder.")
+    other = run_index(Root(root.path)).waiting
+    assert other not in (candidate, None)
+    assert call("--root", root.path, "review", "publish", candidate).status == 1
+    assert call("--root", root.path, "review", "publish").status == 0
+    assert root.snapshots.current() == other
+
+
+def test_one_index_run_can_ask_for_review(tmp_path: Path, call: Call) -> None:
+    root = make_root(tmp_path / "root")
+    outcome = call("--root", root.path, "index", "--review")
+    assert outcome.status == 0 and "published snapshot none" in outcome.out and "waits for review" in outcome.out
+    assert root.snapshots.current() is None
+    call("--root", root.path, "index")  # without the option the same candidate still waits
+    assert root.snapshots.current() is None
+    assert json.loads(call("--root", root.path, "review", "show", "--json").out)["diff"] is None
+    call("--root", root.path, "review", "publish")
+    assert root.snapshots.current()
+
+
+def test_a_damaged_candidate_is_not_published_by_a_reviewer(root: Root, call: Call) -> None:
+    published, candidate = edit(root)
+    zero(root.snapshots.folder / "tables" / "entities" / root.snapshots.manifest(candidate).tables["entities"]["file"])
+    assert "damaged" in call("--root", root.path, "review", "show").out
+    assert call("--root", root.path, "review", "publish").status == 1
+    assert root.snapshots.current() == published
+
+
+def test_materializing_the_snapshot_alone_in_dagster_approves_it_and_a_sensor_does_not(root: Root) -> None:
+    published, candidate = edit(root)
+    key = dg.AssetKey(SNAPSHOT.name)
+    with open_instance(root) as instance:
+        definitions = build_definitions(Root(root.path))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        for tags, expected in (({"dagster/sensor_name": "some"}, published), ({}, candidate)):
+            result = job.execute_in_process(instance=instance, asset_selection=[key], tags=tags)
+            assert result.success and root.snapshots.current() == expected
+        observed = instance.fetch_observations(dg.AssetKey(CANDIDATE.name), limit=5).records
+        pages = [event.asset_observation.metadata["review"].value for event in observed]
+        assert pages and all(f"## Candidate {candidate}: waiting" in page for page in pages)
+
+
+def test_markdown_of_a_review_has_no_link_and_no_html(root: Root) -> None:
+    put(root.path, "<img src=x> [a](http:b).txt", "Scrooge saw <b>Marley</b> and ![x](y).")
+    candidate = run_index(Root(root.path)).waiting
+    page = to_markdown(review_candidate(Root(root.path), str(candidate)))
+    assert "## Changes" in page and "img" in page
+    assert "<img" not in page and "](http:" not in page and "<b>" not in page
+
+
+def test_without_an_index_there_is_nothing_to_review(tmp_path: Path, call: Call) -> None:
+    root = make_root(tmp_path / "root")
+    outcome = call("--root", root.path, "review", "show")
+    assert outcome.status == 1 and "no candidate yet" in outcome.err
+    with pytest.raises(PipelineError):
+        review_candidate(root, "0" * 16)
