@@ -7,7 +7,7 @@ RUN = $(BIN)/graphrag-pipeline --root data
 export PYTHONDONTWRITEBYTECODE =
 SECURITY_TOOLS = 'pip-audit>=2.9,<3' 'cyclonedx-bom>=7,<8'
 
-.PHONY: demo test test-changed test-all test-ui test-cluster test-real-model real-model-is-named lint audit sbom types docs dev bench torture clean
+.PHONY: demo test test-changed test-all test-ui test-cluster test-real-model real-model-is-named lint audit sbom types docs dev bench torture dist clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -74,6 +74,16 @@ sbom: $(VENV)/deployed/installed $(VENV)/security/installed  ## docs/_build/sbom
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+$(VENV)/build/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)/build
+	$(VENV)/build/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2,<2'
+	touch $@
+
+dist: $(VENV)/build/installed  ## dist/: wheel and sdist, and the wheel tried in an empty environment
+	rm -rf dist
+	$(VENV)/build/bin/python -m build --quiet --outdir dist .
+	$(VENV)/build/bin/python -m graphrag_pipeline_tests.support.try_wheel dist/*.whl constraints.txt
 
 docs: $(VENV)/installed-dev  ## docs/_build/html, strict and without a network
 	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
