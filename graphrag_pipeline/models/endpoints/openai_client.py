@@ -129,7 +129,7 @@ class OpenAIChatModel:
         self.stats = CallStats()
         named = (settings.cache_name,) if settings.cache_name else ()
         self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters), *named)
-        self.max_concurrency = settings.max_concurrency
+        self.max_concurrency = settings.most_at_once
         self._settings = settings
         self._cache = cache
         # A budget holds only if no reply can be longer than its reservation.
@@ -137,7 +137,7 @@ class OpenAIChatModel:
         self._cap = settings.reply_cap or max_reply_tokens or self._bounded
         self._cap_option = settings.name_reply_cap(stage)
         self._learned = learned or LearnedModel.of_settings(settings)
-        self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
+        self._endpoint = Endpoint(stage, settings, spending, limit_of=self._learned.limit_for)
         self._caller = Caller((self.stats,))
         self._sender = ChatSender(stage, settings, self._endpoint, self._learned, spending.has_ceiling)
 

@@ -205,7 +205,7 @@ class OpenAIEmbedder:
             Work(texts.keys_of(batch[0])[0], partial(self._embed_batch, batch, texts, vectors)) for batch in batches
         ]
         failed: dict[str, Failure] = {}
-        for result in run_all(self.stage, works, self._settings.max_concurrency, progress, scope=self._caller.scope):
+        for result in run_all(self.stage, works, self._settings.most_at_once, progress, scope=self._caller.scope):
             if isinstance(result, dict):
                 failed |= result
         return list(failed.values())
