@@ -220,11 +220,12 @@ class Spending:
         max_cost = "no limit" if self.budget.max_cost is None else f"{self.budget.max_cost:g}"
         return f"spent so far: {tokens:,} tokens (budget: {max_tokens}), {cost:.4f} USD (budget: {max_cost})"
 
-    async def reserve(self, tokens: int, cost: float, timeout_s: float) -> str:
+    async def reserve(self, tokens: int, cost: float, timeout_s: float, name: str = "") -> str:
         """Reserve the most that a call may cost.
 
         Args:
             timeout_s: longest duration of the call; after it, the reservation counts as spent.
+            name: of the call, if it may go on after its process was killed: it replaces its earlier reservation.
 
         Returns:
             The id of the reservation to settle; empty without a ceiling.
@@ -234,7 +235,9 @@ class Spending:
         """
         if not self.has_ceiling:
             return ""
-        reservation = uuid.uuid4().hex
+        reservation = name or uuid.uuid4().hex
+        if name:
+            await asyncio.wrap_future(self._database.submit(lambda to: to.execute(_FREE, {"reservation": name})))
         wait_s = MAX_WAIT_S / 16
         while True:
             change = self._database.submit(

@@ -21,12 +21,15 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
+from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, Caller
+from graphrag_pipeline.models.endpoints.batching import PRICE_SHARE, WINDOW_S, BatchDesk, desk_for
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit, backoff_s
 from graphrag_pipeline.models.endpoints.places import (
     REFUSED_REST_S,
@@ -45,7 +48,7 @@ from graphrag_pipeline.models.endpoints.problems import (
 )
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, read_reasoning, read_usage
 from graphrag_pipeline.models.endpoints.spans import AttemptSpan, attempt_span
-from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post
+from graphrag_pipeline.models.endpoints.streaming import OnToken, Post, make_post, read_silently
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import LedgerEntry, Spending
 from graphrag_pipeline.settings.models import ChatModelSettings
@@ -97,6 +100,20 @@ class Sent(Generic[T]):
     n_reasoning: int = 0
 
 
+@dataclass(frozen=True)
+class _Call(Generic[T]):
+    """What `Endpoint.post` got; `post` sends a body."""
+
+    path: str
+    body: Mapping[str, Any]
+    key: str
+    expected: TokenUsage
+    read: Callable[[object], T]
+    caller: Caller
+    cap: int | None
+    post: Post
+
+
 class _BetterElsewhereError(Exception):
     """The endpoint rests now, and another one does not."""
 
@@ -130,6 +147,8 @@ class Endpoint:
         self._spending = spending
         parameters = {**(defaults or {}), **settings.parameters}
         own = {"encoding_format"} & (defaults or {}).keys() - settings.parameters.keys()
+        self._trial = asyncio.Lock()
+        self._is_tried = False
         self._places = open_places(settings, parameters, own, limit_of or _new_limit)
         if spending.budget.max_cost is not None and not all(place.price for place in self._places):
             raise SettingsError(
@@ -172,15 +191,22 @@ class Endpoint:
         said: dict[ModelPlace, Problem] = {}
         refused: list[ModelPlace] = []  # these take no request at all
         post = make_post(path, key, self._settings.timeout_s, on_token)
+        call = _Call(path, body, key, expected, read, caller, cap, post)
+        desk = desk_for(self._stage) if on_token in (None, read_silently) else None
         while True:
-            place = await self._choose(refused, expected.tokens, caller)
             n_attempt = n_failed + n_limited + n_adapted + len(refused) + 1
-            is_alone = int(place.limit.current) == 1
-            whole = {"model": self._settings.model, **place.parameters.with_cap(cap), **body}
-            try:
-                outcome = await self._attempt(place, refused, post, whole, expected, read, caller, n_attempt)
-            except _BetterElsewhereError:
-                continue
+            if desk and await self._may_wait(desk, key):
+                place, is_alone = self._places[0], False
+                answered = await self._attempt_in_batch(desk, place, call)
+                if answered is None:
+                    desk = None
+                    continue
+                outcome = answered
+            else:
+                async with self._trial if desk else nullcontext():
+                    if desk and self._is_tried:
+                        continue
+                    place, is_alone, outcome = await self._attempt_directly(call, refused, n_attempt)
             if isinstance(outcome, Sent):
                 return outcome
             said[place] = outcome
@@ -215,6 +241,42 @@ class Endpoint:
             pause = backoff_s(n_failed + n_limited - 1, FIRST_BACKOFF_S, key)
             asked_s = outcome.retry_after_s or 0.0
             await _sleep(max(pause, asked_s), ASKED_TO_WAIT if asked_s >= pause else BEFORE_RETRY, caller)
+
+    async def _may_wait(self, desk: BatchDesk, key: str) -> bool:
+        """Whether a request may wait for a batch: the first one is sent alone, since it shows what would fail later."""
+        return self._is_tried or desk.is_sent(key)
+
+    async def _attempt_directly(
+        self, call: _Call[T], refused: Sequence[ModelPlace], number: int
+    ) -> tuple[ModelPlace, bool, Sent[T] | Problem]:
+        """Return the endpoint that was tried, whether it had no other request, and the outcome."""
+        while True:
+            place = await self._choose(refused, call.expected.tokens, call.caller)
+            is_alone = int(place.limit.current) == 1
+            try:
+                return place, is_alone, await self._attempt(place, refused, call, number)
+            except _BetterElsewhereError:
+                continue
+
+    async def _attempt_in_batch(self, desk: BatchDesk, place: ModelPlace, call: _Call[T]) -> Sent[T] | Problem | None:
+        """Return the outcome of a request in a batch; None if it is to be sent directly."""
+        most = PRICE_SHARE * (_cost(place, call.expected) or 0.0)
+        name = stable_hash("batched", call.key)
+        reservation = await self._spending.reserve(call.expected.tokens, most, WINDOW_S, name)
+        outcome: Sent[T] | Problem = Problem("the batch goes on")
+        try:
+            with call.caller.attempt(0):  # no limit is in force
+                answer = await desk.ask(place, self._stage, call.path, self._body_at(place, call), call.key)
+                if answer is not None:
+                    outcome = answer if isinstance(answer, Problem) else self._read(place, answer, call, PRICE_SHARE)
+        finally:
+            self._book(place, outcome, call, reservation, 0.0, PRICE_SHARE)
+        if isinstance(outcome, Problem) and outcome.is_worth_retrying and not outcome.is_paid_in_vain:
+            return None
+        return outcome
+
+    def _body_at(self, place: ModelPlace, call: _Call[Any]) -> dict[str, Any]:
+        return {"model": self._settings.model, **place.parameters.with_cap(call.cap), **call.body}
 
     async def _choose(self, refused: Sequence[ModelPlace], tokens: int, caller: Caller) -> ModelPlace:
         """Return the endpoint for an attempt when its rate limit lets it begin."""
@@ -252,29 +314,27 @@ class Endpoint:
         self,
         place: ModelPlace,
         refused: Sequence[ModelPlace],
-        post: Post,
-        body: Mapping[str, Any],
-        expected: TokenUsage,
-        read: Callable[[object], T],
-        caller: Caller,
+        call: _Call[T],
         number: int,
     ) -> Sent[T] | Problem:
+        caller = call.caller
+
         async def wait(seconds: float) -> None:
             self._leave_if_resting(place, refused)
             await _sleep(seconds, ASKED_TO_WAIT, caller)
 
         async with place.limit.slot(wait) as started_at:
             self._leave_if_resting(place, refused)
-            reservation = await self._reserve(place, expected)
+            reservation = await self._reserve(place, call.expected)
             outcome: Sent[T] | Problem = Problem("the request was abandoned", may_be_paid=True)
             try:
                 under_way = caller.attempt(int(place.limit.current))
                 with under_way, attempt_span(self._stage, place.settings, number) as span:
-                    outcome = await self._send(place, post, body, expected, read)
+                    outcome = await self._send(place, call)
                     _record_outcome(span, outcome)
             finally:
                 seconds = asyncio.get_running_loop().time() - started_at
-                self._book(place, outcome, expected, reservation, caller, seconds)
+                self._book(place, outcome, call, reservation, seconds)
             self._note(place, outcome, started_at)
             caller.set_limit(int(place.limit.current))
             return outcome
@@ -285,6 +345,7 @@ class Endpoint:
 
     def _note(self, place: ModelPlace, outcome: Sent[T] | Problem, started_at: float) -> None:
         if isinstance(outcome, Sent):
+            self._is_tried = True
             place.note_answer(started_at)
             place.limit.succeed(started_at)
             return
@@ -296,30 +357,35 @@ class Endpoint:
         elif outcome.is_timeout:
             place.limit.time_out(started_at)
 
-    async def _send(
-        self,
-        place: ModelPlace,
-        post: Post,
-        body: Mapping[str, Any],
-        expected: TokenUsage,
-        read: Callable[[object], T],
-    ) -> Sent[T] | Problem:
+    async def _send(self, place: ModelPlace, call: _Call[T]) -> Sent[T] | Problem:
         loop = asyncio.get_running_loop()
         started, client = loop.time(), place.connect()
         try:
-            answer = await post(client, body)
-            if problem := read_error(answer, secrets_of(client)):
-                return problem
-            if isinstance(answer, str) and answer.lstrip().startswith("<"):
-                title = " ".join(_TAG.sub(" ", answer[:_SHOWN_PAGE]).split())
-                return Problem(f"it answers with a page of HTML ({title[:80]!r})", is_page=True)
-            value = read(answer)
+            answer = await call.post(client, self._body_at(place, call))
         except attempt_errors() as error:
             problem = describe_problem(error, secrets_of(client), self._settings.timeout_s)
             place.has_answered = place.has_answered or problem.status is not None
             return problem
-        usage = read_usage(answer, expected)
-        return Sent(value, usage, loop.time() - started, _cost(place, usage), read_reasoning(answer))
+        return self._read(place, answer, call, seconds=loop.time() - started)
+
+    def _read(
+        self, place: ModelPlace, answer: object, call: _Call[T], price_share: float = 1.0, seconds: float = 0.0
+    ) -> Sent[T] | Problem:
+        """Return what the body of a response of status 200 holds."""
+        secrets = secrets_of(place.connect())
+        if problem := read_error(answer, secrets):
+            return problem
+        if isinstance(answer, str) and answer.lstrip().startswith("<"):
+            title = " ".join(_TAG.sub(" ", answer[:_SHOWN_PAGE]).split())
+            return Problem(f"it answers with a page of HTML ({title[:80]!r})", is_page=True)
+        try:
+            value = call.read(answer)
+        except attempt_errors() as error:
+            return describe_problem(error, secrets, self._settings.timeout_s)
+        usage = read_usage(answer, call.expected)
+        cost = _cost(place, usage)
+        cost = None if cost is None else price_share * cost
+        return Sent(value, usage, seconds, cost, read_reasoning(answer))
 
     async def _reserve(self, place: ModelPlace, expected: TokenUsage) -> str:
         if not self._spending.has_ceiling:
@@ -331,19 +397,21 @@ class Endpoint:
         self,
         place: ModelPlace,
         outcome: Sent[Any] | Problem,
-        expected: TokenUsage,
+        call: _Call[Any],
         reservation: str,
-        caller: Caller,
         seconds: float,
+        price_share: float = 1.0,
     ) -> None:
+        caller = call.caller
         if isinstance(outcome, Sent):
             usage, cost = outcome.usage, outcome.cost
             caller.add_call(usage.prompt_tokens, usage.completion_tokens, outcome.cost, outcome.seconds)
             is_answered = True
         else:
             is_answered = outcome.is_paid_in_vain
-            usage = TokenUsage(expected.prompt_tokens if outcome.may_be_paid else 0)
+            usage = TokenUsage(call.expected.prompt_tokens if outcome.may_be_paid else 0)
             cost = _cost(place, usage)
+            cost = None if cost is None else price_share * cost
             if is_answered:
                 caller.add_call(usage.prompt_tokens, 0, cost, seconds)
             else:

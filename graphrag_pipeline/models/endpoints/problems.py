@@ -324,6 +324,11 @@ def read_error(answer: object, secrets: Sequence[str]) -> Problem | None:
     return _describe_error(error, _status_of(error), secrets) if error and not answer.get("data") else None
 
 
+def read_status_error(status: int, body: object, secrets: Sequence[str]) -> Problem:
+    """Return the problem of a response in a batch whose status is not 200."""
+    return _describe_error(body.get("error") if isinstance(body, Mapping) else body, status, secrets)
+
+
 def _describe_error(
     error: object, status: int, secrets: Sequence[str], said: str = "", retry_s: float | None = None
 ) -> Problem:
