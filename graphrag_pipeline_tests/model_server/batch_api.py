@@ -19,6 +19,7 @@ from graphrag_pipeline_tests.model_server import shapes
 from graphrag_pipeline_tests.model_server.wire import HttpRequest
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
+_UNDER_WAY = ("validating", "in_progress")
 Answer = tuple[int, Any]
 """Status and JSON body, or the bytes of a file."""
 
@@ -41,6 +42,7 @@ class BatchApi:
 
     Attributes:
         batches: the batches, oldest first, in OpenAI's form.
+        most_under_way: most batches that were under way at once.
         is_served: whether there is a Batch API at all.
     """
 
@@ -48,6 +50,7 @@ class BatchApi:
     batch_s: float = 0.0
     endings: list[Ending] = field(default_factory=list)
     is_served: bool = True
+    most_under_way: int = 0
     batches: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     _ready_at: dict[str, float] = field(default_factory=dict)
@@ -121,6 +124,8 @@ class BatchApi:
             "errors": None,
         }
         self.batches.append(batch)
+        n_under_way = sum(one["status"] in _UNDER_WAY for one in self.batches)
+        self.most_under_way = max(self.most_under_way, n_under_way)
         self._ready_at[batch["id"]] = time.monotonic() + self.batch_s
         return 200, batch
 
@@ -135,7 +140,7 @@ class BatchApi:
         return [json.loads(line) for line in self.files[file_id].splitlines() if line.strip()]
 
     def _advance(self, batch: dict[str, Any]) -> dict[str, Any]:
-        if batch["status"] in ("validating", "in_progress"):
+        if batch["status"] in _UNDER_WAY:
             batch["status"] = "in_progress"
             if time.monotonic() >= self._ready_at[batch["id"]]:
                 self._end(batch, self.endings.pop(0) if self.endings else None)

@@ -63,6 +63,7 @@ WINDOW_S = 26 * 3600.0
 """Seconds after which a batch is over for certain."""
 _RETRIES = 5
 _NAME = "graphrag_pipeline"  # key of the metadata that holds the name of a batch
+_TOO_MUCH = "token_limit_exceeded"  # an account may have so many tokens in its batches at once
 _OVER = ("completed", "failed", "expired", "cancelled")
 _WITHOUT = "run `index --batch` again to send the others in a new batch, or `index` to send them at the usual price"
 
@@ -369,12 +370,21 @@ class _Lane:
         self.desk.report(f"{self.section}: {batch.id} is {batch.status}")
         missing = [item for item in waiting if results.get(item.key) is None]
         for item in waiting:
-            if item not in missing and not item.result.done():
-                item.result.set_result(results[item.key])
+            if (result := results.get(item.key)) is not None and not item.result.done():
+                item.result.set_result(result)
         refused = [item.key for item in waiting if isinstance(results.get(item.key), Problem)]
         await self._release(name, [*refused, *(item.key for item in missing)])
-        if missing and (batch.status in ("failed", "cancelled") or not results.keys() - {i.key for i in missing}):
-            why = "; ".join(f"{one.message} ({one.code})" for one in (batch.errors and batch.errors.data) or ())
+        errors = (batch.errors and batch.errors.data) or ()
+        if len(missing) > 1 and any(error.code == _TOO_MUCH for error in errors):
+            self.desk.report(f"{self.section}: {batch.id} is over the limit of tokens in batches; it is sent in halves")
+            half = len(missing) // 2
+            for some in (missing[:half], missing[half:]):
+                await self._send(some)
+                await asyncio.wait([item.result for item in some])
+            return
+        is_answered = any(result is not None for result in results.values())
+        if missing and (batch.status in ("failed", "cancelled") or not is_answered):
+            why = "; ".join(f"{error.message} ({error.code})" for error in errors)
             raise PipelineError(
                 f"{self.section}: {batch.id} is {batch.status}{f': {why}' if why else ''}, and {len(missing):,} of its "
                 f"requests have no answer; {_WITHOUT}"

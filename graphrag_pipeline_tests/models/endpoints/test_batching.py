@@ -163,11 +163,7 @@ def test_what_an_expired_batch_left_is_sent_directly(tmp_path: Path) -> None:
     [
         (Ending("expired", 0), "is expired, and 9 of its requests", 9),
         (Ending("cancelled", 5), "is cancelled, and 4 of its requests", 4),
-        (
-            Ending("failed", errors=(("token_limit_exceeded", "Enqueued token limit reached"),)),
-            "token limit reached",
-            9,
-        ),
+        (Ending("failed", errors=(("invalid_json_line", "line 3 is no JSON"),)), "line 3 is no JSON", 9),
     ],
 )
 def test_a_batch_that_fails_stops_the_run_and_the_next_one_sends_the_rest(
@@ -183,6 +179,16 @@ def test_a_batch_that_fails_stops_the_run_and_the_next_one_sends_the_rest(
         assert all(isinstance(reply, ChatReply) for reply in replies)
         first, *later = sent_in_batches(server)
         assert len(first) == 9 and sum(map(len, later)) + count_direct(server) - 1 == n_left
+
+
+def test_a_batch_over_the_limit_of_the_account_is_sent_in_halves_one_after_the_other(tmp_path: Path) -> None:
+    with running_model_server(lambda request: FACT) as server, batches(tmp_path):
+        server.batch_api.endings = [Ending("failed", errors=(("token_limit_exceeded", "Limit: 90,000"),))]
+        replies = ask_all(chat_model(server.base_url, tmp_path), names(0, 10))
+        assert all(isinstance(reply, ChatReply) for reply in replies)
+        whole, first, second = sent_in_batches(server)
+        assert (len(first), len(second)) == (4, 5) and [*first, *second] == whole
+        assert server.batch_api.most_under_way == 1
 
 
 def test_errors_of_single_requests_are_those_of_their_records(tmp_path: Path) -> None:

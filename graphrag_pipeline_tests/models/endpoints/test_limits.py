@@ -306,6 +306,17 @@ def test_the_reservation_of_a_killed_process_counts_as_spent(database: SharedDat
     asyncio.run(scene())
 
 
+def test_a_call_that_goes_on_after_a_kill_is_reserved_once(database: SharedDatabase) -> None:
+    spending = Spending(database, BudgetSettings(max_tokens=100))
+
+    async def scene() -> None:
+        for _ in range(2):
+            assert await spending.reserve(70, 0.0, timeout_s=60, name="of a batch") == "of a batch"
+        assert await spending.reserve(30, 0.0, timeout_s=60)
+
+    asyncio.run(asyncio.wait_for(scene(), 10))
+
+
 def test_rates_space_requests_over_all_processes(database: SharedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
