@@ -111,14 +111,14 @@ class _EndpointSettings(BaseModel):
 
     headers: Headers = Field(
         default_factory=dict,
-        description="Additional headers of each request, as gateways want them, such as {X-Team: research, X-Key: "
-        "$GATEWAY_KEY}; $NAME is replaced by that environment variable.",
+        description="Headers of each request, as gateways want them, such as {X-Key: $GATEWAY_KEY}; $NAME is that "
+        "environment variable.",
     )
     endpoints: tuple[FurtherEndpoint, ...] = Field(
         (),
-        description="Further endpoints or keys of this model, which share its calls: a list of {base_url, api_key_env, "
-        "headers, api_version, requests_per_minute, tokens_per_minute}. What one leaves out is as above, but headers "
-        "only at the same base_url.",
+        description="Further endpoints or keys that share the calls, each {base_url, api_key_env, headers, "
+        "api_version, requests_per_minute, tokens_per_minute}. What is left out is as above, headers only at the same "
+        "base_url.",
     )
 
     @property

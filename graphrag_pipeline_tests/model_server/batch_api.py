@@ -44,12 +44,14 @@ class BatchApi:
         batches: the batches, oldest first, in OpenAI's form.
         most_under_way: most batches that were under way at once.
         is_served: whether there is a Batch API at all.
+        is_away: whether it answers with status 503 now.
     """
 
     answer: Callable[[str, dict[str, Any]], Answer]
     batch_s: float = 0.0
     endings: list[Ending] = field(default_factory=list)
     is_served: bool = True
+    is_away: bool = False
     most_under_way: int = 0
     batches: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class BatchApi:
         parts = request.path.removeprefix("/v1/").split("/")
         if parts[0] not in ("files", "batches") or not self.is_served:
             return None
+        if self.is_away:
+            return 503, shapes.error(503, "The server is overloaded", None, None)
         match request.method, parts:
             case "POST", ["files"]:
                 return self._upload(request)

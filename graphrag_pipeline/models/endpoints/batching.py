@@ -312,16 +312,18 @@ class _Lane:
         """Wait until a batch is over, and hand out its results."""
         try:
             await asyncio.sleep(min(QUIET_S, POLL_S))  # others of an earlier run's batch may arrive
-            batch = await self._find(name)
-            said = ""
+            batch, said = await self._find(name), ""
+            news = batch and _describe_state(batch)
             while batch is not None and batch.status not in _OVER:
-                counts = batch.request_counts
-                shown = f"{batch.status}, {counts.completed:,} of {counts.total:,} answered" if counts else batch.status
-                if shown != said:
-                    self.desk.report(f"{self.section}: {batch.id} is {shown}")
-                    said = shown
+                if news and news != said:
+                    self.desk.report(f"{self.section}: {news}")
+                    said = news
                 await asyncio.sleep(POLL_S)
-                batch = await self._patient.batches.retrieve(batch.id)
+                found = await self._look(batch)
+                if isinstance(found, Problem):
+                    news = f"the state of {batch.id} is not known now ({found})"
+                else:
+                    batch, news = found, _describe_state(found)
         finally:
             self._waiting.pop(name, None)
         if batch is None:  # its process ended before it was made, or it is deleted
@@ -331,6 +333,16 @@ class _Lane:
                 self._add(item)
             return
         await self._hand_out(name, batch, waiting)
+
+    async def _look(self, batch: Batch) -> Batch | Problem:
+        """Return the state of a batch, or why it is not known now: a day is too long to fail for a lost network."""
+        try:
+            return await self._patient.batches.retrieve(batch.id)
+        except attempt_errors() as error:
+            problem = describe_problem(error, secrets_of(self._client), TIMEOUT_S)
+            if not problem.is_worth_retrying:
+                raise
+            return problem
 
     async def _find(self, name: str) -> Batch | None:
         """Return the batch of a name, in the list of batches if its id was not noted; None if no batch has it."""
@@ -392,6 +404,12 @@ class _Lane:
         for item in missing:
             if not item.result.done():
                 item.result.set_result(None)
+
+
+def _describe_state(batch: Batch) -> str:
+    counts = batch.request_counts
+    answered = f", {counts.completed:,} of {counts.total:,} answered" if counts else ""
+    return f"{batch.id} is {batch.status}{answered}"
 
 
 def _read_results(content: bytes, secrets: Sequence[str]) -> dict[str, object]:

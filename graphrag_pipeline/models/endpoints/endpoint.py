@@ -215,6 +215,7 @@ class Endpoint:
                 continue
             if outcome.is_fatal or (outcome.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
                 refused.append(place)
+                desk = None
                 if len(refused) == len(self._places):
                     raise self._explain_refusal(outcome, said)
                 place.rest(max(REFUSED_REST_S, outcome.retry_after_s or 0.0))

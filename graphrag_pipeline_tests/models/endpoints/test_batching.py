@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,8 +123,8 @@ def test_the_batch_of_a_killed_run_is_found_and_not_paid_again(is_noted: bool, t
         server.batch_api.batch_s = 1000.0
         with batches(tmp_path):
             running = pool.submit(complete_all, chat_model(server.base_url, tmp_path), requests, scope=stopped)
-            while not database.read(select(BATCH_ITEMS).where(BATCH_ITEMS.c.batch_id.is_not(None))):
-                time.sleep(0.02)
+            noted = select(BATCH_ITEMS).where(BATCH_ITEMS.c.batch_id.is_not(None))
+            wait_until(lambda: bool(database.read(noted)))
             stopped.cancel()
             assert isinstance(running.exception(), CancelledError)
         if not is_noted:  # as if it ended before the answer arrived
@@ -189,6 +189,30 @@ def test_a_batch_over_the_limit_of_the_account_is_sent_in_halves_one_after_the_o
         whole, first, second = sent_in_batches(server)
         assert (len(first), len(second)) == (4, 5) and [*first, *second] == whole
         assert server.batch_api.most_under_way == 1
+
+
+def test_a_server_that_is_away_for_a_while_only_delays_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_RETRIES", 0)
+    lines: list[str] = []
+    with running_model_server(lambda request: FACT) as server, ThreadPoolExecutor(1) as pool:
+        server.batch_api.batch_s = 1000.0
+        with sending_batches(open_cache(tmp_path), lines.append):
+            requests = [ask(f"Question {name}?") for name in names(0, 6)]
+            running = pool.submit(complete_all, chat_model(server.base_url, tmp_path), requests)
+            wait_until(lambda: any("in_progress" in line for line in lines))
+            server.batch_api.is_away = True
+            wait_until(lambda: any("is not known now (503" in line for line in lines))
+            server.batch_api.is_away = False
+            server.batch_api.finish()
+            assert all(isinstance(reply, ChatReply) for reply in running.result())
+    assert [len(items) for items in sent_in_batches(server)] == [5]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.02)
 
 
 def test_errors_of_single_requests_are_those_of_their_records(tmp_path: Path) -> None:
@@ -257,6 +281,12 @@ def test_an_index_in_batches_survives_a_kill_and_equals_one_by_single_calls(
     with running_model_server() as server:
         root = make_model_root(tmp_path / "root", server.base_url, 6, chat_model=PRICES)
         server.batch_api.batch_s = 1000.0
+        usual, half = (
+            {one["stage"]: one["cost"] for one in json.loads(call("index", "--dry-run", *more).out)["estimates"]}
+            for more in (["--json", "--root", root.path], ["--json", "--batch", "--root", root.path])
+        )
+        assert half["extracted_graph"] == usual["extracted_graph"] / 2 > 0
+        assert half["community_reports"] == usual["community_reports"] > 0
         command = program("--root", root.path, "index", "--batch")
         killed = subprocess.Popen(command, env=environment(**{KEY_VARIABLE: KEY}), stderr=subprocess.DEVNULL)
         while not server.batch_api.batches:
