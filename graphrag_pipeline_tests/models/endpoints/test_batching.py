@@ -250,6 +250,12 @@ def test_a_server_without_a_batch_api_and_azure_are_refused(tmp_path: Path) -> N
             ask_all(chat_model(server.root_url, tmp_path, api_version="2024-10-21"), names(3, 6))
 
 
+def test_a_root_without_models_has_nothing_to_send(tmp_path: Path, call: Call) -> None:
+    assert call("init", tmp_path / "root").status == 0
+    refused = call("index", "--batch", "--root", tmp_path / "root")
+    assert refused.status == 1 and "no step of the index uses a model" in refused.err
+
+
 def test_a_budget_counts_half_and_a_second_run_does_not_count_twice(tmp_path: Path) -> None:
     with running_model_server(lambda request: FACT) as server:
         with running_model_server(lambda request: FACT) as other:
