@@ -172,3 +172,28 @@ def test_the_command_names_a_fault_it_does_not_know(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["--faults", "sleepy=0.1"])
     assert "no fault is called 'sleepy'" in capsys.readouterr().err
+
+
+def test_a_batch_answers_the_requests_of_a_file_as_single_ones(server: ModelServer) -> None:
+    client = connect(server)
+    server.push(("no", Fault("400", message="not this one")))
+    bodies = [{"model": "m", "messages": [{"role": "user", "content": text}]} for text in ("Hello there", "no")]
+    lines = [
+        {"custom_id": f"k{number}", "method": "POST", "url": "/v1/chat/completions", "body": body}
+        for number, body in enumerate(bodies)
+    ]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    file = client.files.create(file=("requests.jsonl", content), purpose="batch")
+    made = client.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", metadata={"a": "b"}
+    )
+    batch = client.batches.retrieve(made.id)
+    assert (batch.status, batch.metadata) == ("completed", {"a": "b"}) and batch.request_counts is not None
+    assert (batch.request_counts.completed, batch.request_counts.failed) == (1, 1)
+    output, errors = batch.output_file_id, batch.error_file_id
+    assert output and errors and [one.id for one in client.batches.list(limit=1)] == [made.id]
+    answered, failed = (json.loads(client.files.content(name).text) for name in (output, errors))
+    assert answered["custom_id"] == "k0"
+    assert answered["response"]["body"] == ask(client, "Hello there").to_dict()
+    assert (failed["custom_id"], failed["response"]["status_code"]) == ("k1", 400)
+    assert server.log.summary()["n_batched"] == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -260,6 +260,12 @@ def index(
         float | None,
         typer.Option(min=1, metavar="GB", help="Start only as many processes as fit into it. (GRAPHRAG_MAX_MEMORY)"),
     ] = None,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch", help="Half price: send extraction, descriptions and embeddings to OpenAI's Batch API, and wait."
+        ),
+    ] = False,
     fan_out: Annotated[
         bool,
         typer.Option("--fan-out", help="Let the machines of Dagster's run queue index, one run a bucket; do not wait."),
@@ -287,7 +293,8 @@ def index(
     project = open_root(root)
     if dry_run:
         project.pull()
-        _print_estimates(project, as_json, ["communities"] if recluster else [])
+        with _in_batches(project, batch, echo):
+            _print_estimates(project, as_json, ["communities"] if recluster else [])
         return
     if fan_out:
         _ask_for_fan_out(project)
@@ -297,15 +304,16 @@ def index(
         with _reporting_failed(project, account), IndexProgress() as progress:
             accounted = project.counted_in(account)
             pool = WorkerPool(choose_number(workers, max_memory))
-            report = run_index(
-                accounted,
-                progress,
-                allow_empty,
-                is_reclustering=recluster,
-                allow_removal=allow_removal,
-                workers=pool,
-                is_reviewed=review,
-            )
+            with _in_batches(project, batch, progress.progress) as rounds:
+                report = run_index(
+                    accounted,
+                    progress,
+                    allow_empty,
+                    is_reclustering=recluster,
+                    allow_removal=allow_removal,
+                    workers=pool,
+                    is_reviewed=review,
+                )
     except KeyboardInterrupt:
         echo("interrupted: finished work is kept; run `graphrag-pipeline index` again to continue", err=True)
         raise typer.Exit(130) from None
@@ -323,8 +331,10 @@ def index(
     left_out = list_last_problems(project) if account.n_calls or account.n_cached else []
     if as_json:
         values = {"pinned": project.snapshots.pinned(), "rows": counts, "failed_records": failed, "replies": left_out}
-        print_json({**asdict(report), **values, "paid": account.as_metadata()})
+        print_json({**asdict(report), **values, "paid": account.as_metadata(), "batch_rounds": dict(rounds)})
         return
+    if rounds:
+        echo(f"rounds of batches: {', '.join(f'{section} {n}' for section, n in rounds.items())}")
     rows = ", ".join(counted(n_rows, name.replace("_", " ")) for name, n_rows in counts.items())
     echo(f"{counted(report.n_documents, 'documents')}: {rows if report.ran else 'nothing changed'}")
     echo(f"published snapshot {report.snapshot or 'none'}")
@@ -338,6 +348,21 @@ def index(
     refusal = refusal_of(project.snapshots, report.waiting) if report.waiting else ""
     for line in [*render_pin(project.snapshots.pinned(), report.waiting, refusal), *_paid_lines(project, account)]:
         echo(line)
+
+
+@contextmanager
+def _in_batches(project: Root, is_on: bool, report: Callable[[str], object]) -> Iterator[Mapping[str, int]]:
+    """Send calls in batches if that is on; give the number of rounds by section, as far as they are done."""
+    if not is_on:
+        yield {}
+        return
+    from graphrag_pipeline.models.endpoints.batching import sending_batches
+    from graphrag_pipeline.pipeline.stage_code import asks_any_model
+
+    if not asks_any_model(project.settings):
+        raise PipelineError("--batch has nothing to send: no step of the index uses a model")
+    with sending_batches(project.models.database, report) as desk:
+        yield desk.rounds
 
 
 @contextmanager

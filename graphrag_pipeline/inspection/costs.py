@@ -67,12 +67,15 @@ class StageEstimate:
 
 
 def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
-    """Return an estimate with its cost by the model of a section; by the embedding model for None."""
-    from graphrag_pipeline.models.spending import find_price  # SQLAlchemy is slow to import
+    """Return an estimate with its cost by the model of a section, or by the embedding model for None."""
+    # SQLAlchemy is slow to import.
+    from graphrag_pipeline.models.endpoints.batching import PRICE_SHARE, desk_for
+    from graphrag_pipeline.models.spending import find_price
 
     model = settings.chat_model_for(section) if section else settings.embedding_model
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
-    cost = price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
+    share = PRICE_SHARE if desk_for(section or "embeddings") else 1.0
+    cost = share * price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
     return replace(estimate, cost=cost)
 
 

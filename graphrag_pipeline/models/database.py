@@ -130,6 +130,16 @@ BATCH_SIZES = Table(
     Column("n_texts", Integer, nullable=False),
 )
 
+BATCH_ITEMS = Table(
+    "batch_items",
+    _metadata,
+    Column("request_key", String(32), primary_key=True),
+    Column("digest", String(32), nullable=False),  # of the conversation or the texts
+    Column("batch", String(32), nullable=False),  # our name of the batch, which is in its metadata
+    Column("batch_id", Text),  # null until the batch is made
+    Column("claimed_at", Double, nullable=False),  # seconds since 1970
+)
+
 
 class SharedDatabase:
     """A database that reads in the calling thread and writes in order in one thread of its own.

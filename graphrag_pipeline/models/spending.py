@@ -27,6 +27,7 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
@@ -60,6 +61,10 @@ class Rate:
     name: str
     requests_per_minute: int | None
     tokens_per_minute: int | None
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self.requests_per_minute is None and self.tokens_per_minute is None
 
 
 class _ReservationResult(Enum):
@@ -215,11 +220,12 @@ class Spending:
         max_cost = "no limit" if self.budget.max_cost is None else f"{self.budget.max_cost:g}"
         return f"spent so far: {tokens:,} tokens (budget: {max_tokens}), {cost:.4f} USD (budget: {max_cost})"
 
-    async def reserve(self, tokens: int, cost: float, timeout_s: float) -> str:
+    async def reserve(self, tokens: int, cost: float, timeout_s: float, name: str = "") -> str:
         """Reserve the most that a call may cost.
 
         Args:
             timeout_s: longest duration of the call; after it, the reservation counts as spent.
+            name: of the call, if it may go on after its process was killed: it replaces its earlier reservation.
 
         Returns:
             The id of the reservation to settle; empty without a ceiling.
@@ -229,7 +235,9 @@ class Spending:
         """
         if not self.has_ceiling:
             return ""
-        reservation = uuid.uuid4().hex
+        reservation = name or uuid.uuid4().hex
+        if name:
+            await asyncio.wrap_future(self._database.submit(lambda to: to.execute(_FREE, {"reservation": name})))
         wait_s = MAX_WAIT_S / 16
         while True:
             change = self._database.submit(
@@ -258,11 +266,15 @@ class Spending:
 
         return self._database.submit(change)
 
-    async def take_turn(self, rate: Rate, tokens: int) -> float:
-        """Take the next turn that the rate limits allow for `tokens` tokens; return the seconds until it begins."""
-        if rate.requests_per_minute is None and rate.tokens_per_minute is None:
-            return 0.0
-        change = self._database.submit(lambda connection: self._take_turn(connection, rate, tokens))
+    async def take_turn(self, rates: Sequence[Rate], tokens: int) -> tuple[int, float]:
+        """Take the next turn that one of some rate limits allows for `tokens` tokens, the first one of equals.
+
+        Returns:
+            The place of the rate limit in `rates`, and the seconds until the turn begins.
+        """
+        if rates[0].is_unlimited:
+            return 0, 0.0
+        change = self._database.submit(lambda connection: self._take_turn(connection, rates, tokens))
         return await asyncio.wrap_future(change)
 
     def _try_reserve(
@@ -294,13 +306,14 @@ class Spending:
             self._ledger.add_expired(connection, row[0], row[1])
         connection.execute(delete(RESERVATIONS).where(is_expired))
 
-    def _take_turn(self, connection: Connection, rate: Rate, tokens: int) -> float:
-        """Move the schedule forward; return the seconds until this call may start."""
+    def _take_turn(self, connection: Connection, rates: Sequence[Rate], tokens: int) -> tuple[int, float]:
+        """Move the schedule of the chosen rate forward."""
         now = self._database.now(connection)
-        row = connection.execute(select(RATES).where(RATES.c.name == rate.name)).first()
-        requests_at = max(now, row.requests_free_at if row else now)
-        tokens_at = max(now, row.tokens_free_at if row else now)
-        start = max(requests_at if rate.requests_per_minute else now, tokens_at if rate.tokens_per_minute else now)
+        starts = [self._next_start(connection, rate, now) for rate in rates]
+        chosen = starts.index(min(starts))
+        rate, start = rates[chosen], starts[chosen]
+        if rate.is_unlimited:
+            return chosen, 0.0
         upsert = self._database.insert(RATES)
         names = ("requests_free_at", "tokens_free_at")
         connection.execute(
@@ -311,7 +324,13 @@ class Spending:
                 "tokens_free_at": start + 60 * tokens / (rate.tokens_per_minute or 1_000_000_000),
             },
         )
-        return start - now
+        return chosen, start - now
+
+    def _next_start(self, connection: Connection, rate: Rate, now: float) -> float:
+        row = None if rate.is_unlimited else connection.execute(select(RATES).where(RATES.c.name == rate.name)).first()
+        requests_at = row.requests_free_at if row and rate.requests_per_minute else now
+        tokens_at = row.tokens_free_at if row and rate.tokens_per_minute else now
+        return max(now, float(requests_at), float(tokens_at))
 
     def _explain(self) -> str:
         tokens, cost = self.total()

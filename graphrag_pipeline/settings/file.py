@@ -305,7 +305,7 @@ def _show(problem: ErrorDetails) -> str:
     value = problem["input"]
     if isinstance(value, dict):
         return "'this section'"
-    if problem["loc"][-1:] == ("api_key_env",):
+    if not {"api_key_env", "headers", "endpoints"}.isdisjoint(problem["loc"]):
         return "a value that is not shown"
     return repr(mask_url(value)) if isinstance(value, str) else mask_urls(repr(value))
 

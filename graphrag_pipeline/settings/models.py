@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_TOKENIZER = "o200k_base"
@@ -24,12 +24,70 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(r"(?:sk|pk|rk|gsk|hf|xai|nvapi)_\w*\d|AIza|(?:.*_)?(?=[A-Za-z]*\d)[A-Za-z0-9]{20}")
 
 
+_SECRET = re.compile(r"auth|key|token|secret|passw|cookie|credential", re.IGNORECASE)
+_HEADER = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _check_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not an http(s) URL, such as http://localhost:11434/v1")
+    return url
+
+
+def _check_variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name) or _KEY.match(name):
+        raise ValueError(
+            "not the name of an environment variable; put the key into a variable, such as OPENAI_API_KEY, and set "
+            "the name of the variable here (if you wrote a key here, remove it)"
+        )
+    return name
+
+
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Refuse a header that may hold a secret in plain text; the message does not show the value."""
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name):
+            raise ValueError("not the name of a header, such as X-Team")
+        if not value.isprintable():
+            raise ValueError(f"the header {name} has a line break or a control character")
+        is_plain = "$" not in value
+        if is_plain and (_SECRET.search(name) or any(_KEY.match(word.replace("-", "_")) for word in value.split())):
+            raise ValueError(
+                f"the header {name} may hold a secret: put its value into an environment variable, such as "
+                f"GATEWAY_KEY, and write {name}: $GATEWAY_KEY"
+            )
+    return headers
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
+KeyVariable = Annotated[str, AfterValidator(_check_variable)]
+ApiVersion = Annotated[
+    str,  # YAML reads 2024-10-21 as a date
+    BeforeValidator(lambda version: version.isoformat() if isinstance(version, date) else version),
+]
+Headers = Annotated[dict[str, str], AfterValidator(_check_headers)]
+
+
+class FurtherEndpoint(BaseModel):
+    """Another endpoint, or another key, of a model; what is null is as the model has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: Address | None = None
+    api_key_env: KeyVariable | None = None
+    headers: Headers | None = None
+    api_version: ApiVersion | None = None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+
+
 class _EndpointSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field("", description="Name of the model (Azure: of the deployment).")
-    base_url: str = Field(OPENAI_URL, description="URL of an OpenAI-compatible endpoint (Azure: of the resource).")
-    api_key_env: str = Field(
+    base_url: Address = Field(OPENAI_URL, description="URL of an OpenAI-compatible endpoint (Azure: of the resource).")
+    api_key_env: KeyVariable = Field(
         "OPENAI_API_KEY", description="Environment variable that holds the key; local servers need none."
     )
     parameters: dict[str, Any] = Field(
@@ -39,7 +97,10 @@ class _EndpointSettings(BaseModel):
         180.0, gt=0, description="Seconds to wait for a complete reply before the request is sent again."
     )
     max_concurrency: int = Field(
-        50, ge=1, le=1000, description="Maximum concurrent requests; starts at 4, grows while latency holds."
+        50,
+        ge=1,
+        le=1000,
+        description="Maximum concurrent requests; starts at 4, grows while latency holds.",
     )
     requests_per_minute: int | None = Field(
         None, ge=1, description="Maximum requests per minute, over all processes of the root; null: no limit."
@@ -48,27 +109,38 @@ class _EndpointSettings(BaseModel):
         None, ge=0, description="US dollars per million prompt tokens; null: from the price list."
     )
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_web_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("not an http(s) URL, such as http://localhost:11434/v1")
-        return url
+    headers: Headers = Field(
+        default_factory=dict,
+        description="Headers of each request, as gateways want them, such as {X-Key: $GATEWAY_KEY}; $NAME is that "
+        "environment variable.",
+    )
+    endpoints: tuple[FurtherEndpoint, ...] = Field(
+        (),
+        description="Further endpoints or keys that share the calls, each {base_url, api_key_env, headers, "
+        "api_version, requests_per_minute, tokens_per_minute}. What is left out is as above, headers only at the same "
+        "base_url.",
+    )
 
-    @field_validator("api_key_env")
-    @classmethod
-    def _names_a_variable(cls, name: str) -> str:
-        if not _VARIABLE.fullmatch(name) or _KEY.match(name):
-            raise ValueError(
-                "not the name of an environment variable; put the key into a variable, such as OPENAI_API_KEY, and set "
-                "the name of the variable here (if you wrote a key here, remove it)"
-            )
-        return name
+    @property
+    def places(self) -> tuple[Self, ...]:
+        """This model at each of its endpoints: settings with one endpoint, the first one first."""
+        first = self.model_copy(update={"endpoints": ()})
+        others = []
+        for one in self.endpoints:
+            changes = {name: value for name, value in one if value is not None and name in type(self).model_fields}
+            if one.base_url not in (None, self.base_url):
+                changes.setdefault("headers", {})  # they may hold the key of a gateway, which others must not get
+            others.append(first.model_copy(update=changes))
+        return (first, *others)
+
+    @property
+    def most_at_once(self) -> int:
+        """Most concurrent requests, at all endpoints together."""
+        return self.max_concurrency * len(self.places)
 
 
 class _OpenAISettings(_EndpointSettings):
-    api_version: str | None = Field(None, description="Azure OpenAI only: API version, such as 2024-10-21.")
+    api_version: ApiVersion | None = Field(None, description="Azure OpenAI only: API version, such as 2024-10-21.")
     max_attempts: int = Field(
         6,
         ge=1,
@@ -77,11 +149,6 @@ class _OpenAISettings(_EndpointSettings):
     tokens_per_minute: int | None = Field(
         None, ge=1, description="Maximum tokens per minute, over all processes of the root; null: no limit."
     )
-
-    @field_validator("api_version", mode="before")
-    @classmethod
-    def _date_is_text(cls, version: Any) -> Any:
-        return version.isoformat() if isinstance(version, date) else version  # YAML reads 2024-10-21 as a date
 
 
 LEAST_WINDOW = 512
@@ -223,10 +290,10 @@ class RerankModelSettings(_EndpointSettings):
     max_attempts: ClassVar[int] = 3
     """After them the order stays as it was."""
 
-    base_url: str = Field(
+    base_url: Address = Field(
         "http://localhost:8080/v1", description="URL of the endpoint, such as https://api.cohere.com/v2."
     )
-    api_key_env: str = Field(
+    api_key_env: KeyVariable = Field(
         "RERANK_API_KEY", description="Environment variable that holds the key; local servers need none."
     )
     path: str = Field(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from graphrag_pipeline.errors import SettingsError
@@ -144,10 +145,14 @@ def _short(field: FieldInfo) -> str:
     return first + end.strip()
 
 
+def _as_plain(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, BaseModel) else str(value)
+
+
 def _in_yaml(value: Any) -> str:
     """Return a value on one line of YAML."""
     import yaml
 
-    plain = json.loads(json.dumps(value, default=str))  # tuples and dates as YAML has them
+    plain = json.loads(json.dumps(value, default=_as_plain))  # tuples and dates as YAML has them
     rendered = yaml.safe_dump(plain, default_flow_style=True, width=1_000_000, allow_unicode=True, sort_keys=False)
     return rendered.removesuffix("...\n").strip()

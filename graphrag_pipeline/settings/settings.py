@@ -353,9 +353,14 @@ class Settings(Section):
         return max(LEAST_WORDS, min(words, int(self.reply_tokens_for(section) / REPLY_TOKENS_PER_WORD)))
 
     def chat_model_for(self, section: str) -> ChatModelSettings:
-        """Return the chat model of a section: `chat_model`, overridden by the section's own options."""
+        """Return the chat model of a section: `chat_model`, overridden by the section's own options.
+
+        A section with an address of its own has only its own headers and further endpoints.
+        """
+        own = getattr(self, section).model
+        shared = self.chat_model.model_dump(exclude={"headers", "endpoints"} if "base_url" in own else None)
         try:
-            return ChatModelSettings.model_validate(self.chat_model.model_dump() | getattr(self, section).model)
+            return ChatModelSettings.model_validate(shared | own)
         except ValidationError as error:
             problem = error.errors()[0]
             option = ".".join((section, "model", *map(str, problem["loc"])))

@@ -46,6 +46,7 @@ class Call:
 
     Attributes:
         n_inputs: texts to embed.
+        is_batched: whether it came in a batch.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Call:
     status: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    is_batched: bool = False
 
     @property
     def is_clean(self) -> bool:
@@ -100,6 +102,7 @@ class Log:
             "faults": _counts(call.fault for call in self.calls if call.fault),
             "prompt_tokens": sum(call.prompt_tokens for call in answered),
             "completion_tokens": sum(call.completion_tokens for call in answered),
+            "n_batched": sum(call.is_batched for call in self.calls),
             "n_inputs": sum(call.n_inputs for call in answered),
             "n_repeated": len(self.repeated_keys()),
             "n_abandoned": sum(call.status is None and call.fault is None for call in self.calls),

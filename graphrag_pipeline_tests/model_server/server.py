@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag_pipeline_tests.model_server import shapes
+from graphrag_pipeline_tests.model_server.batch_api import BatchApi
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.model_server.dialects import Dialect, describe_window
 from graphrag_pipeline_tests.model_server.faults import (
@@ -81,6 +82,7 @@ class ModelServer:
         self.log = Log()
         self.port = 0
         self.script_errors: list[Exception] = []
+        self.batch_api = BatchApi(self._answer_item)
         self._scripts = Scripts(script)
         n_slots = self.settings.n_slots
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(n_slots) if n_slots else nullcontext()
@@ -149,6 +151,10 @@ class ModelServer:
             return _send(connection, 200, log.summary())
         if not self._is_allowed(request.headers):
             return self._send_error(connection, Fault("401"))
+        if (found := self.batch_api.route(request)) is not None:
+            status, content = found
+            is_file = isinstance(content, bytes)
+            return connection.send(status, _JSON, content) if is_file else _send(connection, status, content)
         if request.method == "GET" and request.path in _MODELS_PATHS:
             return _send(connection, 200, self._list_models())
         is_chat = request.path.endswith("/chat/completions")
@@ -239,28 +245,57 @@ class ModelServer:
     ) -> None:
         """Send a reply whole, streamed, or up to its middle, and book its tokens."""
         is_cut = call.fault == "drop-midway"
-        said = reply.text if reply.text is not None else reply.refusal or ""
-        call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
-        counted = 0 if reply.vectors is not None or reply.scores is not None else self.settings.count_tokens(said)
-        call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
-        usage = None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
+        usage = self._count(reply, n_prompt, call)
         call.status = None if is_cut else 200  # before sending: a client may read it as soon as it has its answer
         if request.body.get("stream") and reply.vectors is None:
             await self._stream(request, reply, usage, fault, connection)
         elif fault is not None and fault.name == "error-event":
             _send(connection, 200, error_body(fault))
         else:
-            if reply.scores is not None:
-                top_n = request.body.get("top_n")
-                body = shapes.rankings(request.path, request.model, reply.scores, top_n, call.prompt_tokens)
-            elif reply.vectors is not None:
-                encoding = request.body.get("encoding_format") or "float"
-                body = shapes.embeddings(
-                    request.model, reply.vectors, encoding, call.prompt_tokens, has_usage=usage is not None
-                )
-            else:
-                body = shapes.completion(request.key, request.model, reply, usage, int(request.body.get("n") or 1))
+            body = self._body_of(request, reply, usage, call.prompt_tokens)
             _send(connection, 200, body, {"x-request-id": f"req_{request.key[:16]}-{request.attempt}"}, is_cut)
+
+    def _count(self, reply: Reply, n_prompt: int, call: Call) -> Usage | None:
+        """Book the tokens of a reply; return its usage, if it has one."""
+        said = reply.text if reply.text is not None else reply.refusal or ""
+        call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
+        counted = 0 if reply.vectors is not None or reply.scores is not None else self.settings.count_tokens(said)
+        call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
+        return None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
+
+    def _body_of(self, request: ReceivedRequest, reply: Reply, usage: Usage | None, n_prompt: int) -> Any:
+        if reply.scores is not None:
+            return shapes.rankings(request.path, request.model, reply.scores, request.body.get("top_n"), n_prompt)
+        if reply.vectors is not None:
+            encoding = request.body.get("encoding_format") or "float"
+            return shapes.embeddings(request.model, reply.vectors, encoding, n_prompt, has_usage=usage is not None)
+        return shapes.completion(request.key, request.model, reply, usage, int(request.body.get("n") or 1))
+
+    def _answer_item(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        """Answer one request of a batch: status and body."""
+        log, settings = self.log, self.settings
+        is_chat = path.endswith("/chat/completions")
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()  # as the SDK sends it
+        sent = HttpRequest("POST", path, "", {}, content)
+        received = read_request(sent, is_chat, log.next_attempt, settings.ignored_formats)
+        call = Call(received.kind, path, received.model, received.key, received.attempt, {}, received.body,
+                    n_inputs=len(received.inputs), is_batched=True)  # fmt: skip
+        log.calls.append(call)
+        n_tokens = count_inputs(received, settings.count_tokens)
+        limits = Limits(settings.max_context_tokens, settings.max_input_tokens, settings.max_batch_items,
+                        settings.dialect, settings.refused_formats)  # fmt: skip
+        fault = find_refusal(received, n_tokens, limits)
+        reply = None
+        if fault is None:
+            reply, fault = self._decide(received)
+        call.fault = fault.name if fault else None
+        if fault is not None and (answer := error_answer(fault, settings.retry_after_s)) is not None:
+            call.status = answer.status
+            return answer.status, shapes.error(answer.status, answer.message, answer.code, answer.param, answer.more)
+        assert reply is not None
+        call.status = 200
+        reply = self._limit(reply, received.body, sum(n_tokens))
+        return 200, self._body_of(received, reply, self._count(reply, sum(n_tokens), call), call.prompt_tokens)
 
     async def _stream(
         self, request: ReceivedRequest, reply: Reply, usage: Usage | None, fault: Fault | None, connection: Connection

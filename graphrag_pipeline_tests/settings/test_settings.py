@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from graphrag_pipeline.errors import SettingsError
+from graphrag_pipeline.models.pieces import fingerprint_of
+from graphrag_pipeline.pipeline.stage_code import code_of
+from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline.settings.file import load_settings
 from graphrag_pipeline.settings.indexing import ResolutionRule, ResolutionSettings
+from graphrag_pipeline.settings.models import ChatModelSettings
 from graphrag_pipeline.settings.presets import (
     MIXED_SECTIONS,
     PRESETS,
@@ -233,3 +238,61 @@ def test_the_mix_for_small_models_gives_only_the_answers_to_the_model() -> None:
     settings = settings_for_model("chat", None, sections=MIXED_SECTIONS)
     assert [name for name in model_sections() if getattr(settings, name).engine == "model"] == ["answers"]
     assert "resolution" not in model_sections()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "{Authorization: Bearer hunter2-hunter2}",
+        "{X-Api-Key: hunter2-hunter2}",
+        "{X-Team: sk-proj-hunter2-hunter2}",
+        "{X-Team: {a: hunter2-hunter2}}",
+        "[hunter2-hunter2]",
+    ],
+)
+def test_a_header_with_a_secret_in_plain_text_is_refused_and_not_shown(headers: str, tmp_path: Path) -> None:
+    for text in (f"headers: {headers}", f"endpoints: [{{headers: {headers}}}]", f"endpoints: {headers}"):
+        (tmp_path / "settings.yaml").write_text(f"chat_model: {{{text}}}", encoding="utf-8")
+        with pytest.raises(SettingsError) as caught:
+            load_settings(tmp_path, {})
+        assert "hunter2" not in str(caught.value) and "chat_model" in str(caught.value)
+
+
+def test_further_endpoints_take_what_they_leave_out_from_the_model() -> None:
+    model = ChatModelSettings.model_validate(
+        {
+            "model": "m",
+            "base_url": "https://one.example/v1",
+            "api_key_env": "ONE",
+            "headers": {"X-Key": "$GATEWAY"},
+            "requests_per_minute": 60,
+            "endpoints": [
+                {"api_key_env": "TWO"},
+                {"base_url": "https://other.example/v1", "tokens_per_minute": 9, "api_version": date(2024, 10, 21)},
+            ],
+        }
+    )
+    first, second, third = model.places
+    assert first == model.model_copy(update={"endpoints": ()})
+    assert second == first.model_copy(update={"api_key_env": "TWO"})
+    assert third.headers == {} and third.api_version == "2024-10-21"
+    assert (third.api_key_env, third.requests_per_minute, third.tokens_per_minute) == ("ONE", 60, 9)
+    section = Settings.model_validate(
+        {"chat_model": model.model_dump(), "reports": {"model": {"base_url": "http://localhost:1/v1"}}}
+    )
+    assert section.chat_model_for("reports").places[0].headers == {} and not section.chat_model_for("reports").endpoints
+    assert section.chat_model_for("extraction") == model
+
+
+def test_endpoints_and_headers_make_nothing_stale() -> None:
+    plain = settings_for_model("m", "v", "http://localhost:1/v1")
+    more = {"headers": {"X-Team": "a"}, "endpoints": [{"api_key_env": "TWO"}]}
+    values = plain.model_dump(mode="json")
+    changed = Settings.model_validate(
+        values
+        | {name: values[name] | more for name in ("chat_model", "embedding_model", "rerank_model")}
+        | {"reports": values["reports"] | {"model": more}}
+    )
+    for stage in STAGES.values():
+        assert code_of(stage, changed) == code_of(stage, plain)
+    assert fingerprint_of(changed.embedding_model) == fingerprint_of(plain.embedding_model)

@@ -15,6 +15,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.costs import StageEstimate, append_costs, refuse_over_budget, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.accounting import Caller, CallStats, paid_run
+from graphrag_pipeline.models.endpoints.batching import is_batching
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import Spending
@@ -54,7 +55,7 @@ def log_costs(
             session.costs.book(MODEL_CHECKS, account)
 
     try:
-        with paid_run("index", started_by and f"dagster {started_by}"):
+        with paid_run("index --batch" if is_batching() else "index", started_by and f"dagster {started_by}"):
             yield prepare
     finally:
         append_costs(root, estimates, session.costs.by_stage, session.costs.problems)

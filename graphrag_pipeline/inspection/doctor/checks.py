@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.cache import KnownFacts
-from graphrag_pipeline.models.endpoints.endpoint import ModelSettings, RejectedError, unset_hint
+from graphrag_pipeline.models.endpoints.endpoint import RejectedError
+from graphrag_pipeline.models.endpoints.places import ModelSettings, unset_hint
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ListedModel, ProbedReply, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
@@ -111,6 +112,8 @@ _RANKS = re.compile(r"rerank")
 """Signs in a name that a model makes vectors, or orders texts."""
 USUAL_PATH = "/v1"
 REFUSED = "the connection is refused"
+SAME_MODEL = 0.99
+"""Least cosine of the vectors that two endpoints of one model make of a text; rounding leaves at least 0.999."""
 
 
 def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel | None]:
@@ -124,6 +127,46 @@ def check_endpoint(settings: ModelSettings) -> tuple[list[Finding], ListedModel 
     model = find_model(settings.model, found)
     is_served = model is not None and model.is_named(settings.model)
     return [answers, _served(model) if model and is_served else _name_model(settings, found)], model
+
+
+def check_further(section: str, probes: Sequence[EndpointProbe]) -> Iterator[Examination]:
+    """Yield an examination of each endpoint of a model except the first one: its list of models, and one request.
+
+    Args:
+        probes: of all endpoints, the first one first. Vectors of the others must be those of the first one.
+    """
+    for number, probe in enumerate(probes[1:]):
+        settings = probe.settings
+        findings, listed = check_endpoint(settings)
+        if findings[0].status != "failed":
+            try:
+                answered = _check_request(probes[0], probe)
+                findings = [*accept_other_name(settings, findings, listed), answered]
+            except PipelineError as error:
+                findings.append(Finding("request", "failed", explain_failure(settings, error, findings)))
+        plain = tuple(replace(finding, setting={}) for finding in findings)  # the options of lists are not set
+        yield Examination(f"{section}.endpoints[{number}]", f"{settings.model} at {settings.base_url}", plain)
+
+
+def _check_request(first: EndpointProbe, probe: EndpointProbe) -> Finding:
+    """Send one request to an endpoint; compare its vector with that of the first endpoint, if that gives one."""
+    if isinstance(probe.settings, ChatModelSettings):
+        return _check_reply(probe)
+    if isinstance(probe.settings, RerankModelSettings):
+        return _check_order(probe)
+    [vector], seconds, _ = probe.embed([text_of(8)])
+    try:
+        [usual], *_ = first.embed([text_of(8)])
+    except PipelineError as error:
+        return Finding("vectors", "note", f"not compared, since the first endpoint failed ({error})")
+    if len(vector) != len(usual):
+        text = f"vectors have {len(vector)} numbers, and those of the first endpoint {len(usual)}: serve one model"
+        return Finding("vectors", "failed", text)
+    likeness = float(np.dot(vector, usual) / (np.linalg.norm(vector) * np.linalg.norm(usual)))
+    if likeness < SAME_MODEL:
+        text = f"the vector of one text has a cosine of {likeness:.2f} with that of the first endpoint: serve one model"
+        return Finding("vectors", "failed", text)
+    return Finding("vectors", "ok", f"as those of the first endpoint, after {seconds:.1f} s")
 
 
 def _explain(settings: ModelSettings, problem: Problem) -> Finding:

@@ -13,6 +13,7 @@ from graphrag_pipeline.inspection.costs import StageEstimate
 from graphrag_pipeline.inspection.doctor.checks import (
     Examination,
     Speed,
+    check_further,
     examine_chat_model,
     examine_embedding_model,
     examine_rerank_model,
@@ -22,8 +23,10 @@ from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.inspection.extraction_room import explain_excess
 from graphrag_pipeline.models.accounting import Caller
 from graphrag_pipeline.models.endpoints.openai_embedder import EMBEDDINGS_PATH
+from graphrag_pipeline.models.endpoints.places import ModelSettings
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe
 from graphrag_pipeline.models.ports import can_search
+from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
@@ -109,24 +112,30 @@ def diagnose(root: Root) -> Diagnosis:
             sections.setdefault(model.model_dump_json(), []).append(section)
             models[model.model_dump_json()] = model
     for names, chat in {tuple(sections[key]): model for key, model in models.items()}.items():
-        probe = EndpointProbe(chat, spending, caller, PROBE_TIMEOUT_S)
-        examined = examine_chat_model(_owner(names), chat, probe, root.models.known_forms)
-        examinations.append(examined)
+        probes = _open_probes(chat, spending, caller)
+        examined = examine_chat_model(_owner(names), chat, probes[0], root.models.known_forms)
+        examinations += [examined, *check_further(_owner(names), probes)]
         speeds |= {name: examined.speed for name in names if examined.speed}
     if settings.embeddings.engine == "model":
         embedding = settings.embedding_model
-        probe = EndpointProbe(embedding, spending, caller, PROBE_TIMEOUT_S)
-        examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probe, _published_dimensions(root))
-        examinations.append(examined)
+        probes = _open_probes(embedding, spending, caller)
+        examined = examine_embedding_model(EMBEDDING_SECTION, embedding, probes[0], _published_dimensions(root))
+        examinations += [examined, *check_further(EMBEDDING_SECTION, probes)]
         _keep_batch_size(root, embedding, EMBEDDINGS_PATH, examined)
         speeds |= {EMBEDDING_SECTION: examined.speed} if examined.speed else {}
     rerank = settings.rerank_model
     if rerank.model:
-        probe = EndpointProbe(rerank, spending, caller, PROBE_TIMEOUT_S)
-        examinations.append(examine_rerank_model(RERANK_SECTION, rerank, probe))
-        _keep_batch_size(root, rerank, rerank.path, examinations[-1])
+        probes = _open_probes(rerank, spending, caller)
+        examined = examine_rerank_model(RERANK_SECTION, rerank, probes[0])
+        examinations += [examined, *check_further(RERANK_SECTION, probes)]
+        _keep_batch_size(root, rerank, rerank.path, examined)
     forecast, reason = _forecast(root, speeds)
     return Diagnosis(tuple(examinations), forecast, reason, explain_excess(root), _propose_tables(root))
+
+
+def _open_probes(settings: ModelSettings, spending: Spending, caller: Caller) -> list[EndpointProbe]:
+    """Return a probe of each endpoint of a model."""
+    return [EndpointProbe(place, spending, caller, PROBE_TIMEOUT_S) for place in settings.places]
 
 
 def _propose_tables(root: Root) -> tuple[dict[str, Any], ...]:

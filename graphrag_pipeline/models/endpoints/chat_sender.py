@@ -33,6 +33,7 @@ from graphrag_pipeline.models.cache import KnownFacts
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.escapes import UnescapedPieces, unescape
 from graphrag_pipeline.models.endpoints.limits import AdaptiveLimit
+from graphrag_pipeline.models.endpoints.places import ModelSettings
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import Completion, TokenUsage, estimate_tokens, read_completion
 from graphrag_pipeline.models.endpoints.reply_forms import ReplyForms
@@ -84,7 +85,8 @@ class LearnedModel:
             passed on before its end; None until a reply in free text shows it.
         is_cutting: whether the endpoint seems to cut prompts without an error.
         streams: whether it has not refused a stream.
-        limits: of concurrent requests, by the most of them and the time-out that the settings of a section allow.
+        limits: of concurrent requests, by endpoint and key, and what the settings of a section allow: the most of them,
+            and the time-out.
     """
 
     forms: ReplyForms = field(default_factory=ReplyForms)
@@ -95,7 +97,7 @@ class LearnedModel:
     keep_unmarked: Callable[[bool], object] = lambda is_unmarked: None
     is_cutting: bool = False
     streams: bool = True
-    limits: dict[tuple[int, float], AdaptiveLimit] = field(default_factory=dict)
+    limits: dict[tuple[str, str, int, float], AdaptiveLimit] = field(default_factory=dict)
 
     @classmethod
     def of_settings(cls, settings: ChatModelSettings, known_forms: KnownFacts | None = None) -> LearnedModel:
@@ -113,10 +115,11 @@ class LearnedModel:
             )
         return learned
 
-    def limit_for(self, settings: ChatModelSettings) -> AdaptiveLimit:
+    def limit_for(self, settings: ModelSettings) -> AdaptiveLimit:
         """Return the limit that all sections with such settings share, so that a stage begins where another ended."""
         allowed = settings.max_concurrency, settings.timeout_s
-        return self.limits.setdefault(allowed, AdaptiveLimit(*allowed))
+        place = settings.base_url, settings.api_key_env, *allowed
+        return self.limits.setdefault(place, AdaptiveLimit(*allowed))
 
     def with_thoughts(self, cap: int | None) -> int | None:
         """Return the cap of a reply with its thoughts."""

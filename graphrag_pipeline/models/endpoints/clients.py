@@ -34,6 +34,7 @@ class ModelClients:
         location: SQLite file or database URL of the stored replies and the spending.
 
     Attributes:
+        database: holds all of the following.
         cache: validated replies and vectors.
         known_forms: the form of structured outputs that each model accepts.
         known_batches: the most texts that each model takes in one request.
@@ -47,7 +48,8 @@ class ModelClients:
         self._rerankers: list[Reranker] = []
         self._learned: dict[tuple[str, ...], LearnedModel] = {}
         self._caller = Caller()
-        database, self.cache = _open_cache(location)
+        self.database, self.cache = _open_cache(location)
+        database = self.database
         self.known_forms = known_forms(database)
         self.known_batches = known_batches(database)
         self.spending = Spending(database, settings.budget)

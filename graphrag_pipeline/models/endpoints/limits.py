@@ -63,6 +63,11 @@ class AdaptiveLimit:
         self._timed_out_at = math.inf  # the limit must stay below
         self._longest_s: deque[float] = deque(maxlen=ROUNDS_UNTIL_TRIED_AGAIN)  # of the last rounds under this limit
 
+    @property
+    def load(self) -> float:
+        """Requests under way and waiting, as a multiple of the limit."""
+        return (self.n_active + len(self._waiting)) / int(self.current)
+
     @asynccontextmanager
     async def slot(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> AsyncIterator[float]:
         """Wait for the place of one request; yield the loop time at which it starts (see `succeed`).

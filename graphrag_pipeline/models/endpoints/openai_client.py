@@ -29,6 +29,7 @@ from typing import Any, Self, TypeVar
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import ResponseCache, StoredReply
+from graphrag_pipeline.models.endpoints.batching import most_at_once
 from graphrag_pipeline.models.endpoints.chat_sender import ChatSender, LearnedModel
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError, Sent
 from graphrag_pipeline.models.endpoints.replies import (
@@ -129,7 +130,6 @@ class OpenAIChatModel:
         self.stats = CallStats()
         named = (settings.cache_name,) if settings.cache_name else ()
         self.fingerprint = stable_hash("chat", settings.model, canonical_json(settings.parameters), *named)
-        self.max_concurrency = settings.max_concurrency
         self._settings = settings
         self._cache = cache
         # A budget holds only if no reply can be longer than its reservation.
@@ -137,9 +137,14 @@ class OpenAIChatModel:
         self._cap = settings.reply_cap or max_reply_tokens or self._bounded
         self._cap_option = settings.name_reply_cap(stage)
         self._learned = learned or LearnedModel.of_settings(settings)
-        self._endpoint = Endpoint(stage, settings, spending, limit=self._learned.limit_for(settings))
+        self._endpoint = Endpoint(stage, settings, spending, limit_of=self._learned.limit_for)
         self._caller = Caller((self.stats,))
         self._sender = ChatSender(stage, settings, self._endpoint, self._learned, spending.has_ceiling)
+
+    @property
+    def max_concurrency(self) -> int:
+        """See `ports.ChatModel.max_concurrency`."""
+        return most_at_once(self.stage, self._settings)
 
     @property
     def window(self) -> int | None:

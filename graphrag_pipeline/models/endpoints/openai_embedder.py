@@ -31,6 +31,7 @@ from graphrag_pipeline.identity import stable_hash, text_hash
 from graphrag_pipeline.models.accounting import Caller, CallStats
 from graphrag_pipeline.models.cache import KnownFacts, ResponseCache
 from graphrag_pipeline.models.endpoints.batches import BatchLimit, limit_of_settings, send_batches
+from graphrag_pipeline.models.endpoints.batching import most_at_once
 from graphrag_pipeline.models.endpoints.endpoint import Endpoint, RejectedError
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_vectors
 from graphrag_pipeline.models.pieces import (
@@ -205,7 +206,8 @@ class OpenAIEmbedder:
             Work(texts.keys_of(batch[0])[0], partial(self._embed_batch, batch, texts, vectors)) for batch in batches
         ]
         failed: dict[str, Failure] = {}
-        for result in run_all(self.stage, works, self._settings.max_concurrency, progress, scope=self._caller.scope):
+        n_at_once = most_at_once(self.stage, self._settings)
+        for result in run_all(self.stage, works, n_at_once, progress, scope=self._caller.scope):
             if isinstance(result, dict):
                 failed |= result
         return list(failed.values())

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.accounting import Caller
-from graphrag_pipeline.models.endpoints.endpoint import Endpoint, ModelSettings, fetch_model_list, make_client
+from graphrag_pipeline.models.endpoints.endpoint import Endpoint, fetch_model_list
+from graphrag_pipeline.models.endpoints.places import ModelSettings, make_client
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.replies import TokenUsage, estimate_tokens, read_completion, read_vectors
 from graphrag_pipeline.models.endpoints.reranker import Scores, read_scores, rerank_body
@@ -90,10 +91,13 @@ class EndpointProbe:
 
     Args:
         timeout_s: of one probe, if it is less than that of the settings.
+
+    Attributes:
+        settings: those of the probes.
     """
 
     def __init__(self, settings: ModelSettings, spending: Spending, caller: Caller, timeout_s: float) -> None:
-        self._settings = settings.model_copy(
+        self.settings = self._settings = settings.model_copy(
             update={"max_attempts": 1, "timeout_s": min(timeout_s, settings.timeout_s), "max_concurrency": 8}
         )
         self._spending, self._caller = spending, caller

@@ -12,15 +12,18 @@ import base64
 import functools
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag_pipeline.models.endpoints.limits import retry_after_s
 from graphrag_pipeline.models.endpoints.windows import read_refusal
 from graphrag_pipeline.models.ports import PaidReplyError, ReplyFormatError
+
+if TYPE_CHECKING:
+    import openai
 
 MAX_MESSAGE = 300
 _MAX_READ = 20_000
@@ -233,42 +236,48 @@ def causes_in_log() -> Iterator[None]:
         _is_for_reader.reset(token)
 
 
-def describe_problem(error: Exception, key: str, timeout_s: float) -> Problem:
+def secrets_of(client: openai.AsyncOpenAI) -> tuple[str, ...]:
+    """Return the key of a client, and the words of its additional headers, which may hold other keys."""
+    words = (word for value in client._custom_headers.values() for word in str(value).split())
+    return (client.api_key, *(word for word in words if len(word) >= LEAST_KEY))
+
+
+def describe_problem(error: Exception, secrets: Sequence[str], timeout_s: float) -> Problem:
     """Return the problem behind an exception of an attempt, and log it if a reader gets its message.
 
     Args:
         error: one of `attempt_errors`; a ValueError or RecursionError means a body that is not JSON.
-        key: the API key, which is removed from every message.
+        secrets: what is removed from every message (`secrets_of`).
     """
-    problem = _read_problem(error, key, timeout_s)
+    problem = _read_problem(error, secrets, timeout_s)
     if _is_for_reader.get():
         _log.warning("a call to a model failed (%s): %s", problem.kind, problem.message)
     return problem
 
 
-def _read_problem(error: Exception, key: str, timeout_s: float) -> Problem:
+def _read_problem(error: Exception, secrets: Sequence[str], timeout_s: float) -> Problem:
     import openai
 
     if broken := _broken_connection(error):
-        return _describe_connection(broken, key)
+        return _describe_connection(broken, secrets)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Problem(f"no whole answer within {timeout_s:g} s", may_be_paid=True, is_timeout=True)
     if isinstance(error, openai.APIStatusError):
         retry_s = retry_after_s(error.response.headers)
-        return _describe_error(error.body, error.status_code, key, error.message, retry_s)
+        return _describe_error(error.body, error.status_code, secrets, error.message, retry_s)
     if isinstance(error, openai.APIConnectionError):
-        return _describe_connection(error.__cause__ or error, key)
+        return _describe_connection(error.__cause__ or error, secrets)
     if isinstance(error, openai.APIError) and error.body is not None:  # an event of a stream
-        return _describe_error(error.body, _status_of(error.body), key, error.message)
+        return _describe_error(error.body, _status_of(error.body), secrets, error.message)
     if isinstance(error, _transport_errors()):
         said = str(error).partition(": <")[
             0
         ]  # without the exception in it, which names a status that the server did not send
-        return Problem(_clean(f"connection lost ({type(error).__name__}: {said})", key), may_be_paid=True)
+        return Problem(_clean(f"connection lost ({type(error).__name__}: {said})", secrets), may_be_paid=True)
     if isinstance(error, ReplyFormatError):
         is_whole = isinstance(error, PaidReplyError)
-        return Problem(_clean(str(error), key), may_be_paid=True, is_paid_in_vain=is_whole)
-    return Problem(_clean(f"the answer is not JSON ({type(error).__name__})", key), may_be_paid=True)
+        return Problem(_clean(str(error), secrets), may_be_paid=True, is_paid_in_vain=is_whole)
+    return Problem(_clean(f"the answer is not JSON ({type(error).__name__})", secrets), may_be_paid=True)
 
 
 def _broken_connection(error: BaseException | None) -> BaseException | None:
@@ -282,10 +291,10 @@ def _broken_connection(error: BaseException | None) -> BaseException | None:
     return None
 
 
-def _describe_connection(cause: BaseException, key: str) -> Problem:
+def _describe_connection(cause: BaseException, secrets: Sequence[str]) -> Problem:
     kind = type(cause).__name__
     is_unreachable = bool(_NO_CONNECTION.match(kind))
-    text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", key)
+    text = _clean(f"{'cannot connect' if is_unreachable else 'connection lost'} ({kind}: {cause})", secrets)
     return Problem(text, may_be_paid=not is_unreachable, is_unreachable=is_unreachable)
 
 
@@ -305,17 +314,24 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return (TransportError,)
 
 
-def read_error(answer: object, key: str) -> Problem | None:
+def read_error(answer: object, secrets: Sequence[str]) -> Problem | None:
     """Return the problem that a body of status 200 holds in the place of an answer; None for an answer."""
     if not isinstance(answer, Mapping):
         return None
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
     error = answer.get("error") or first.get("error")
-    return _describe_error(error, _status_of(error), key) if error and not answer.get("data") else None
+    return _describe_error(error, _status_of(error), secrets) if error and not answer.get("data") else None
 
 
-def _describe_error(error: object, status: int, key: str, said: str = "", retry_s: float | None = None) -> Problem:
+def read_status_error(status: int, body: object, secrets: Sequence[str]) -> Problem:
+    """Return the problem of a response in a batch whose status is not 200."""
+    return _describe_error(body.get("error") if isinstance(body, Mapping) else body, status, secrets)
+
+
+def _describe_error(
+    error: object, status: int, secrets: Sequence[str], said: str = "", retry_s: float | None = None
+) -> Problem:
     """Return the problem of an error body.
 
     Args:
@@ -326,10 +342,10 @@ def _describe_error(error: object, status: int, key: str, said: str = "", retry_
     names = [str(name) for name in (body.get("code"), body.get("type")) if name and not str(name).isdigit()]
     window, n_prompt = read_refusal(body, text)
     return Problem(
-        _clean(text, key),
+        _clean(text, secrets),
         status,
-        _clean(names[0] if names else "", key),
-        _clean(str(body.get("param") or ""), key),
+        _clean(names[0] if names else "", secrets),
+        _clean(str(body.get("param") or ""), secrets),
         retry_s,
         window=window,
         n_prompt=n_prompt,
@@ -364,14 +380,15 @@ def _words_of(error: object) -> str:
     return ": ".join(filter(None, (place, words, raw))) or str(dict(error))
 
 
-def _clean(text: str, key: str) -> str:
-    """Return one line without the key and without its first and last 12 characters, in whatever form they are written.
+def _clean(text: str, secrets: Sequence[str]) -> str:
+    """Return one line without the secrets and their first and last 12 characters, in whatever form they are written.
 
-    A key of less than `LEAST_KEY` characters may be a part of a word, so it is removed as a word of its own only.
+    One of less than `LEAST_KEY` characters may be a part of a word, so it is removed as a word of its own only.
     """
     text = text[:_MAX_READ]
-    if key and key != NO_KEY:
-        text = _mask_word(text, key) if len(key) < LEAST_KEY else _forms_of(key).sub("***", text)
+    for key in secrets:
+        if key and key != NO_KEY:
+            text = _mask_word(text, key) if len(key) < LEAST_KEY else _forms_of(key).sub("***", text)
     return " ".join(text.split())[:MAX_MESSAGE]
 
 

@@ -115,7 +115,7 @@ class Reranker:
         works = [Work(f"texts from {batch[0][0]}", partial(self._score, question, batch)) for batch in batches]
         found: dict[int, float] = {}
         failures: list[str] = []
-        for result in run_all(STAGE, works, self._settings.max_concurrency, scope=self._caller.scope):
+        for result in run_all(STAGE, works, self._settings.most_at_once, scope=self._caller.scope):
             if isinstance(result, Failure):
                 failures.append(result.reason)
             else:

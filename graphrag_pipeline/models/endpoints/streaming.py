@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem
+from graphrag_pipeline.models.endpoints.problems import attempt_errors, describe_problem, secrets_of
 from graphrag_pipeline.models.endpoints.replies import text_of, thoughts_of
 from graphrag_pipeline.models.endpoints.thoughts import ThoughtFilter
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
@@ -102,7 +102,7 @@ async def post_streamed(
     except attempt_errors() as error:
         if not reply.n_passed_on or on_token is read_silently:
             raise
-        reason = str(describe_problem(error, client.api_key, timeout_s))
+        reason = str(describe_problem(error, secrets_of(client), timeout_s))
         raise CallFailedError(f"the reply broke off: {reason}", key, reply.text) from None
     return reply.whole()
 

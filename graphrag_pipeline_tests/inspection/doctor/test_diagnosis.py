@@ -83,6 +83,25 @@ def test_a_refused_key_names_the_variable(tmp_path: Path, monkeypatch: pytest.Mo
     assert status == "failed" and "GRAPHRAG_TESTS_KEY (which is not set)" in text
 
 
+def test_each_further_endpoint_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SECOND_KEY", raising=False)
+    with running_model_server() as server, running_model_server(dimensions=48, api_key="right") as other:
+        more = {"endpoints": [{"base_url": server.base_url}, {"base_url": other.base_url, "api_key_env": "SECOND_KEY"}]}
+        root = make_root(tmp_path / "root", server.base_url, more, more)
+        refused = diagnose(root)
+        monkeypatch.setenv("SECOND_KEY", "right")
+        answered = diagnose(root)
+        lines = "\n".join(render_diagnosis(answered))
+    assert found(refused, "chat_model.endpoints[0]", "reply")[0] == "ok"
+    status, text = found(refused, "chat_model.endpoints[1]", "endpoint")
+    assert status == "failed" and "SECOND_KEY (which is not set)" in text
+    assert found(answered, "chat_model.endpoints[1]", "reply")[0] == "ok"
+    assert found(answered, "embedding_model.endpoints[0]", "vectors")[0] == "ok"
+    status, text = found(answered, "embedding_model.endpoints[1]", "vectors")
+    assert status == "failed" and "48 numbers, and those of the first endpoint 256" in text
+    assert f"embedding_model.endpoints[1]: test-embedding at {other.base_url}" in lines
+
+
 def test_the_window_and_a_misspelt_model_are_told(tmp_path: Path) -> None:
     with running_model_server(dialect="llama.cpp", max_context_tokens=4096) as server:
         diagnosis = diagnose(make_root(tmp_path / "root", server.base_url, {"model": "tst-chat"}))

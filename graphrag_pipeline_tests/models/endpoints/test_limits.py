@@ -306,6 +306,17 @@ def test_the_reservation_of_a_killed_process_counts_as_spent(database: SharedDat
     asyncio.run(scene())
 
 
+def test_a_call_that_goes_on_after_a_kill_is_reserved_once(database: SharedDatabase) -> None:
+    spending = Spending(database, BudgetSettings(max_tokens=100))
+
+    async def scene() -> None:
+        for _ in range(2):
+            assert await spending.reserve(70, 0.0, timeout_s=60, name="of a batch") == "of a batch"
+        assert await spending.reserve(30, 0.0, timeout_s=60)
+
+    asyncio.run(asyncio.wait_for(scene(), 10))
+
+
 def test_rates_space_requests_over_all_processes(database: SharedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
@@ -314,10 +325,10 @@ def test_rates_space_requests_over_all_processes(database: SharedDatabase, monke
         by_requests = Rate("host chat", requests_per_minute=60, tokens_per_minute=None)
         by_tokens = Rate("host embedding", requests_per_minute=None, tokens_per_minute=6000)
         for spending in (mine, others, mine):
-            waits.append(await spending.take_turn(by_requests, 1000))
+            waits.append((await spending.take_turn([by_requests], 1000))[1])
         for spending in (mine, others, mine):
-            waits.append(await spending.take_turn(by_tokens, 200))
-        waits.append(await mine.take_turn(Rate("host", None, None), 10**9))
+            waits.append((await spending.take_turn([by_tokens], 200))[1])
+        waits.append((await mine.take_turn([Rate("host", None, None)], 10**9))[1])
 
     monkeypatch.setattr(SharedDatabase, "now", lambda self, connection: 1000.0)
     asyncio.run(scene())
@@ -337,7 +348,7 @@ def test_machines_whose_clocks_differ_share_rates_and_reservations(
         waits, spending = [], Spending(database, BudgetSettings(max_tokens=100))
         for ahead_s in (600.0, 0.0, -600.0):
             be_on_a_machine(ahead_s)
-            waits.append(await spending.take_turn(rate, 1))
+            waits.append((await spending.take_turn([rate], 1))[1])
         held = await spending.reserve(70, 0.0, timeout_s=60)
         be_on_a_machine(600.0)
         waiting = asyncio.create_task(spending.reserve(70, 0.0, timeout_s=60))

@@ -51,7 +51,7 @@ LONG = "sk-test-0123456789abcdef-very-secret"
      ("sk-12345", "key:sk-12345abc", "key:***abc"), ("a" * 12 + "b" * 12, "a" * 12 + "x" + "b" * 12, "***x***")],
 )  # fmt: skip
 def test_a_key_is_in_no_message_and_a_short_one_hides_no_other_word(key: str, text: str, shown: str) -> None:
-    assert str(describe_problem(ReplyFormatError(text), key, 1.0)) == shown
+    assert str(describe_problem(ReplyFormatError(text), [key], 1.0)) == shown
 
 
 NOT_SERVED = [
