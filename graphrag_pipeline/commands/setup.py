@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -150,7 +150,20 @@ def _settings_of(
         preset=preset,
         sections=MIXED_SECTIONS if engine == "mixed" else None,
     )
+    models = [settings.chat_model, settings.embedding_model] if embedding_model else [settings.chat_model]
+    for model in models:
+        echo(f"note: {_describe_price(model, is_named=preset_name is not None)}", err=True)
     return _with_window(settings) if is_loopback(settings.chat_model.base_url) else settings
+
+
+def _describe_price(model: Any, is_named: bool) -> str:
+    from graphrag_pipeline.models.spending import describe_price
+    from graphrag_pipeline.settings.presets import is_loopback
+
+    price = describe_price(model.model, model.base_url, model.prompt_price, model.completion_price)
+    is_odd = is_loopback(model.base_url) and not is_named and "nothing" not in price
+    way_out = "; if your server charges nothing, name it by --preset or set the prices to 0" if is_odd else ""
+    return f"{model.model} costs {price}{way_out}"
 
 
 def _with_window(settings: Settings) -> Settings:

@@ -266,6 +266,18 @@ def read_costs(root: Root) -> list[dict[str, Any]]:
     return runs
 
 
+def describe_prices(settings: Settings, estimates: Sequence[StageEstimate]) -> list[str]:
+    """Return a line for each model of the estimates, with its price and where that comes from."""
+    from graphrag_pipeline.models.spending import describe_price
+
+    sections = [STAGES[estimate.stage].engine for estimate in estimates]
+    models = [settings.chat_model_for(name) if name else settings.embedding_model for name in sections]
+    said = [
+        f"{m.model} costs {describe_price(m.model, m.base_url, m.prompt_price, m.completion_price)}" for m in models
+    ]
+    return list(dict.fromkeys(said))
+
+
 def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:
     """Render estimates as lines of a table with a total."""
     if not estimates:

@@ -14,8 +14,8 @@ moves the schedule forward by its own share, and sleeps until its moment.
 
 Prices are those of the package `genai-prices` (data in the package, no download). A model is looked up at the provider
 that the endpoint's address belongs to. At an unknown address (a proxy, a test server) it is looked up by name alone.
-Prices in the settings come first, such as 0 for a local model. The cost of an unknown model is not counted; the log
-warns once.
+Prices in the settings come first, such as 0 for a local model. A model without a listed price costs nothing at an
+address of this machine; elsewhere its cost is not counted, and the log warns once.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.accounting import DONE, RUNNING, PaidRun, current_run
 from graphrag_pipeline.models.database import LEDGER, RATES, RESERVATIONS, SPENDING, SharedDatabase
 from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline.settings.presets import is_loopback
 
 _MARGIN = 1.1  # of the advised limit over the estimate
 MAX_WAIT_S = 1.0  # between checks of the reservations of other processes
@@ -397,12 +398,27 @@ def find_price(model: str, base_url: str, prompt: float | None = None, completio
         listed = _listed_price(model, 1, 0, provider, url)
         if listed:
             return Price(model, provider=listed[0])
+    if is_loopback(base_url):
+        return Price(model)
     _LOG.warning(
         "model %r at %s has no known price: its cost is not counted; set prompt_price and completion_price (0 if free)",
         model,
         urlsplit(base_url).hostname,
     )
     return None
+
+
+def describe_price(model: str, base_url: str, prompt: float | None = None, completion: float | None = None) -> str:
+    """Return what a model costs and why, as in "0.15 and 0.6 USD per million tokens in and out (price list)"."""
+    price = find_price(model, base_url, prompt, completion)
+    if price is None:
+        return "not known"
+    each_in, each_out = price.cost(_MILLION, 0), price.cost(0, _MILLION)
+    is_set = prompt is not None or completion is not None
+    source = "settings" if is_set else "price list" if price.provider else "on this machine, in no price list"
+    if not each_in + each_out:
+        return f"nothing ({source})"
+    return f"{each_in:.4g} and {each_out:.4g} USD per million tokens in and out ({source})"
 
 
 def _listed_price(

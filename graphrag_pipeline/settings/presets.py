@@ -21,7 +21,8 @@ from graphrag_pipeline.settings.settings import Settings
 LOCAL_TIMEOUT_S = 600.0
 LOCAL_MAP_TOKENS = 4000
 """Cap of the points from one batch: a small model that never ends would run into the timeout."""
-_LOCAL = {"timeout_s": LOCAL_TIMEOUT_S, "prompt_price": 0.0}
+_LOCAL = {"timeout_s": LOCAL_TIMEOUT_S}
+_FREE = {"prompt_price": 0.0, "completion_price": 0.0}
 
 MIXED_SECTIONS = ("answers",)
 """Steps of the chat model with `init --engine mixed`: a small model writes answers, rules and vectors do the rest."""
@@ -48,15 +49,20 @@ class Preset:
 
 
 def _local(name: str, base_url: str, concurrency: int, *notes: str) -> Preset:
-    """A server on the user's own machine: free, slow, and with an embedder that reads 512 tokens."""
+    """A server on the user's own machine: slow, with an embedder that reads 512 tokens; free if it is known by name.
+
+    A server that is known only by its address may be a proxy to a provider who charges.
+    """
+    chat_price, embedding_price = (_FREE, {"prompt_price": 0.0}) if base_url else ({}, {})
     chat = {
         **_LOCAL,
-        "completion_price": 0.0,
+        **chat_price,
         "max_concurrency": concurrency,
         "parameters": {"temperature": 0},
         "stop_loops": True,
     }
-    embedding = {**_LOCAL, "max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
+    batches = {"max_concurrency": min(concurrency, 2), "batch_size": 16, "batch_max_tokens": 450}
+    embedding = {**_LOCAL, **embedding_price, **batches}
     return Preset(name, base_url, chat, embedding, notes, {"max_map_tokens": LOCAL_MAP_TOKENS})
 
 
@@ -86,8 +92,8 @@ PRESETS: Mapping[str, Preset] = {
     "vllm": Preset(
         "vLLM",
         "http://localhost:8000/v1",
-        chat={**_LOCAL, "completion_price": 0.0, "max_concurrency": 32, "parameters": {"temperature": 0}},
-        embedding={**_LOCAL, "max_concurrency": 4, "batch_max_tokens": 450},
+        chat={**_LOCAL, **_FREE, "max_concurrency": 32, "parameters": {"temperature": 0}},
+        embedding={**_LOCAL, "prompt_price": 0.0, "max_concurrency": 4, "batch_max_tokens": 450},
         notes=("vLLM serves many requests at once, so max_concurrency is 32; lower it if calls time out.",),
     ),
 }

@@ -17,7 +17,15 @@ from graphrag_pipeline.inspection.costs import StageEstimate, refuse_over_budget
 from graphrag_pipeline.inspection.index_reports import LedgerReport, find_unpriced, render_ledger, report_ledger
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.models.database import SharedDatabase
-from graphrag_pipeline.models.spending import BudgetExceededError, LedgerEntry, Spending, find_price, round_up
+from graphrag_pipeline.models.spending import (
+    BudgetExceededError,
+    LedgerEntry,
+    Price,
+    Spending,
+    describe_price,
+    find_price,
+    round_up,
+)
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.settings.models import BudgetSettings
 from graphrag_pipeline_tests.support.command_line import environment
@@ -154,8 +162,19 @@ def test_settings_come_before_the_list() -> None:
     assert free.cost(10, 10) == 0.0
 
 
+def test_a_model_of_this_machine_costs_nothing_only_without_a_listed_price(caplog: pytest.LogCaptureFixture) -> None:
+    url = "http://127.0.0.1:4000/v1"
+    with caplog.at_level(logging.WARNING):
+        assert find_price("my-own-model", url) == Price("my-own-model")
+    assert not caplog.records
+    assert describe_price("my-own-model", url) == "nothing (on this machine, in no price list)"
+    assert describe_price("gpt-4o-mini", url) == "0.15 and 0.6 USD per million tokens in and out (price list)"
+    assert describe_price("gpt-4o-mini", url, 0.0, 0.0) == "nothing (settings)"
+    assert describe_price("my-own-model", "http://models.example/v1") == "not known"
+
+
 def test_an_unknown_model_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
-        assert find_price("never-heard-of", "http://127.0.0.1:9/v1") is None
+        assert find_price("never-heard-of", "http://models.example/v1") is None
+        assert find_price("never-heard-of", "http://models.example/v1") is None
     assert len([record for record in caplog.records if "never-heard-of" in record.message]) == 1

@@ -195,7 +195,10 @@ def test_an_address_of_this_machine_gets_settings_of_a_local_server() -> None:
     assert 1 <= chat.max_concurrency <= 4
     assert chat.timeout_s == vectors.timeout_s == 600
     assert chat.parameters == {"temperature": 0}
-    assert (chat.prompt_price, chat.completion_price, vectors.prompt_price) == (0, 0, 0)
+    # It may be a proxy to a provider; a preset by name is free.
+    assert (chat.prompt_price, chat.completion_price, vectors.prompt_price) == (None, None, None)
+    named = settings_for_model("chat", "vectors", url, preset=preset_for("ollama", url))
+    assert (named.chat_model.prompt_price, named.embedding_model.prompt_price) == (0, 0)
     assert (chat.base_url, vectors.base_url) == (url, url)
     assert preset_for(None, "https://api.example.com/v1") is None
 
@@ -220,7 +223,8 @@ def test_an_embedding_model_may_have_an_address_of_its_own() -> None:
     local = settings_for_model("chat", "vectors", embedding_base_url="http://127.0.0.1:81/v1")
     assert local.chat_model.base_url.startswith("https://api.openai.com")
     assert local.chat_model.prompt_price is None
-    assert (local.embedding_model.base_url, local.embedding_model.prompt_price) == ("http://127.0.0.1:81/v1", 0)
+    assert local.embedding_model.base_url == "http://127.0.0.1:81/v1"
+    assert local.embedding_model.batch_size == 16
     far = settings_for_model(
         "chat", "vectors", embedding_base_url="https://vectors.example.com/v1", preset=PRESETS["ollama"]
     )

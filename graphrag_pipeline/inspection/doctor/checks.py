@@ -29,6 +29,7 @@ from graphrag_pipeline.models.endpoints.windows import READ
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.models.ports import ChatRequest, Message
 from graphrag_pipeline.models.reply_json import json_schema_format, parse_reply
+from graphrag_pipeline.models.spending import describe_price, find_price
 from graphrag_pipeline.nearest import nearest_name
 from graphrag_pipeline.settings.models import ChatModelSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline.settings.presets import is_loopback
@@ -296,6 +297,7 @@ def examine_chat_model(
         findings += _check_window(settings, listed.window if listed else None)
     if is_loopback(settings.base_url):
         findings += _local_settings(settings)
+    findings.append(_check_price(settings))
     return Examination(section, title, tuple(findings), speed)
 
 
@@ -443,10 +445,18 @@ def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]
         yield Finding("time-out", "note", text, {"timeout_s": float(-(-2 * longest // 60) * 60)})
 
 
+def _check_price(settings: ChatModelSettings | EmbeddingModelSettings | RerankModelSettings) -> Finding:
+    prices = settings.prompt_price, settings.completion_price
+    said = f"costs {describe_price(settings.model, settings.base_url, *prices)}"
+    if find_price(settings.model, settings.base_url, *prices) is None:
+        return Finding("price", "note", f"{said}, so its cost is not counted; set prompt_price and completion_price")
+    if prices == (None, None) and is_loopback(settings.base_url) and "nothing" not in said:
+        return Finding("price", "note", f"{said}; if the server on this machine charges nothing, set both prices to 0")
+    return Finding("price", "ok", said)
+
+
 def _local_settings(settings: ChatModelSettings) -> Iterator[Finding]:
     """Yield what suits a server on this machine and is not set."""
-    if settings.prompt_price is None and settings.completion_price is None:
-        yield Finding("price", "note", "a local model costs nothing", {"prompt_price": 0, "completion_price": 0})
     if "temperature" not in settings.parameters:
         text = "without a temperature, a small model answers differently each time"
         yield Finding("temperature", "note", text, {"parameters": {**settings.parameters, "temperature": 0}})
@@ -482,8 +492,7 @@ def examine_embedding_model(
             findings += [batch, _check_longest(settings, probe), *_check_prefixes(settings)]
         except PipelineError as error:
             findings.append(Finding("vectors", "failed", explain_failure(settings, error, findings)))
-    if is_loopback(settings.base_url) and settings.prompt_price is None:
-        findings.append(Finding("price", "note", "a local model costs nothing", {"prompt_price": 0}))
+    findings.append(_check_price(settings))
     return Examination(section, f"{settings.model} at {settings.base_url}", tuple(findings), speed)
 
 
@@ -588,8 +597,7 @@ def examine_rerank_model(section: str, settings: RerankModelSettings, probe: End
             said = explain_failure(settings, error, findings)
             text = f"{said} (the path is {settings.path}: `path` may be /rerank, /v1/rerank or /score)"
             findings.append(Finding("scores", "failed", text))
-    if is_loopback(settings.base_url) and settings.prompt_price is None:
-        findings.append(Finding("price", "note", "a local model costs nothing", {"prompt_price": 0}))
+    findings.append(_check_price(settings))
     return Examination(section, f"{settings.model} at {settings.base_url}{settings.path}", tuple(findings), speed)
 
 

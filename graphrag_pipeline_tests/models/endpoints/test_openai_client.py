@@ -512,8 +512,9 @@ def test_under_a_budget_a_reply_is_bounded_by_its_reservation(tmp_path: Path) ->
 
 def test_a_money_budget_needs_a_price(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="price of 'test-chat' is not known"):
-        chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0))
-    chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0), prompt_price=0.0)
+        chat_model("http://models.example/v1", tmp_path, BudgetSettings(max_cost=1.0))
+    chat_model("http://models.example/v1", tmp_path, BudgetSettings(max_cost=1.0), prompt_price=0.0)
+    chat_model("http://127.0.0.1:9/v1", tmp_path, BudgetSettings(max_cost=1.0))
 
 
 def test_a_reply_has_its_cost(tmp_path: Path) -> None:
