@@ -18,7 +18,18 @@ from typing import Annotated, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from graphrag_pipeline.commands import evaluation, indexing, questions, review, serving, setup, showing, snapshots, up
+from graphrag_pipeline.commands import (
+    evaluation,
+    feedback,
+    indexing,
+    questions,
+    review,
+    serving,
+    setup,
+    showing,
+    snapshots,
+    up,
+)
 from graphrag_pipeline.commands.terminal import (
     DAGSTER_GROUP,
     INDEX_GROUP,
@@ -44,7 +55,9 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
         "access": serving.access,
     },
     READ_GROUP: {"show": showing.show, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges},
-    INSPECT_GROUP: {"try": evaluation.try_stage, "tune": None, "evaluate": evaluation.evaluate},
+    INSPECT_GROUP: {
+        "try": evaluation.try_stage, "tune": None, "evaluate": evaluation.evaluate, "feedback": feedback.feedback,
+    },
     SNAPSHOT_GROUP: {
         "review": review.review, "snapshots": snapshots.snapshots, "verify": snapshots.verify,
         "forget": snapshots.forget,

@@ -94,6 +94,7 @@ class PrincipalEntry(_Part):
     claims: dict[str, str] = Field(
         default_factory=dict, description="Claims that a token must have: equal, or an element of a list."
     )
+    feedback: bool = Field(False, description="Whether it may rate and correct answers, in `feedback.jsonl` of a root.")
 
     @property
     def filters(self) -> dict[str, tuple[str, ...]]:

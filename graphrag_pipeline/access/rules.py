@@ -50,11 +50,13 @@ class Principal:
         name: as in access.yaml.
         roots: served root -> filters that his documents pass; no filters: the whole root.
         subject: the claim `sub` of his token; "" with a key.
+        may_give_feedback: whether he may rate and correct answers.
     """
 
     name: str
     roots: Mapping[str, tuple[str, ...]]
     subject: str = ""
+    may_give_feedback: bool = False
 
     def filters_of(self, root: str) -> tuple[str, ...]:
         """Return the filters that choose his view of a root; none if he reads all of it.
@@ -221,7 +223,7 @@ class AccessRules:
             presented, found = hash_key(credential), None
             for key, name, entry in self._keys:  # all of them, so that the time tells nothing
                 if hmac.compare_digest(presented, key.sha256) and (key.expires is None or self._now() < key.expires):
-                    found = Principal(name, entry.filters)
+                    found = Principal(name, entry.filters, may_give_feedback=entry.feedback)
             if found is None:
                 raise NotAuthenticatedError("the key is unknown or expired")
             return found
@@ -238,7 +240,7 @@ class AccessRules:
             _log.warning("a token of %s has the claims of %s; it must match one principal", claims.get("sub"), names)
             raise NotAuthenticatedError("the token belongs to no principal")
         [(name, entry)] = matching
-        return Principal(name, entry.filters, str(claims.get("sub") or ""))
+        return Principal(name, entry.filters, str(claims.get("sub") or ""), entry.feedback)
 
     def _read_claims(self, token: str, rules: TokenRules, signing: SigningKeys) -> dict[str, Any]:
         try:

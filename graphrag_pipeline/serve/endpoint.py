@@ -49,6 +49,11 @@ class Reader(Protocol):
         """Name for the log."""
         ...
 
+    @property
+    def may_give_feedback(self) -> bool:
+        """Whether he may rate and correct answers."""
+        ...
+
     def filters_of(self, root: str) -> tuple[str, ...]:
         """Return the filters that choose his view of a root; none if he reads all of it.
 
@@ -74,6 +79,7 @@ class ReaderOfAll:
     """The reader of a server on loopback without access rules."""
 
     name = "local"
+    may_give_feedback = True
 
     def filters_of(self, root: str) -> tuple[str, ...]:
         """Return no filters."""
@@ -84,6 +90,7 @@ class _Nobody:
     """The reader of a request without a key, on a path that needs none."""
 
     name = ""
+    may_give_feedback = False
 
     def filters_of(self, root: str) -> tuple[str, ...]:
         """Refuse every root."""

@@ -206,6 +206,8 @@ def _values(schema: Mapping[str, Any], words: Sequence[str]) -> list[str]:
 
 
 def _bodies(path: str, words: Sequence[str], root: str) -> Iterator[tuple[str, bool]]:
+    if path == "/feedback":  # it answers with the id of what was given, to those who may give it
+        return
     if path not in ("/search", "/search/stream", "/explain", "/follow-ups", "/v1/chat/completions"):
         raise ValueError(f"no body is known for POST {path}: add bodies here that could show a canary")
     for question, has in (("Who met Bob Cratchit?", False), (f"Who is {words[0]} {words[1]}?", True)):

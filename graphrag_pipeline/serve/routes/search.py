@@ -8,6 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from graphrag_pipeline.evaluation.feedback import add_feedback
 from graphrag_pipeline.query.index.explain import ExplainedPick, explain_strategies
 from graphrag_pipeline.query.index.graph_index import prepare_query
 from graphrag_pipeline.query.methods.registry import METHODS
@@ -26,7 +27,7 @@ from graphrag_pipeline.query.suggestions.suggested import MAX_QUESTIONS, Suggest
 from graphrag_pipeline.query.token_budget import ModelUsage
 from graphrag_pipeline.serve.api_route import EVENTS, Answered, NamedRootQuery, StrictBody, answer_model, make_router
 from graphrag_pipeline.serve.endpoint import ApiCall, Call, Emit
-from graphrag_pipeline.serve.errors import InvalidRequestError, asking_models
+from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, asking_models
 from graphrag_pipeline.serve.limits import MAX_ITEMS, Filters, Options
 from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
@@ -209,6 +210,32 @@ def _explain(call: ApiCall, lease: IndexLease, body: SearchBody) -> dict[str, An
         picks = explain_strategies(index.where(query.filters), query.question, query.settings)
     strategies = list(dict.fromkeys(pick.strategy for pick in picks))
     return lease.answer(question=body.question, strategies=strategies, picks=picks)
+
+
+class FeedbackBody(StrictBody):
+    """What a reader thinks of an answer."""
+
+    rating: Literal["up", "down"]
+    question: str = Field(min_length=1, max_length=8_000)
+    answer: str = Field("", max_length=100_000, description="As it was shown.")
+    correction: str = Field("", max_length=8_000, description="What the answer should have said.")
+    documents: list[str] = Field(default_factory=list, max_length=MAX_ITEMS, description="Paths that the answer cites.")
+    snapshot: str | None = Field(None, max_length=64, description="Id of the snapshot that answered.")
+
+
+@routes.post("/feedback", response_model=answer_model("FeedbackAnswer", id=str))
+async def feedback(query: Annotated[NamedRootQuery, Query()], body: FeedbackBody, call: Call) -> Response:
+    """Keep feedback on an answer in a file of the root; the index does not change."""
+    if not call.reader.may_give_feedback:
+        raise ApiError(403, "not_permitted", "Your key may not give feedback.", "The operator sets `feedback: true`.")
+
+    def work(lease: IndexLease) -> dict[str, Any]:
+        place = call.app.served.root(lease.name).path  # not a view, which is made again
+        texts = body.question, body.answer, body.correction
+        given = add_feedback(place, call.reader.name, body.rating, *texts, lease.snapshot, body.documents)
+        return lease.answer(id=given.id)
+
+    return await call.search(query.root, body.snapshot, work)
 
 
 class FollowUpsBody(StrictBody):

@@ -1,0 +1,49 @@
+"""`feedback`: what readers of answers thought, and gold questions made from it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from graphrag_pipeline.commands.terminal import JsonOption, RootOption, echo, open_root, print_json
+
+feedback = typer.Typer(help="Read the thumbs and corrections of readers.", no_args_is_help=True)
+
+
+@feedback.command("list")
+def list_feedback(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """List feedback, oldest first; `--json` has the answers, too."""
+    from dataclasses import asdict
+
+    from graphrag_pipeline.evaluation.feedback import read_feedback
+
+    found = read_feedback(open_root(root).path)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    for one in found:
+        correction = f" -> {one.correction!r}" if one.correction else ""
+        echo(f"{one.id}  {one.time}  {one.by}  {one.rating}  {one.question!r}{correction}")
+    if not found:
+        echo("no feedback yet; readers give it below an answer of the explorer, or by POST /feedback")
+
+
+@feedback.command()
+def promote(
+    feedback_id: Annotated[str, typer.Argument(metavar="ID", help="Feedback or its first digits.")],
+    answer: Annotated[str, typer.Option(help="Reference answer; default: the correction.")] = "",
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option(help="Path of a document that answers; repeatable; default: those cited by a good answer."),
+    ] = None,
+    root: RootOption = None,
+) -> None:
+    """Make a gold question from feedback, which a publication must not answer worse."""
+    from graphrag_pipeline.evaluation.feedback import promote as promote_feedback
+
+    project = open_root(root)
+    path = promote_feedback(project, feedback_id, answer, evidence or ())
+    echo(f"added a gold question to {path}")
+    if not project.settings.publishing.golden_questions:
+        echo(f"set publishing.golden_questions: {path.name} in settings.yaml, so that publications are compared by it")

@@ -1,0 +1,126 @@
+"""Feedback of readers on answers, in a file of the root outside the index, and gold questions made from it.
+
+`feedback.jsonl` only grows: one line for each thumb or correction. Keep out: HTTP, and who may give feedback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.identity import stable_hash
+from graphrag_pipeline.pipeline.root import Root
+
+FEEDBACK_FILE = "feedback.jsonl"
+GOLD_FILE = "gold.jsonl"
+"""File that `promote` begins if `publishing.golden_questions` names none."""
+_ID_DIGITS = 12
+MAX_BYTES = 50_000_000
+"""Size at which no more is taken, so that readers cannot fill the disk."""
+
+Rating = Literal["up", "down"]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a reader thought of an answer.
+
+    Attributes:
+        id: hash of the rest.
+        time: ISO 8601 in UTC.
+        by: name of the principal.
+        correction: what the answer should have said; "" for a thumb alone.
+        documents: paths of the documents that the answer cited.
+    """
+
+    id: str
+    time: str
+    by: str
+    rating: Rating
+    question: str
+    answer: str
+    correction: str
+    snapshot: str
+    documents: tuple[str, ...]
+
+
+def add_feedback(
+    root: Path, by: str, rating: Rating, question: str, answer: str, correction: str, snapshot: str,
+    documents: Sequence[str],
+) -> Feedback:  # fmt: skip
+    """Append feedback to the file of a root.
+
+    Raises:
+        PipelineError: the file cannot be written, or has reached `MAX_BYTES`.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    texts = now, by, rating, question, answer, correction, snapshot, *documents
+    own_id = stable_hash(*texts)[:_ID_DIGITS]
+    given = Feedback(own_id, now, by, rating, question, answer, correction, snapshot, tuple(documents))
+    line = json.dumps(asdict(given), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    path = root / FEEDBACK_FILE
+    if path.exists() and path.stat().st_size > MAX_BYTES:
+        raise PipelineError(f"`{path}` has {MAX_BYTES:,} bytes and takes no more; move it away")
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line)  # one write, so that concurrent ones lose no line
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise files.write_error(path, error) from error
+    return given
+
+
+def read_feedback(root: Path) -> list[Feedback]:
+    """Return all feedback, oldest first.
+
+    Raises:
+        PipelineError: a line is damaged; the message names it.
+    """
+    path = root / FEEDBACK_FILE
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
+        try:
+            values = json.loads(line)
+            found.append(Feedback(**{**values, "documents": tuple(values["documents"])}))
+        except (ValueError, TypeError, KeyError):
+            raise PipelineError(f"`{path}`, line {number}: damaged; repair or remove the line") from None
+    return found
+
+
+def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = ()) -> Path:
+    """Append a gold question made from feedback to the file that gates publications; return the file.
+
+    Args:
+        start: id of the feedback or its first digits.
+        answer: the reference answer; "" is the correction, or for a thumb up nothing but the cited documents.
+        evidence: documents that answer the question; default: those that an answer with a thumb up cited.
+
+    Raises:
+        PipelineError: there is no such feedback, or nothing says what is right.
+    """
+    matching = [one for one in read_feedback(root.path) if one.id.startswith(start)]
+    if len(matching) != 1:
+        raise PipelineError(f"{len(matching)} match {start!r}; `graphrag-pipeline feedback list` shows the ids")
+    [given] = matching
+    reference = answer or given.correction
+    named = tuple(evidence) or (given.documents if given.rating == "up" else ())
+    if not reference and not named:
+        raise PipelineError(
+            f"feedback {given.id} is a thumb down without a correction; say what is right with --answer or --evidence"
+        )
+    question = {"question": given.question, "evidence": [*named], **({"answer": reference} if reference else {})}
+    path = root.path / (root.settings.publishing.golden_questions or GOLD_FILE)
+    data = path.read_bytes() if path.exists() else b""
+    if data and not data.endswith(b"\n"):
+        data += b"\n"
+    files.replace(path, data + json.dumps(question, ensure_ascii=False).encode() + b"\n")
+    return path

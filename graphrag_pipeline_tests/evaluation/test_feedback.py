@@ -1,0 +1,112 @@
+"""Feedback of readers: kept outside the index, listed, and promoted to gold questions that gate publications."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from graphrag_pipeline.access.access_file import add_key
+from graphrag_pipeline.access.rules import FollowedRules
+from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation import feedback as feedback_module
+from graphrag_pipeline.evaluation.feedback import add_feedback, promote, read_feedback
+from graphrag_pipeline.evaluation.questions import read_gold
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline_tests.support.command_line import Call
+from graphrag_pipeline_tests.support.roots import contract_bytes, indexed_root
+from graphrag_pipeline_tests.support.serving import running_server
+
+THUMB = {"rating": "up", "question": "Who carried Tiny Tim?", "answer": "Bob.", "documents": ["two.txt"]}
+WRONG = {"rating": "down", "question": "Who danced?", "answer": "Scrooge.", "correction": "Fezziwig danced."}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return indexed_root(tmp_path / "root")
+
+
+def give(root: Root, **values: object) -> str:
+    plain = {"by": "ada", "answer": "", "correction": "", "snapshot": "s", "documents": ()}
+    return add_feedback(root.path, **{**plain, **values}).id  # type: ignore[arg-type]
+
+
+def test_the_server_keeps_feedback_and_changes_no_index(root: Root, call: Call) -> None:
+    before = contract_bytes(root)
+    with running_server({"carol": root.path}) as running:
+        for body in (THUMB, WRONG):
+            answer = running.client.post("/feedback", json=body)
+            assert answer.status_code == 200 and len(answer.json()["id"]) == 12
+        assert running.client.post("/feedback", json={**THUMB, "rating": "perhaps"}).status_code == 400
+        assert running.client.get("/feedback").status_code == 405
+    assert contract_bytes(Root(root.path)) == before
+    first, second = read_feedback(root.path)
+    assert (first.by, first.rating, first.documents, first.snapshot) == (
+        "local",
+        "up",
+        ("two.txt",),
+        root.snapshots.current(),
+    )
+    shown = call("--root", root.path, "feedback", "list").out
+    assert f"{second.id}  {second.time}  local  down  'Who danced?' -> 'Fezziwig danced.'" in shown
+    assert json.loads(call("--root", root.path, "feedback", "list", "--json").out)[0]["answer"] == "Bob."
+
+
+def test_only_a_principal_with_the_right_gives_feedback(root: Root) -> None:
+    path = root.path / "access.yaml"
+    key = add_key(path, "ada", ["carol"], is_whole=True)
+    with running_server({"carol": root.path}, authenticator=FollowedRules(path)) as running:
+        asked = {"headers": {"authorization": f"Bearer {key}"}, "json": THUMB}
+        assert running.client.post("/feedback", json=THUMB).status_code == 401
+        assert running.client.post("/feedback", **asked).status_code == 403
+        path.write_text(path.read_text().replace("feedback: false", "feedback: true"))
+        assert running.client.post("/feedback", **asked).status_code == 200
+    assert [one.by for one in read_feedback(root.path)] == ["ada"]
+
+
+def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
+    good = give(root, rating="up", question="Who carried Tiny Tim?", documents=["two.txt"])
+    corrected = give(root, rating="down", question="Who danced?", correction="Fezziwig danced.")
+    bare = give(root, rating="down", question="Where is the clerk?")
+    outcome = call("--root", root.path, "feedback", "promote", good[:6])
+    assert outcome.status == 0 and "set publishing.golden_questions: gold.jsonl" in outcome.out
+    (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\npublishing: {golden_questions: gold.jsonl}\n")
+    opened = Root(root.path)
+    path = promote(opened, corrected)
+    with pytest.raises(PipelineError, match="say what is right with --answer or --evidence"):
+        promote(opened, bare)
+    promote(opened, bare, "In the tank.", ["one.txt"])
+    found = [(one.question, one.evidence, one.answers) for one in read_gold(path)]
+    assert found == [
+        ("Who carried Tiny Tim?", ("two.txt",), ()),
+        ("Who danced?", (), ("Fezziwig danced.",)),
+        ("Where is the clerk?", ("one.txt",), ("In the tank.",)),
+    ]
+    with pytest.raises(PipelineError, match="0 match 'ffff'"):
+        promote(opened, "ffff")
+
+
+def test_concurrent_feedback_loses_no_line(root: Root) -> None:
+    def write(number: int) -> None:
+        for one in range(20):
+            give(root, rating="up", question=f"{number} {one} \n and more", answer="x" * 5_000)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({one.id for one in read_feedback(root.path)}) == 80
+
+
+def test_a_damaged_line_is_named_and_a_full_file_takes_no_more(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(root, rating="up", question="A?")
+    monkeypatch.setattr(feedback_module, "MAX_BYTES", 10)
+    with pytest.raises(PipelineError, match="takes no more"):
+        give(root, rating="up", question="B?")
+    with (root.path / "feedback.jsonl").open("a") as file:
+        file.write('{"id": 1')
+    with pytest.raises(PipelineError, match="line 2: damaged"):
+        read_feedback(root.path)
