@@ -7,8 +7,9 @@ inputs read. `status`, `index` and the sensor read heads alone. Keep out: Dagste
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -109,18 +110,42 @@ def code_version_of(code: Mapping[str, Any]) -> str:
 def parquet_bytes(rows: pa.Table) -> pa.Buffer:
     """Return rows as Parquet; the bytes depend only on the rows and the pyarrow release."""
     sink = pa.BufferOutputStream()
-    _write_parquet(rows, sink)
+    _write_parquet([rows], sink)
     return sink.getvalue()
 
 
-def put_parquet(folder: Path, rows: pa.Table) -> tuple[str, int]:
-    """Save rows as the bytes of `parquet_bytes`, named by their hash; return name and size of the file."""
-    return files.write_new(folder, ".parquet", partial(_write_parquet, rows))
+def put_parquet(folder: Path, rows: pa.Table | Iterable[pa.Table]) -> tuple[str, int]:
+    """Save rows as the bytes of `parquet_bytes`, named by their hash; return name and size of the file.
+
+    Args:
+        rows: a table, or slices of one (at least one) in the order of the file, of which few are in memory at a time.
+    """
+    slices = [rows] if isinstance(rows, pa.Table) else rows
+    return files.write_new(folder, ".parquet", partial(_write_parquet, slices))
 
 
-def _write_parquet(rows: pa.Table, sink: pa.NativeFile | BinaryIO) -> None:
-    rows = rows.replace_schema_metadata(None)
-    pq.write_table(rows, sink, compression="zstd", write_page_index=True, row_group_size=_ROW_GROUP)
+def _write_parquet(slices: Iterable[pa.Table], sink: pa.NativeFile | BinaryIO) -> None:
+    groups = _by_row_groups(slices)
+    first = next(groups).replace_schema_metadata(None)
+    with pq.ParquetWriter(sink, first.schema, compression="zstd", write_page_index=True) as writer:
+        for rows in itertools.chain([first], groups):
+            writer.write_table(rows, row_group_size=_ROW_GROUP)
+
+
+def _by_row_groups(slices: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of slices in tables of whole row groups, then one with the rest; at least one table."""
+    # In one chunk, since a page of a file ends where a chunk ends.
+    rest: pa.Table | None = None
+    is_first = True
+    for rows in slices:
+        waiting = pa.concat_tables([rows] if rest is None else [rest, rows]).combine_chunks()
+        n_whole = waiting.num_rows - waiting.num_rows % _ROW_GROUP
+        if n_whole:
+            yield waiting.slice(0, n_whole)
+            is_first = False
+        rest = waiting.slice(n_whole)
+    if rest is not None and (rest.num_rows or is_first):
+        yield rest
 
 
 class TableStore:
@@ -239,7 +264,7 @@ class TableStore:
         self,
         table: Table,
         partition: str,
-        parts: Sequence[pa.Table],
+        parts: Sequence[pa.Table | Iterator[pa.Table]],
         code: Mapping[str, Any],
         inputs: Mapping[str, str],
         based_on: str = "",
@@ -247,12 +272,14 @@ class TableStore:
         """Save a partition as one immutable file per part, then point its head at them.
 
         Args:
-            parts: rows of the table, usually one part; tables stored by level have one part for each level.
+            parts: rows of the table, or slices of them in file order, usually one part; tables stored by level have
+                one part for each level.
         """
         stored = []
+        folder = self.root / "tables" / table.name / partition
         for rows in parts:
-            name, n_bytes = put_parquet(self.root / "tables" / table.name / partition, table.sort(rows))
-            stored.append(StoredFile(name, rows.num_rows, n_bytes))
+            name, n_bytes = put_parquet(folder, table.sort(rows) if isinstance(rows, pa.Table) else rows)
+            stored.append(StoredFile(name, pq.read_metadata(folder / name).num_rows, n_bytes))
         head = Head(
             table.name,
             partition,

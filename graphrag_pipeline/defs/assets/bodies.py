@@ -72,42 +72,45 @@ def _take_pooled(run: StageRun, units: pa.Table) -> "Extracted | None":
 
 
 def graph(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.graph.merge import merge_graph
+    from graphrag_pipeline.indexing.graph.merge import merge_in_slices
     from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
     from graphrag_pipeline.indexing.graph.titles import NamePolicy
     from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
     overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
     merge = partial(
-        merge_graph,
+        merge_in_slices,
         run.scan("entity_mentions"),
         run.scan("relationship_mentions"),
         run.scan("claim_mentions"),
         run.settings.graph,
         text_units=run.scan("text_units"),
         n_threads=run.session.workers.n,
+        folder=run.root.path / "cache",
     )
     policy = NamePolicy(overrides, rules=run.settings.resolution.applied_rules)
-    tables = merge(policy=policy)
     failures: list[Failure] = []
     if run.settings.resolution.is_semantic:
-        proposals, failures = _propose_by_meaning(run, tables)
-        tables = merge(policy=replace(policy, proposals=proposals)) if proposals else tables
-    unused = find_unused(overrides, tables["entities"])
+        with merge(policy=policy) as tables:
+            found = pa.concat_tables(tables["entities"]), pa.concat_tables(tables["relationships"])
+        proposals, failures = _propose_by_meaning(run, *found)
+        policy = replace(policy, proposals=proposals)
+    with merge(policy=policy) as tables:
+        run.write(failures, **tables)
+    unused = find_unused(overrides, run.root.tables.dataset([run.root.tables.need("entities")]))
     run.details["overrides without effect"] = len(unused)
     run.details |= metadata.of_lines("overrides without effect, each", unused)
-    run.write(failures, **tables)
 
 
-def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
+def _propose_by_meaning(
+    run: StageRun, entities: pa.Table, relationships: pa.Table
+) -> "tuple[list[Merge], list[Failure]]":
     from graphrag_pipeline.indexing.graph.semantic_resolution import propose_by_meaning
 
     root = run.root
     model = run.chat_model if run.uses_chat_model else None
     prompt, settings = root.prompt("resolve_entities"), root.settings.resolution
-    return propose_by_meaning(
-        tables["entities"], tables["relationships"], root.embedder, settings, prompt, model, run.progress()
-    )
+    return propose_by_meaning(entities, relationships, root.embedder, settings, prompt, model, run.progress())
 
 
 def summarized_descriptions(run: StageRun) -> None:
