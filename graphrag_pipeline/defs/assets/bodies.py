@@ -129,9 +129,8 @@ def communities(run: StageRun) -> None:
     from graphrag_pipeline.indexing.communities.detection import detect_communities
 
     published = _published_graph(run)
-    found = detect_communities(
-        run.read("entities"), run.read("relationships"), run.settings.communities, published, run.log
-    )
+    entities, relationships = run.scan("entities").to_table(columns=["id"]), run.scan("relationships")
+    found = detect_communities(entities, relationships, run.settings.communities, published, run.log)
     run.details |= metadata.of_kept_communities(found, published.communities if published else None)
     run.write(communities=found)
 
