@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from graphrag_pipeline.arrow_columns import join_rows, narrow_type
 from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.files import read_sealed, seal
@@ -127,9 +128,15 @@ def put_parquet(folder: Path, rows: pa.Table | Iterable[pa.Table]) -> tuple[str,
 def _write_parquet(slices: Iterable[pa.Table], sink: pa.NativeFile | BinaryIO) -> None:
     groups = _by_row_groups(slices)
     first = next(groups).replace_schema_metadata(None)
-    with pq.ParquetWriter(sink, first.schema, compression="zstd", write_page_index=True) as writer:
+    schema = pa.schema([field.with_type(narrow_type(field.type)) for field in first.schema])
+    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_index=True) as writer:
         for rows in itertools.chain([first], groups):
-            writer.write_table(rows, row_group_size=_ROW_GROUP)
+            if rows.schema.equals(schema):
+                writer.write_table(rows, row_group_size=_ROW_GROUP)
+                continue
+            for start in range(0, rows.num_rows, _ROW_GROUP):  # copied: a cast takes all that a slice is a part of
+                group = rows.take(pa.array(range(start, min(start + _ROW_GROUP, rows.num_rows))))
+                writer.write_table(group.cast(schema), row_group_size=_ROW_GROUP)
 
 
 def _by_row_groups(slices: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -311,7 +318,7 @@ class TableStore:
         return self.read_head(self.need(table, partition))
 
     def read_head(self, head: Head) -> pa.Table:
-        """Return all rows of the files of a head, as one chunk.
+        """Return all rows of the files of a head, as one chunk; columns over 2 GiB have a wide type.
 
         Raises:
             DamagedFileError: the content of a file is not the one that its name promises.
@@ -319,7 +326,7 @@ class TableStore:
         self.check_files(head)
         schema = STAGE_TABLES[head.table].schema
         parts = [_read_file(path, schema) for path in self.paths(head)]
-        return pa.concat_tables(parts or [schema.empty_table()]).combine_chunks()
+        return join_rows(parts, schema)
 
     def read_version(self, table: str, partition: str, data_version: str) -> pa.Table | None:
         """Return all rows of an earlier version of a partition, in one file; None if that is missing or damaged."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from graphrag_pipeline.arrow_columns import join_rows
 from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
@@ -120,8 +121,7 @@ class StageRun:
 
     def read(self, table: str) -> pa.Table:
         """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus."""
-        parts = [self.root.tables.read_head(head) for head in self._heads[table]]
-        return pa.concat_tables(parts).combine_chunks()
+        return join_rows([self.root.tables.read_head(head) for head in self._heads[table]], STAGE_TABLES[table].schema)
 
     def code_behind(self, table: str) -> str:
         """Return the version of the code that made an unpartitioned table among `stage.reads`."""

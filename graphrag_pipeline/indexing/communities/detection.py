@@ -78,7 +78,7 @@ def detect_communities(
         parents = [None if parent < 0 else parent_ids[parent] for parent in blocks.parents.tolist()]
         parts.append(_level_rows(level, blocks, own_ids, parents, ids))
         parent_ids = own_ids
-    return COMMUNITIES.sort(pa.concat_tables(parts))
+    return COMMUNITIES.sort(*parts)
 
 
 def _iterate_levels(

@@ -465,4 +465,4 @@ def _merge_claims(connection: duckdb.DuckDBPyConnection, n_ranges: int, is_known
             LEFT JOIN (names JOIN titles USING (title_id)) o ON c.object = o.name
             WHERE hash({document}) % {n_ranges} = {range_no}""").to_arrow_table()
         parts.append(COVARIATES.from_rows(fold_claims(rows.to_pylist())))
-    yield COVARIATES.sort(pa.concat_tables(parts))
+    yield COVARIATES.sort(*parts)
