@@ -246,7 +246,10 @@ def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
 
 def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
     """Return entities or relationships with one description instead of the list."""
-    return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
+    described = with_descriptions(rows, descriptions)
+    return described.select(
+        [name for name in described.schema.names if name not in ("descriptions", "description_key")]
+    )
 
 
 def with_full_content(reports: pa.Table) -> pa.Table:

@@ -134,8 +134,9 @@ def _write_parquet(slices: Iterable[pa.Table], sink: pa.NativeFile | BinaryIO) -
             if rows.schema.equals(schema):
                 writer.write_table(rows, row_group_size=_ROW_GROUP)
                 continue
-            for start in range(0, rows.num_rows, _ROW_GROUP):  # copied: a cast takes all that a slice is a part of
-                group = rows.take(pa.array(range(start, min(start + _ROW_GROUP, rows.num_rows))))
+            # Rows are copied, since a cast takes all that a slice is a part of.
+            for start in range(0, max(rows.num_rows, 1), _ROW_GROUP):
+                group = rows.take(pa.array(range(start, min(start + _ROW_GROUP, rows.num_rows)), pa.int64()))
                 writer.write_table(group.cast(schema), row_group_size=_ROW_GROUP)
 
 
@@ -317,14 +318,17 @@ class TableStore:
         """
         return self.read_head(self.need(table, partition))
 
-    def read_head(self, head: Head) -> pa.Table:
+    def read_head(self, head: Head, without: Sequence[str] = ()) -> pa.Table:
         """Return all rows of the files of a head, as one chunk; columns over 2 GiB have a wide type.
+
+        Args:
+            without: columns that are not read.
 
         Raises:
             DamagedFileError: the content of a file is not the one that its name promises.
         """
         self.check_files(head)
-        schema = STAGE_TABLES[head.table].schema
+        schema = pa.schema([field for field in STAGE_TABLES[head.table].schema if field.name not in without])
         parts = [_read_file(path, schema) for path in self.paths(head)]
         return join_rows(parts, schema)
 
@@ -368,10 +372,10 @@ class TableStore:
 
 
 def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
-    """Return all rows of a file; columns that an older schema lacks are null."""
+    """Return the columns of a schema of all rows of a file; those that an older file lacks are null."""
     # Group by group: reading the whole file at once needs four times its memory (vectors: 729 MB for 199 MB).
     with pq.ParquetFile(path) as file:
-        groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+        groups = [file.read_row_group(number, columns=schema.names) for number in range(file.num_row_groups)]
         rows = pa.concat_tables(groups or [file.schema_arrow.empty_table()])
     return rows if rows.schema.equals(schema) else pq.read_table(path, schema=schema)
 

@@ -151,8 +151,8 @@ def community_reports(run: StageRun) -> None:
     reporter = run.root.reporter()
     reports = report_communities(
         choose_subtrees(run.read("communities"), *run.part),
-        run.read("entities"),
-        run.read("relationships"),
+        run.read_described("entities"),
+        run.read_described("relationships"),
         run.read("covariates"),
         run.read("descriptions"),
         run.settings.reports,
@@ -200,13 +200,15 @@ def _show_calls(run: StageRun, texts: list[str]) -> None:
 def entity_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
-    _embed(run, "default-entity-description", with_descriptions(run.read("entities"), run.read("descriptions")))
+    _embed(
+        run, "default-entity-description", with_descriptions(run.read_described("entities"), run.read("descriptions"))
+    )
 
 
 def relationship_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
-    rows = with_descriptions(run.read("relationships"), run.read("descriptions"))
+    rows = with_descriptions(run.read_described("relationships"), run.read("descriptions"))
     _embed(run, "default-relationship-description", rows.select(["source", "target", "description"]))
 
 
@@ -237,7 +239,9 @@ def index_candidate(run: StageRun) -> None:
     numbers = _carried_numbers(run, previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     counted = run.frozen_before(COUNTED_TEXTS)
-    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens, counted)
+    tables = join_contract_tables(
+        {name: run.read_described(name) for name in JOINED_TABLES}, numbers, count_tokens, counted
+    )
     del counted
     vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(

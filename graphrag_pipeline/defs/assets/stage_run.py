@@ -119,9 +119,18 @@ class StageRun:
         """Yield the documents and problems of the partition in the input folder; it is listed once in a session."""
         return self.root.read_input({self.partition}, self.session.listed)
 
-    def read(self, table: str) -> pa.Table:
-        """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus."""
-        return join_rows([self.root.tables.read_head(head) for head in self._heads[table]], STAGE_TABLES[table].schema)
+    def read(self, table: str, without: Sequence[str] = ()) -> pa.Table:
+        """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus.
+
+        Args:
+            without: columns that are not read.
+        """
+        parts = [self.root.tables.read_head(head, without) for head in self._heads[table]]
+        return join_rows(parts, pa.schema([field for field in STAGE_TABLES[table].schema if field.name not in without]))
+
+    def read_described(self, table: str) -> pa.Table:
+        """Return `read` without the descriptions of single mentions, the largest column, which are summarized."""
+        return self.read(table, without=("descriptions",) if "descriptions" in STAGE_TABLES[table].schema.names else ())
 
     def code_behind(self, table: str) -> str:
         """Return the version of the code that made an unpartitioned table among `stage.reads`."""
