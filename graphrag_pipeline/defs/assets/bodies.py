@@ -151,8 +151,8 @@ def community_reports(run: StageRun) -> None:
     reporter = run.root.reporter()
     reports = report_communities(
         choose_subtrees(run.read("communities"), *run.part),
-        run.read_described("entities"),
-        run.read_described("relationships"),
+        run.read("entities"),
+        run.read("relationships"),
         run.read("covariates"),
         run.read("descriptions"),
         run.settings.reports,
