@@ -11,10 +11,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graphrag_pipeline import arrow_columns
+from graphrag_pipeline.indexing.communities import leiden
+from graphrag_pipeline.indexing.graph import merge
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES, STAGES
@@ -126,6 +130,27 @@ def test_two_builds_in_two_folders_are_equal_byte_for_byte(tmp_path: Path) -> No
     assert table_bytes(one) == table_bytes(two)
     assert contract_bytes(one) == contract_bytes(two)
     assert one.snapshots.current() == two.snapshots.current()
+
+
+def test_a_corpus_too_large_for_narrow_columns_and_one_range_is_equal_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if 64 bytes of text were 2 GiB, and 20 mentions a million."""
+    everything = tuple(ALL_STAGES)
+    small, large = make_root(tmp_path / "small"), make_root(tmp_path / "large")
+    build_tables(small, everything)
+    monkeypatch.setattr(arrow_columns, "MAX_BYTES", 64)
+    monkeypatch.setattr(merge, "RANGE_ROWS", 20)
+    monkeypatch.setattr(merge, "MAX_ROWS_IN_MEMORY", 0)
+    monkeypatch.setattr(leiden, "_SLICE_ROWS", 3)
+    build_tables(large, everything)
+    entities = large.tables.read("entities")
+    assert entities.schema.field("descriptions").type == pa.large_list(entities["descriptions"].type.value_field)
+    assert pa.types.is_large_string(entities["title"].type)
+    assert table_bytes(small) == table_bytes(large)
+    assert contract_bytes(small) == contract_bytes(large)
+    put(large.path, "one.txt", CAROL["one.txt"] + " Scrooge frowned at Fezziwig.")
+    build_tables(large, everything)  # it goes on from the index of before
 
 
 def test_an_edit_runs_its_bucket_and_nothing_of_the_others(tmp_path: Path) -> None:

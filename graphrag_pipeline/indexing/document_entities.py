@@ -247,4 +247,4 @@ def _relationship(row: _Row, main: str, description: str, predicate: str | None)
 def _append(table: Table, rows: pa.Table, more: list[_Row]) -> pa.Table:
     columns = dict.fromkeys(table.schema.names)
     made = pa.Table.from_pylist([columns | row for row in more], schema=table.schema)
-    return table.sort(pa.concat_tables([rows, made])) if more else rows
+    return table.sort(rows, made) if more else rows

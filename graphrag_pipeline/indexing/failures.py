@@ -53,7 +53,7 @@ def join_failures(stage: Mapping[str, pa.Table]) -> pa.Table:
             stages = pa.repeat(pa.scalar(name), failures.num_rows)
             columns = {"stage": stages, **{column: failures[column] for column in failures.schema.names}}
             parts.append(pa.table(columns | {"n_asked": n_asked}, CONTRACT_FAILURES.schema))
-    return CONTRACT_FAILURES.sort(pa.concat_tables(parts))
+    return CONTRACT_FAILURES.sort(*parts)
 
 
 def _count_records(name: str, stage: Mapping[str, pa.Table]) -> int:

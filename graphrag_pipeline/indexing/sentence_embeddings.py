@@ -40,7 +40,7 @@ def embed_sentences(text_units: pa.Table, embedder: Embedder) -> pa.Table:
         `tables.SENTENCE_EMBEDDINGS`; the sentences of a text unit cover its whole text.
     """
     parts = [_embed_batch(batch, embedder) for batch in _split_text_units(text_units)]
-    return SENTENCE_EMBEDDINGS.sort(pa.concat_tables(parts)) if parts else SENTENCE_EMBEDDINGS.empty()
+    return SENTENCE_EMBEDDINGS.sort(*parts)
 
 
 _SentenceRow = tuple[str, int, int, int, str]

@@ -117,7 +117,7 @@ def _read(documents: pa.Table, settings: Settings, extractor: Extractor) -> _Tab
 
 
 def _join(one: _Tables, other: _Tables) -> _Tables:
-    return {name: STAGE_TABLES[name].sort(pa.concat_tables([rows, other[name]])) for name, rows in one.items()}
+    return {name: STAGE_TABLES[name].sort(rows, other[name]) for name, rows in one.items()}
 
 
 def _count(read: _Tables, settings: Settings) -> tuple[int, dict[str, int]]:

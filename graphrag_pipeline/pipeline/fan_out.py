@@ -9,7 +9,7 @@ they are tried again when it runs, or by `index`. Keep out: starting runs (`defs
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +50,9 @@ class _StateTables(TableStore):
     def head(self, table: str, partition: str = WHOLE) -> Head | None:
         return self._heads.get(f"{table}/{partition}")
 
-    def read_head(self, head: Head) -> pa.Table:
+    def read_head(self, head: Head, without: Sequence[str] = ()) -> pa.Table:
         self._fetch([*head_names(head)])
-        return super().read_head(head)
+        return super().read_head(head, without)
 
 
 def view_of_store(root: Root, state: StoreState) -> Root:

@@ -109,7 +109,7 @@ def list_unused_overrides(root: Root) -> list[str]:
     except PipelineError as error:
         return str(error).split("\n")
     head = root.tables.head("entities") if overrides.num_rows else None
-    return find_unused(overrides, root.tables.read_head(head)) if head else []
+    return find_unused(overrides, root.tables.dataset([head])) if head else []
 
 
 def summarize_dates(root: Root) -> dict[str, Any] | None:

@@ -139,7 +139,7 @@ def check_references(snapshot: Snapshot) -> list[str]:
     for name, table in CONTRACT_TABLES.items():
         for column, (other, key) in table.references.items():
             values = snapshot.table(name)[column].combine_chunks()
-            if pa.types.is_list(values.type):
+            if pa.types.is_nested(values.type):
                 values = values.flatten()
             missing = pc.invert(pc.is_in(values.drop_null(), value_set=snapshot.table(other)[key].combine_chunks()))
             if pc.any(missing).as_py():

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphrag_pipeline.arrow_columns import compress, list_pairs, one_chunk, positions
+from graphrag_pipeline.arrow_columns import compress, list_pairs, one_chunk, positions, take
 from graphrag_pipeline.citations import number_citations, parse_citations, render_full_content
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.indexing.failures import FAILURE_TABLES, join_failures
@@ -160,10 +160,10 @@ class Numbering:
         numbers[is_new] = free + np.arange(int(is_new.sum()))
         columns = {
             "kind": pa.repeat(kind, len(ids) + 1),
-            "id": pa.chunked_array([ids, pa.array([""], pa.string())]),
+            "id": pa.chunked_array([ids, pa.array([""], ids.type)]),
             "number": np.append(numbers, free + int(is_new.sum())),
         }
-        self._parts[kind] = pa.table(columns, RECORD_NUMBERS.schema)
+        self._parts[kind] = pa.table(columns)
         return numbers
 
     def number(self, kind: str, rows: pa.Table, order: Callable[[pa.Table], np.ndarray]) -> pa.Table:
@@ -184,7 +184,7 @@ class Numbering:
 
     def table(self) -> pa.Table:
         """Return the `record_numbers` table; the row with an empty id holds the next free number of its kind."""
-        return RECORD_NUMBERS.sort(pa.concat_tables([RECORD_NUMBERS.empty(), *self._parts.values()]))
+        return RECORD_NUMBERS.sort(*self._parts.values())
 
 
 # ---------------------------------------------------------- reading order: row numbers, first record first
@@ -229,7 +229,7 @@ def _ranks(ids: pa.ChunkedArray) -> np.ndarray:
 def _lists(pairs: tuple[np.ndarray, np.ndarray], n_rows: int, ids: pa.ChunkedArray) -> pa.ListArray:
     """Return a list of ids per row from (row, id row) pairs: distinct, in the order of `ids`."""
     indptr, indices = compress(*pairs, n_rows)
-    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), one_chunk(ids).take(pa.array(indices)))
+    return pa.ListArray.from_arrays(pa.array(indptr.astype(np.int32)), take(ids, indices))
 
 
 def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
@@ -241,12 +241,15 @@ def with_descriptions(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
     found = positions(rows["description_key"], descriptions["description_key"])
     if (found < 0).any():
         raise KeyError(f"{int((found < 0).sum())} rows have no description: descriptions are older than the graph")
-    return rows.append_column("description", one_chunk(descriptions["description"]).take(pa.array(found)))
+    return rows.append_column("description", take(descriptions["description"], found))
 
 
 def _described(rows: pa.Table, descriptions: pa.Table) -> pa.Table:
     """Return entities or relationships with one description instead of the list."""
-    return with_descriptions(rows, descriptions).drop_columns(["descriptions", "description_key"])
+    described = with_descriptions(rows, descriptions)
+    return described.select(
+        [name for name in described.schema.names if name not in ("descriptions", "description_key")]
+    )
 
 
 def with_full_content(reports: pa.Table) -> pa.Table:
@@ -349,7 +352,7 @@ def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering) -> pa
     if (found < 0).any():
         raise KeyError(f"{int((found < 0).sum())} communities have no report: reports are older than the communities")
     communities = communities.select(["id", *_REPORT_COLUMNS])
-    parts = [CONTRACT_TABLES["community_reports"].empty()]
+    parts: list[pa.Table] = []
     for start in range(0, len(communities), _SLICE_REPORTS):
         here = slice(start, start + _SLICE_REPORTS)
         stage_rows = reports.take(pa.array(found[here])).to_pylist()
@@ -357,7 +360,7 @@ def _reports(communities: pa.Table, reports: pa.Table, numbers: Numbering) -> pa
         pairs = zip(communities[here].to_pylist(), stage_rows, strict=True)
         rows = [_report_row(community, report, cited) for community, report in pairs]
         parts.append(CONTRACT_TABLES["community_reports"].from_rows(rows))
-    return pa.concat_tables(parts)
+    return CONTRACT_TABLES["community_reports"].sort(*parts)
 
 
 def _find_cited(reports: Sequence[dict], numbers: Numbering) -> dict[str, dict[str, int]]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
+from graphrag_pipeline.arrow_columns import narrow_type
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.accounting import Caller, embedder_for
 from graphrag_pipeline.models.pieces import identity_of
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 def _sort_rows(values: pa.ChunkedArray, is_descending: bool) -> np.ndarray:
     import pyarrow.compute as pc
 
-    folded = pc.utf8_lower(values) if pa.types.is_string(values.type) else values
+    folded = pc.utf8_lower(values) if narrow_type(values.type) == pa.string() else values
     order = pc.sort_indices(folded, [("", "descending" if is_descending else "ascending")])
     rows: np.ndarray = order.to_numpy()
     return rows.astype(np.int32)

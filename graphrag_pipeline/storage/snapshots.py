@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graphrag_pipeline.arrow_columns import one_chunk
+from graphrag_pipeline.arrow_columns import join_rows, one_chunk
 from graphrag_pipeline.errors import NoSnapshotError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.settings.settings import VectorStoreSettings
@@ -275,4 +275,5 @@ def map_table(path: Path) -> pa.Table:
 
 def read_contract_file(path: Path, name: str) -> pa.Table:
     """Read the Parquet file of a contract table whole, as one chunk."""
-    return pq.read_table(path, schema=CONTRACT_TABLES[name].schema, memory_map=True).combine_chunks()
+    schema = CONTRACT_TABLES[name].schema
+    return join_rows([pq.read_table(path, schema=schema, memory_map=True)], schema)

@@ -7,8 +7,9 @@ inputs read. `status`, `index` and the sensor read heads alone. Keep out: Dagste
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from graphrag_pipeline.arrow_columns import join_rows, narrow_type
 from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.filesystem.files import read_sealed, seal
@@ -109,18 +111,49 @@ def code_version_of(code: Mapping[str, Any]) -> str:
 def parquet_bytes(rows: pa.Table) -> pa.Buffer:
     """Return rows as Parquet; the bytes depend only on the rows and the pyarrow release."""
     sink = pa.BufferOutputStream()
-    _write_parquet(rows, sink)
+    _write_parquet([rows], sink)
     return sink.getvalue()
 
 
-def put_parquet(folder: Path, rows: pa.Table) -> tuple[str, int]:
-    """Save rows as the bytes of `parquet_bytes`, named by their hash; return name and size of the file."""
-    return files.write_new(folder, ".parquet", partial(_write_parquet, rows))
+def put_parquet(folder: Path, rows: pa.Table | Iterable[pa.Table]) -> tuple[str, int]:
+    """Save rows as the bytes of `parquet_bytes`, named by their hash; return name and size of the file.
+
+    Args:
+        rows: a table, or slices of one (at least one) in the order of the file, of which few are in memory at a time.
+    """
+    slices = [rows] if isinstance(rows, pa.Table) else rows
+    return files.write_new(folder, ".parquet", partial(_write_parquet, slices))
 
 
-def _write_parquet(rows: pa.Table, sink: pa.NativeFile | BinaryIO) -> None:
-    rows = rows.replace_schema_metadata(None)
-    pq.write_table(rows, sink, compression="zstd", write_page_index=True, row_group_size=_ROW_GROUP)
+def _write_parquet(slices: Iterable[pa.Table], sink: pa.NativeFile | BinaryIO) -> None:
+    groups = _by_row_groups(slices)
+    first = next(groups).replace_schema_metadata(None)
+    schema = pa.schema([field.with_type(narrow_type(field.type)) for field in first.schema])
+    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_index=True) as writer:
+        for rows in itertools.chain([first], groups):
+            if rows.schema.equals(schema):
+                writer.write_table(rows, row_group_size=_ROW_GROUP)
+                continue
+            # Rows are copied, since a cast takes all that a slice is a part of.
+            for start in range(0, max(rows.num_rows, 1), _ROW_GROUP):
+                group = rows.take(pa.array(range(start, min(start + _ROW_GROUP, rows.num_rows)), pa.int64()))
+                writer.write_table(group.cast(schema), row_group_size=_ROW_GROUP)
+
+
+def _by_row_groups(slices: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of slices in tables of whole row groups, then one with the rest; at least one table."""
+    # In one chunk, since a page of a file ends where a chunk ends.
+    rest: pa.Table | None = None
+    is_first = True
+    for rows in slices:
+        waiting = pa.concat_tables([rows] if rest is None else [rest, rows]).combine_chunks()
+        n_whole = waiting.num_rows - waiting.num_rows % _ROW_GROUP
+        if n_whole:
+            yield waiting.slice(0, n_whole)
+            is_first = False
+        rest = waiting.slice(n_whole)
+    if rest is not None and (rest.num_rows or is_first):
+        yield rest
 
 
 class TableStore:
@@ -239,7 +272,7 @@ class TableStore:
         self,
         table: Table,
         partition: str,
-        parts: Sequence[pa.Table],
+        parts: Sequence[pa.Table | Iterator[pa.Table]],
         code: Mapping[str, Any],
         inputs: Mapping[str, str],
         based_on: str = "",
@@ -247,12 +280,14 @@ class TableStore:
         """Save a partition as one immutable file per part, then point its head at them.
 
         Args:
-            parts: rows of the table, usually one part; tables stored by level have one part for each level.
+            parts: rows of the table, or slices of them in file order, usually one part; tables stored by level have
+                one part for each level.
         """
         stored = []
+        folder = self.root / "tables" / table.name / partition
         for rows in parts:
-            name, n_bytes = put_parquet(self.root / "tables" / table.name / partition, table.sort(rows))
-            stored.append(StoredFile(name, rows.num_rows, n_bytes))
+            name, n_bytes = put_parquet(folder, table.sort(rows) if isinstance(rows, pa.Table) else rows)
+            stored.append(StoredFile(name, pq.read_metadata(folder / name).num_rows, n_bytes))
         head = Head(
             table.name,
             partition,
@@ -283,16 +318,19 @@ class TableStore:
         """
         return self.read_head(self.need(table, partition))
 
-    def read_head(self, head: Head) -> pa.Table:
-        """Return all rows of the files of a head, as one chunk.
+    def read_head(self, head: Head, without: Sequence[str] = ()) -> pa.Table:
+        """Return all rows of the files of a head, as one chunk; columns over 2 GiB have a wide type.
+
+        Args:
+            without: columns that are not read.
 
         Raises:
             DamagedFileError: the content of a file is not the one that its name promises.
         """
         self.check_files(head)
-        schema = STAGE_TABLES[head.table].schema
+        schema = pa.schema([field for field in STAGE_TABLES[head.table].schema if field.name not in without])
         parts = [_read_file(path, schema) for path in self.paths(head)]
-        return pa.concat_tables(parts or [schema.empty_table()]).combine_chunks()
+        return join_rows(parts, schema)
 
     def read_version(self, table: str, partition: str, data_version: str) -> pa.Table | None:
         """Return all rows of an earlier version of a partition, in one file; None if that is missing or damaged."""
@@ -334,10 +372,10 @@ class TableStore:
 
 
 def _read_file(path: Path, schema: pa.Schema) -> pa.Table:
-    """Return all rows of a file; columns that an older schema lacks are null."""
+    """Return the columns of a schema of all rows of a file; those that an older file lacks are null."""
     # Group by group: reading the whole file at once needs four times its memory (vectors: 729 MB for 199 MB).
     with pq.ParquetFile(path) as file:
-        groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+        groups = [file.read_row_group(number, columns=schema.names) for number in range(file.num_row_groups)]
         rows = pa.concat_tables(groups or [file.schema_arrow.empty_table()])
     return rows if rows.schema.equals(schema) else pq.read_table(path, schema=schema)
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import join_rows
 from graphrag_pipeline.identity import stable_hash
 
 STRINGS = pa.list_(pa.string())
@@ -95,12 +96,13 @@ class Table:
     def empty(self) -> pa.Table:
         return self.schema.empty_table()
 
-    def sort(self, rows: pa.Table) -> pa.Table:
-        """Cast `rows` to the schema and put them in file order, in one chunk: equal content gives equal bytes.
+    def sort(self, *parts: pa.Table) -> pa.Table:
+        """Return the rows of all parts in the schema and in file order, in one chunk: equal content gives equal bytes.
 
-        Rows that are sorted already are not copied, because tables of vectors are large.
+        A column of more than 2 GiB gets a wide type in memory (`arrow_columns.join_rows`). Rows that are sorted already
+        are not copied, because tables of vectors are large.
         """
-        cast = rows.select(self.schema.names).cast(self.schema)
+        cast = join_rows(parts, self.schema)
         if pc.all(_is_less(cast, self.sort_columns)).as_py() is False:
             cast = cast.sort_by([(column, "ascending") for column in self.sort_columns])
         return cast.combine_chunks()

@@ -11,21 +11,21 @@ from pathlib import Path
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.indexing.communities.detection import detect_communities
-from graphrag_pipeline.indexing.graph.merge import merge_graph
+from graphrag_pipeline.indexing.graph.merge import merge_in_slices
 from graphrag_pipeline.settings.settings import CommunitiesSettings, GraphSettings
+from graphrag_pipeline.storage.table_store import put_parquet
 from graphrag_pipeline.tables import CLAIM_MENTIONS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 
 
 def main(folder: Path) -> None:
     """Merge the mentions in `folder`, as `mention_generator` writes them, and cluster the graph; default settings."""
-    entity_mentions, relationship_mentions = (
+    mentions = (
         ds.dataset(folder / table.name, schema=table.schema) for table in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS)
     )
-    graph = merge_graph(entity_mentions, relationship_mentions, CLAIM_MENTIONS.empty(), GraphSettings())
-    entities = graph["entities"].select(["id"])
-    relationships = graph["relationships"].select(["id", "source_id", "target_id", "weight"])
-    del graph  # the stage of communities reads no more than this
-    detect_communities(entities, relationships, CommunitiesSettings())
+    with merge_in_slices(*mentions, CLAIM_MENTIONS.empty(), GraphSettings(), folder=folder) as tables:
+        files = {name: folder / put_parquet(folder, slices)[0] for name, slices in tables.items()}
+    entities = ds.dataset(files["entities"]).to_table(columns=["id"])
+    detect_communities(entities, ds.dataset(files["relationships"]), CommunitiesSettings())
 
 
 if __name__ == "__main__":

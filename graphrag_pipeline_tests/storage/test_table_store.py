@@ -14,6 +14,7 @@ import pytest
 
 from graphrag_pipeline.errors import DamagedFileError, PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.storage import table_store
 from graphrag_pipeline.storage.table_store import Head, TableStore, parquet_bytes, put_parquet
 from graphrag_pipeline.tables import STAGE_TABLES
 from graphrag_pipeline_tests.support.command_line import started
@@ -120,6 +121,26 @@ def test_a_file_written_straight_to_disk_is_named_by_its_content_and_leaves_noth
     assert put_parquet(tmp_path, numbers) == (name, n_bytes)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == data
+
+
+@pytest.mark.parametrize("lengths", [[0], [10, 0], [3, 4, 3], [9, 1], [1] * 10, [4, 4], [8]], ids=str)
+def test_slices_of_any_length_give_the_file_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lengths: list[int]
+) -> None:
+    monkeypatch.setattr(table_store, "_ROW_GROUP", 4)
+    whole = pa.table({"a": [f"text {n}" for n in range(sum(lengths))]}, pa.schema([("a", pa.string())]))
+    ends = [sum(lengths[: n + 1]) for n in range(len(lengths))]
+    slices = (whole.slice(end - length, length) for end, length in zip(ends, lengths, strict=True))
+    assert put_parquet(tmp_path, slices) == put_parquet(tmp_path, whole)
+    wide = whole.cast(pa.schema([("a", pa.large_string())]))
+    assert put_parquet(tmp_path, wide) == put_parquet(tmp_path, whole)
+
+
+def test_columns_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
+    store = TableStore(tmp_path)
+    head = write(store, "a", "b")
+    every = store.read_head(head)
+    assert store.read_head(head, without=("path",)) == every.drop_columns(["path"])
 
 
 def test_a_file_whose_writing_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -73,42 +73,45 @@ def _take_pooled(run: StageRun, units: pa.Table) -> "Extracted | None":
 
 
 def graph(run: StageRun) -> None:
-    from graphrag_pipeline.indexing.graph.merge import merge_graph
+    from graphrag_pipeline.indexing.graph.merge import merge_in_slices
     from graphrag_pipeline.indexing.graph.overrides import find_unused, read_overrides
     from graphrag_pipeline.indexing.graph.titles import NamePolicy
     from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 
     overrides = read_overrides(run.root.read_file(OVERRIDES_FILE))
     merge = partial(
-        merge_graph,
+        merge_in_slices,
         run.scan("entity_mentions"),
         run.scan("relationship_mentions"),
         run.scan("claim_mentions"),
         run.settings.graph,
         text_units=run.scan("text_units"),
         n_threads=run.session.workers.n,
+        folder=run.root.path / "cache",
     )
     policy = NamePolicy(overrides, rules=run.settings.resolution.applied_rules)
-    tables = merge(policy=policy)
     failures: list[Failure] = []
     if run.settings.resolution.is_semantic:
-        proposals, failures = _propose_by_meaning(run, tables)
-        tables = merge(policy=replace(policy, proposals=proposals)) if proposals else tables
-    unused = find_unused(overrides, tables["entities"])
+        with merge(policy=policy) as tables:
+            found = pa.concat_tables(tables["entities"]), pa.concat_tables(tables["relationships"])
+        proposals, failures = _propose_by_meaning(run, *found)
+        policy = replace(policy, proposals=proposals)
+    with merge(policy=policy) as tables:
+        run.write(failures, **tables)
+    unused = find_unused(overrides, run.root.tables.dataset([run.root.tables.need("entities")]))
     run.details["overrides without effect"] = len(unused)
     run.details |= metadata.of_lines("overrides without effect, each", unused)
-    run.write(failures, **tables)
 
 
-def _propose_by_meaning(run: StageRun, tables: dict[str, pa.Table]) -> "tuple[list[Merge], list[Failure]]":
+def _propose_by_meaning(
+    run: StageRun, entities: pa.Table, relationships: pa.Table
+) -> "tuple[list[Merge], list[Failure]]":
     from graphrag_pipeline.indexing.graph.semantic_resolution import propose_by_meaning
 
     root = run.root
     model = run.chat_model if run.uses_chat_model else None
     prompt, settings = root.prompt("resolve_entities"), root.settings.resolution
-    return propose_by_meaning(
-        tables["entities"], tables["relationships"], root.embedder, settings, prompt, model, run.progress()
-    )
+    return propose_by_meaning(entities, relationships, root.embedder, settings, prompt, model, run.progress())
 
 
 def summarized_descriptions(run: StageRun) -> None:
@@ -127,9 +130,8 @@ def communities(run: StageRun) -> None:
     from graphrag_pipeline.indexing.communities.detection import detect_communities
 
     published = _published_graph(run)
-    found = detect_communities(
-        run.read("entities"), run.read("relationships"), run.settings.communities, published, run.log
-    )
+    entities, relationships = run.scan("entities").to_table(columns=["id"]), run.scan("relationships")
+    found = detect_communities(entities, relationships, run.settings.communities, published, run.log)
     run.details |= metadata.of_kept_communities(found, published.communities if published else None)
     run.write(communities=found)
 
@@ -199,13 +201,15 @@ def _show_calls(run: StageRun, texts: list[str]) -> None:
 def entity_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
-    _embed(run, "default-entity-description", with_descriptions(run.read("entities"), run.read("descriptions")))
+    _embed(
+        run, "default-entity-description", with_descriptions(run.read_described("entities"), run.read("descriptions"))
+    )
 
 
 def relationship_embeddings(run: StageRun) -> None:
     from graphrag_pipeline.publishing.contract_tables import with_descriptions
 
-    rows = with_descriptions(run.read("relationships"), run.read("descriptions"))
+    rows = with_descriptions(run.read_described("relationships"), run.read("descriptions"))
     _embed(run, "default-relationship-description", rows.select(["source", "target", "description"]))
 
 
@@ -236,7 +240,9 @@ def index_candidate(run: StageRun) -> None:
     numbers = _carried_numbers(run, previous)
     count_tokens = partial(count_tokens_each, encoding=run.settings.text_units.encoding)
     counted = run.frozen_before(COUNTED_TEXTS)
-    tables = join_contract_tables({name: run.read(name) for name in JOINED_TABLES}, numbers, count_tokens, counted)
+    tables = join_contract_tables(
+        {name: run.read_described(name) for name in JOINED_TABLES}, numbers, count_tokens, counted
+    )
     del counted
     vectors = look_up_all_vectors(tables, run.scan, run.root.embedder.dimensions)
     snapshot_id = freeze_candidate(

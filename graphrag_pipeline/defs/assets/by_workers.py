@@ -149,5 +149,5 @@ def _take(run: StageRun, futures: Sequence[Future[Made]]) -> bool:
     run.details |= parts[0].details
     run.seconds_before = max(part.seconds for part in parts) if len(parts) == 1 else 0.0
     tables = {name: [part.tables[name] for part in parts] for name in parts[0].tables}
-    run.save({name: STAGE_TABLES[name].sort(pa.concat_tables(rows)) for name, rows in tables.items()})
+    run.save({name: STAGE_TABLES[name].sort(*rows) for name, rows in tables.items()})
     return True

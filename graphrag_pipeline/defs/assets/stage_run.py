@@ -7,13 +7,14 @@ a stage computes, and Dagster's definitions of it (`definitions.py`).
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from graphrag_pipeline.arrow_columns import join_rows
 from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.assets.pages.stage_pages import describe_contents
@@ -33,6 +34,9 @@ from graphrag_pipeline.pipeline.stage_code import uses_chat_model
 from graphrag_pipeline.pipeline.stages import Stage, input_partitions
 from graphrag_pipeline.storage.table_store import Head, code_version_of
 from graphrag_pipeline.tables import MODEL_STAGES, STAGE_TABLES
+
+Rows: TypeAlias = pa.Table | Iterator[pa.Table]
+"""A table, or the slices of one in file order, which are made while they are written."""
 
 
 class StageRun:
@@ -120,10 +124,18 @@ class StageRun:
         """Yield the documents and problems of the partition in the input folder; it is listed once in a session."""
         return self.root.read_input({self.partition}, self.session.listed)
 
-    def read(self, table: str) -> pa.Table:
-        """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus."""
-        parts = [self.root.tables.read_head(head) for head in self._heads[table]]
-        return pa.concat_tables(parts).combine_chunks()
+    def read(self, table: str, without: Sequence[str] = ()) -> pa.Table:
+        """Return all rows of a table among `stage.reads`: of this partition, or of the whole corpus.
+
+        Args:
+            without: columns that are not read.
+        """
+        parts = [self.root.tables.read_head(head, without) for head in self._heads[table]]
+        return join_rows(parts, pa.schema([field for field in STAGE_TABLES[table].schema if field.name not in without]))
+
+    def read_described(self, table: str) -> pa.Table:
+        """Return `read` without the descriptions of single mentions, the largest column, which are summarized."""
+        return self.read(table, without=("descriptions",) if "descriptions" in STAGE_TABLES[table].schema.names else ())
 
     def code_behind(self, table: str) -> str:
         """Return the version of the code that made an unpartitioned table among `stage.reads`."""
@@ -230,7 +242,7 @@ class StageRun:
             found |= {text_hash(text): vector for text, vector in zip(missing, vectors, strict=True) if vector.any()}
         return found
 
-    def write(self, failures: Iterable[Failure] = (), **tables: pa.Table) -> None:
+    def write(self, failures: Iterable[Failure] = (), **tables: Rows) -> None:
         """Save every table that the stage owns, in the order of `stage.tables`; the failures make their own table."""
         if self.stage.name in MODEL_STAGES:
             rows = tables[f"{self.stage.name}_failures"] = failure_rows(self.stage.name, failures)
@@ -239,12 +251,12 @@ class StageRun:
             raise ValueError(f"{self.stage.name} owns {self.stage.tables}, not {tuple(tables)}")
         self.save(tables)
 
-    def save(self, tables: Mapping[str, pa.Table]) -> None:
+    def save(self, tables: Mapping[str, Rows]) -> None:
         """Write the tables of the stage, with their heads."""
         for name, rows in tables.items():
-            parts = _by_level(rows) if "level" in rows.schema.names else [rows]
+            parts = _by_level(rows) if isinstance(rows, pa.Table) and "level" in rows.schema.names else [rows]
             self.root.tables.write(STAGE_TABLES[name], self.partition, parts, self.code, self._inputs, self._based_on)
-        self._written = tables
+        self._written = {name: rows for name, rows in tables.items() if isinstance(rows, pa.Table)}
 
     def write_candidate(self, snapshot_id: str) -> None:
         """Record the frozen candidate as the head of the stage."""

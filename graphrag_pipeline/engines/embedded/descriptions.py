@@ -96,7 +96,7 @@ def summarize_descriptions(
         subjects = subjects.filter(pc.invert(is_known))
     texts = one_chunk(entities["descriptions"]), one_chunk(relationships["descriptions"])
     parts += _summarize(subjects, texts, settings.max_sentences, embedder)
-    return DESCRIPTIONS.sort(pa.concat_tables([DESCRIPTIONS.empty(), *parts]))
+    return DESCRIPTIONS.sort(*parts)
 
 
 def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
@@ -109,11 +109,12 @@ def _distinct_subjects(entities: pa.Table, relationships: pa.Table) -> pa.Table:
         [
             _subject_rows(entities, "entity", entities["title"]),
             _subject_rows(relationships, "relationship", _repeat("", relationships.num_rows)),
-        ]
+        ],
+        promote_options="permissive",  # one of them may have wide types
     )
     rows = rows.append_column("row", pa.array(np.arange(len(rows))))
     order = pc.sort_indices(rows, [(name, "ascending") for name in ("description_key", "kind", "title")])
-    keys = rows["description_key"].take(order).combine_chunks()
+    keys = one_chunk(rows["description_key"].take(order))
     if len(keys) < 2:
         return rows
     is_first = np.concatenate(([True], pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)))

@@ -97,4 +97,4 @@ def _read_contents(documents: pa.Table, text_units: pa.Table) -> dict[str, _Cont
 
 def _join(name: str, earlier: pa.Table, kept_units: pa.Array, made: pa.Table) -> pa.Table:
     kept = earlier.filter(pc.is_in(earlier["text_unit_id"], value_set=kept_units))
-    return STAGE_TABLES[name].sort(pa.concat_tables([kept, made]))
+    return STAGE_TABLES[name].sort(kept, made)

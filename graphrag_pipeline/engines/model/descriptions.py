@@ -157,7 +157,7 @@ class ModelDescriber:
             chosen = [some.filter(pc.is_in(some["description_key"], pa.array(failed))) for some in records]
             fall_back: Describer = load_port("describer")(self._root)
             parts.append(_flag_fallback(fall_back.describe(*chosen).descriptions))
-        return Described(DESCRIPTIONS.sort(pa.concat_tables(parts)), failures, +problems)
+        return Described(DESCRIPTIONS.sort(*parts), failures, +problems)
 
 
 def _flag_fallback(rows: pa.Table) -> pa.Table:

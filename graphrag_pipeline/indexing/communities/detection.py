@@ -34,12 +34,13 @@ from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from scipy import sparse
 
 
 def detect_communities(
     entities: pa.Table,
-    relationships: pa.Table,
+    relationships: pa.Table | ds.Dataset,
     settings: CommunitiesSettings,
     published: PublishedGraph | None = None,
     progress: Callable[[str], None] = lambda line: None,
@@ -50,6 +51,7 @@ def detect_communities(
     Args:
         entities: needs `id`; any row order.
         relationships: needs `id`, `source_id`, `target_id` and `weight`; rows of one pair add up, loops do not count.
+            Of a dataset, only these columns are read, in slices.
         published: the graph and hierarchy published last; communities that did not change since are kept. Without it,
             everything is clustered (a cold run).
         progress: receives a line if a cold run replaces the published hierarchy because its modularity is higher.
@@ -76,7 +78,7 @@ def detect_communities(
         parents = [None if parent < 0 else parent_ids[parent] for parent in blocks.parents.tolist()]
         parts.append(_level_rows(level, blocks, own_ids, parents, ids))
         parent_ids = own_ids
-    return COMMUNITIES.sort(pa.concat_tables(parts))
+    return COMMUNITIES.sort(*parts)
 
 
 def _iterate_levels(

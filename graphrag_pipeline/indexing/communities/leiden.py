@@ -19,10 +19,13 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from scipy import sparse
 
 _EFFORT = 300_000  # relationships * trials * iterations; takes about 0.5 s
 _MAX_ROUNDS = 128  # trials * iterations
+_SLICE_ROWS = 4_000_000
+"""Relationships whose ends are looked up at once: each look-up first takes 0.1 s a million entities."""
 MIN_WEIGHT = 1e-6
 MAX_WEIGHT = 1e6
 
@@ -58,8 +61,8 @@ class Blocks:
         return zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
 
 
-def build_graph(ids: pa.Array, relationships: pa.Table) -> sparse.csr_matrix:
-    """Build the symmetric weights between entities.
+def build_graph(ids: pa.Array, relationships: pa.Table | ds.Dataset) -> sparse.csr_matrix:
+    """Build the symmetric weights between entities; a dataset of relationships is read in slices.
 
     Returns:
         (n, n) with rows and columns in the order of `ids`. Relationships of one pair add up; loops are left out.
@@ -69,6 +72,32 @@ def build_graph(ids: pa.Array, relationships: pa.Table) -> sparse.csr_matrix:
     """
     from scipy import sparse
 
+    slices = [relationships] if isinstance(relationships, pa.Table) else _read_slices(relationships)
+    parts = [_number_ends(rows, ids) for rows in slices]
+    rows, columns, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
+    del parts
+    size = len(ids)
+    half = sparse.csr_matrix((weights, (rows, columns)), shape=(size, size))
+    del rows, columns, weights
+    graph = (half + half.T).tocsr()
+    graph.sort_indices()
+    return graph
+
+
+def _read_slices(relationships: ds.Dataset) -> Iterator[pa.Table]:
+    """Yield the columns that a graph needs, in tables of about `_SLICE_ROWS` rows; at least one table."""
+    columns, batches, n_rows = ["id", "source_id", "target_id", "weight"], list[pa.RecordBatch](), 0
+    for batch in relationships.to_batches(columns=columns):
+        batches.append(batch)
+        n_rows += len(batch)
+        if n_rows >= _SLICE_ROWS:
+            yield pa.Table.from_batches(batches)
+            batches, n_rows = [], 0
+    yield pa.Table.from_batches(batches, pa.schema([relationships.schema.field(name) for name in columns]))
+
+
+def _number_ends(relationships: pa.Table, ids: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the numbers of both ends, int32, and the weight of each relationship that is not a loop."""
     weights = relationships["weight"].to_numpy()
     if not np.isfinite(weights).all():
         bad = int(np.flatnonzero(~np.isfinite(weights))[0])
@@ -78,14 +107,8 @@ def build_graph(ids: pa.Array, relationships: pa.Table) -> sparse.csr_matrix:
         )
     rows, columns = (_number(relationships, column, ids) for column in ("source_id", "target_id"))
     keep = rows != columns
-    rows, columns = rows[keep], columns[keep]
     # A relationship of weight 0 still connects its ends; a huge weight must not dominate the sums.
-    weights = np.clip(weights[keep], MIN_WEIGHT, MAX_WEIGHT)
-    size = len(ids)
-    half = sparse.csr_matrix((weights, (rows, columns)), shape=(size, size))
-    graph = (half + half.T).tocsr()
-    graph.sort_indices()
-    return graph
+    return rows[keep], columns[keep], np.clip(weights[keep], MIN_WEIGHT, MAX_WEIGHT)
 
 
 def _number(relationships: pa.Table, column: str, ids: pa.Array) -> np.ndarray:

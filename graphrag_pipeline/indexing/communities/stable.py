@@ -210,7 +210,7 @@ class Hierarchy:
         """Read a published graph; `ids` are the entities of the current graph, in the order of their numbers."""
         old_ids = published.entities["id"]
         gone = old_ids.filter(pc.invert(pc.is_in(old_ids, value_set=ids)))
-        every_id = pa.chunked_array([ids, *gone.chunks], pa.string())
+        every_id = pa.chunked_array([ids, *gone.cast(ids.type).chunks])
         rows, nodes = list_pairs(published.communities["entity_ids"], every_id)
         levels = published.communities["level"].to_numpy()
         labels = np.full((int(levels.max(initial=-1)) + 1, len(every_id)), -1, dtype=np.int64)

@@ -1,6 +1,8 @@
 """Merge of mentions into one graph: entities by title, relationships by unordered pair, claims as covariates.
 
-DuckDB aggregates. The result does not depend on the order of rows or on the number of files and threads: sums are
+DuckDB aggregates, from files into slices of rows. The rows of mentions are parted by ranges of the ids of their
+entities or relationships, and one range at a time is put together, so the memory depends on the number of names, not of
+mentions. The result does not depend on the order of rows or on the number of files, ranges and threads: sums are
 decimal, lists are sorted and distinct, and ties are broken by value. Mentions are counted per text unit, as in GraphRAG
 (Edge et al. 2024, arXiv 2404.16130), but what overlapping text units share counts once (`repeats.py`). `frequency` is
 the number of text units.
@@ -12,26 +14,29 @@ without regard to white space and case. A claim that another text unit describes
 quote the same source text and each text unit has only one description for it. Claims of two documents stay two: each
 document is a source.
 
-DuckDB database of a merge: memory limits, hash macros, and results as Arrow tables.
-
 Keep out: the choice of titles (`titles.py`), claims, stages after `graph`.
 """
 
 from __future__ import annotations
 
+import glob
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphrag_pipeline.arrow_columns import one_chunk
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.filesystem.files import TEMPORARY_PREFIX
 from graphrag_pipeline.identity import stable_hash
-from graphrag_pipeline.indexing.graph.repeats import PLACE, create_entity_rows, create_shared_text, mark_repeats
+from graphrag_pipeline.indexing.graph.repeats import PLACE, create_shared_text, mark_repeats
 from graphrag_pipeline.indexing.graph.titles import NamePolicy, create_titles
 from graphrag_pipeline.settings.settings import GraphSettings
 from graphrag_pipeline.tables import COVARIATES, ENTITIES, RELATIONSHIPS, Table
@@ -39,22 +44,34 @@ from graphrag_pipeline.text.name_words import DOUBTFUL, IDENTIFIER
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.dataset as ds
+
+    Mentions: TypeAlias = "pa.Table | ds.Dataset"
 
 MAX_ROWS_IN_MEMORY = 1_000_000
 """Up to this many mentions are merged in memory: 262,000 take 2.2 s of processor time, 3.0 s with tables in a file."""
+RANGE_ROWS = 1_000_000
+"""Mentions of a range, on average: with texts of 500 characters, DuckDB needs about 1 GB for their lists."""
+_MAX_RANGES = 256
 _MAX_SPILL = "20GB"  # of temporary files; a merge that needs more has a faulty join and would fill the disk
+_ROWS_WAITING = 1_000_000
+"""Rows of all ranges together that a thread holds until it writes them."""
 
 # `identity.stable_hash` in SQL: the length (8 bytes) and the bytes of each part, in hexadecimal.
-_HASH_MACROS = """
-CREATE MACRO hash_part(s) AS printf('%016X', strlen(s)) || hex(encode(s));
+_MACROS = """
+CREATE MACRO hash_part(s) AS lpad(hex(strlen(s)), 16, '0') || hex(encode(s));
 CREATE MACRO hash_parts(l) AS array_to_string(list_transform(l, lambda s: hash_part(s)), '');
+CREATE MACRO pair_id(a, b) AS substr(sha256(unhex(hash_part('relationship')) || a || b), 1, 32);
 CREATE MACRO stable_hash(parts) AS substr(sha256(unhex(parts)), 1, 32);
 CREATE MACRO sorted_distinct(l) AS list_sort(list_distinct(coalesce(l, []::VARCHAR[])));
+CREATE MACRO range_of(id, n) AS ('0x' || substr(id, 1, 4))::INTEGER * n // 65536;
 """
 
 
 @contextmanager
-def connect(max_memory: str, n_threads: int, is_small: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(
+    max_memory: str, n_threads: int, is_small: bool, folder: Path | None
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """Open an empty database, in memory or in a temporary file.
 
     Raises:
@@ -62,66 +79,32 @@ def connect(max_memory: str, n_threads: int, is_small: bool) -> Iterator[duckdb.
     """
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="graphrag-merge-") as folder:
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=folder) as place:
         connection = duckdb.connect(
-            ":memory:" if is_small else f"{folder}/merge.duckdb",  # in a file, tables can leave memory
+            ":memory:" if is_small else f"{place}/merge.duckdb",  # in a file, tables can leave memory
             config={
                 "memory_limit": max_memory,
                 "threads": n_threads,
-                "temp_directory": folder,
+                "temp_directory": place,
                 "max_temp_directory_size": _MAX_SPILL,
                 "preserve_insertion_order": False,
             },
         )
         try:
-            # Keep the written order of joins: the optimizer can start with "two titles differ", a cross product.
-            connection.execute("SET disabled_optimizers = 'join_order'")
-            connection.execute(_HASH_MACROS)
-            yield connection
+            # Keep joins as written: the optimizer can start with "two titles differ", a cross product, and it does not
+            # know how small a range is.
+            connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+            connection.execute(_MACROS)
+            yield connection, Path(place)
         except duckdb.OutOfMemoryException as error:
             raise PipelineError(
                 f"graph: the merge needs more than {max_memory} of memory and {_MAX_SPILL} of temporary files in "
-                f"{tempfile.gettempdir()} ({str(error).partition(chr(10))[0]}); raise graph.max_memory in settings.yaml"
+                f"{place} ({str(error).partition(chr(10))[0]}); raise graph.max_memory in settings.yaml"
             ) from error
         finally:
             connection.close()
-
-
-def count_rows(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    """Count the rows of a table."""
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-    return n_rows
-
-
-def read_text_unit_ids(connection: duckdb.DuckDBPyConnection) -> pa.ChunkedArray:
-    """Return the ids of the text units in the order of their numbers."""
-    return connection.sql("SELECT id FROM text_units ORDER BY text_unit_no").to_arrow_table()["id"]
-
-
-def join_slices(slices: list[pa.Table], text_unit_ids: pa.ChunkedArray, table: Table) -> pa.Table:
-    """Join slices in file order to one table with one chunk per column, and replace text unit numbers by ids.
-
-    Columns are joined one at a time and removed from `slices`, to save memory.
-    """
-    columns = []
-    for field in table.schema:
-        chunks = [chunk for part in slices for chunk in part[field.name].chunks]
-        slices[:] = [part.drop_columns(field.name) for part in slices]
-        if field.name == "text_unit_ids":
-            chunks = [_name_text_units(chunk, text_unit_ids) for chunk in chunks]
-        cast = [chunk.cast(field.type) for chunk in chunks]
-        columns.append(pa.concat_arrays(cast) if cast else pa.array([], field.type))
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _name_text_units(numbers: pa.ListArray, text_unit_ids: pa.ChunkedArray) -> pa.ListArray:
-    return pa.ListArray.from_arrays(_offsets(numbers), text_unit_ids.take(numbers.flatten()).combine_chunks())
-
-
-def _offsets(lists: pa.ListArray) -> pa.Array:
-    """Return the offsets of the flattened lists, from 0."""
-    lengths = np.concatenate(([0], pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
-    return pa.array(np.cumsum(lengths), pa.int32())
 
 
 _Row = dict[str, Any]
@@ -187,25 +170,24 @@ def _fold(text: str | None) -> str:
     return " ".join((text or "").split()).casefold()
 
 
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow.dataset as ds
-
-    Mentions: TypeAlias = "pa.Table | ds.Dataset"
-
 _N_THREADS = 2
 _MAX_STRENGTH = 1e12
-_STRENGTH_DIGITS = 6
 _PMI_DIGITS = 6
 _DEFAULT_POLICY = NamePolicy()
-_SLICE_ROWS = 400_000  # relationships of one slice
 _CATEGORY = r"\p{Lu}+[- ]?\d?"
 """A value of a category: a scale has less than ten levels, and tickets have higher numbers."""
 _MIN_LABELLED, _MIN_REPEATED = 3, 1.5
 """Documents that have a category, and how many have each value on average: fewer say nothing of a small set."""
 
 
-def merge_graph(
+def merge_graph(*mentions: Mentions, **others: Any) -> dict[str, pa.Table]:
+    """Return the tables of `merge_in_slices`, with the same arguments, whole and in memory."""
+    with merge_in_slices(*mentions, **others) as tables:
+        return {name: pa.concat_tables(slices).combine_chunks() for name, slices in tables.items()}
+
+
+@contextmanager
+def merge_in_slices(
     entity_mentions: Mentions,
     relationship_mentions: Mentions,
     claim_mentions: Mentions,
@@ -213,7 +195,8 @@ def merge_graph(
     n_threads: int = _N_THREADS,
     text_units: Mentions | None = None,
     policy: NamePolicy = _DEFAULT_POLICY,
-) -> dict[str, pa.Table]:
+    folder: Path | None = None,
+) -> Iterator[Mapping[str, Iterator[pa.Table]]]:
     """Merge the mentions of all text units.
 
     The key of an entity is its normalized title. Its type is an exact one (`entity_mentions.is_exact`), else the most
@@ -229,13 +212,15 @@ def merge_graph(
         text_units: the text units of the mentions; without them, no two of them overlap.
         policy: which names are one entity. Overrides with names that no document contains have no effect (see
             `overrides.find_unused`).
+        folder: for temporary files; they are removed at the end. None: that of the system.
 
-    Returns:
-        `entities`, `relationships`, `covariates` and `entity_merges` by table name. `entity_merges` has a row for each
-        written form whose title differs from its own spelling (see `resolution.py`); mentions keep their names.
-        `relationships.pmi` is the pointwise mutual information log2(p(a, b) / (p(a) p(b))) (Church and Hanks 1990),
-        where p is the share of text units with mentions. It is high for two entities that occur only together, and
-        about 0 for a pair with an entity that occurs everywhere.
+    Yields:
+        The slices of `entities`, `relationships`, `covariates` and `entity_merges` by table name, each in file order
+        and made when it is read. `entity_merges` has a row for each written form whose title differs from its own
+        spelling (see `resolution.py`); mentions keep their names. `relationships.pmi` is the pointwise mutual
+        information log2(p(a, b) / (p(a) p(b))) (Church and Hanks 1990), where p is the share of text units with
+        mentions. It is high for two entities that occur only together, and about 0 for a pair with an entity that
+        occurs everywhere.
 
     Raises:
         PipelineError: the merge needs more memory and temporary files than allowed.
@@ -245,8 +230,10 @@ def merge_graph(
         "relationship_mentions": relationship_mentions,
         "claim_mentions": claim_mentions,
     }
-    is_small = sum(_count_mentions(mentions) for mentions in named.values()) <= MAX_ROWS_IN_MEMORY
-    with connect(settings.max_memory, n_threads, is_small) as connection:
+    counts = {name: _count_mentions(mentions) for name, mentions in named.items()}
+    is_small = sum(counts.values()) <= MAX_ROWS_IN_MEMORY
+    n_entity, n_relationship, n_claim = (min(max(1, -(-n // RANGE_ROWS)), _MAX_RANGES) for n in counts.values())
+    with _connect(settings.max_memory, n_threads, is_small, folder) as (connection, place):
         for name, mentions in named.items():
             connection.register(f"given_{name}", mentions)
         _leave_out_words(connection)
@@ -256,16 +243,24 @@ def merge_graph(
             connection.register("stored_text_units", text_units)
         create_shared_text(connection, is_known=text_units is not None)
         entity_merges = create_titles(connection, policy)
-        weight = "sum(strength)" if settings.weight == "strength" else "count(*)"
-        _create_relationship_rows(connection)
-        _create_pairs(connection, weight)
-        create_entity_rows(connection)
-        _create_entity_sizes(connection)
-        return {
-            "entities": _select_entities(connection),
-            "relationships": _select_relationships(connection),
-            "covariates": _select_covariates(connection, text_units is not None),
-            "entity_merges": entity_merges,
+        _create_rows(connection, "relationship_rows", _RELATIONSHIP_ROWS, n_relationship, place)
+        mark_repeats(connection, "relationship_rows", "source_no", "target_no")
+        _create_rows(connection, "entity_rows", _ENTITY_ROWS, n_entity, place)
+        mark_repeats(connection, "entity_rows", "title_id", "title_id")
+        _create_nodes(connection)
+        weight = "sum(strength::DECIMAL(38, 6))" if settings.weight == "strength" else "count(*)"
+        text_unit_ids = connection.sql("SELECT id FROM text_units ORDER BY text_unit_no").to_arrow_table()["id"]
+        by_number = partial(_as_table, text_unit_ids=one_chunk(text_unit_ids))
+        yield {
+            "entities": (
+                by_number(_select_entities(connection, number, n_entity), table=ENTITIES) for number in range(n_entity)
+            ),
+            "relationships": (
+                by_number(_select_relationships(connection, number, weight), table=RELATIONSHIPS)
+                for number in range(n_relationship)
+            ),
+            "covariates": _merge_claims(connection, n_claim, text_units is not None),
+            "entity_merges": iter([entity_merges]),
         }
 
 
@@ -301,70 +296,82 @@ def _count_mentions(mentions: Mentions) -> int:
     return mentions.num_rows if isinstance(mentions, pa.Table) else mentions.count_rows()
 
 
-def _create_relationship_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create `relationship_rows`, one row per relationship mention with numbers for names, and mark repeats."""
-    connection.execute(f"""
-        CREATE TABLE relationship_rows AS
-        SELECT
-            least(s.title_id, t.title_id) AS source_no,
-            greatest(s.title_id, t.title_id) AS target_no,
-            text_unit_no,
-            CASE WHEN trim(description) <> '' THEN description END AS description,
-            CASE WHEN trim(predicate) <> '' THEN predicate END AS predicate,
-            CASE WHEN isfinite(strength) THEN least(greatest(strength, 0), {_MAX_STRENGTH}) ELSE 0 END
-                ::DECIMAL(38, {_STRENGTH_DIGITS}) AS strength,
-            {PLACE}
-        FROM relationship_mentions r JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
-        JOIN text_units u ON r.text_unit_id = u.id
-        WHERE s.title_id <> t.title_id""")
-    mark_repeats(connection, "relationship_rows", "source_no", "target_no")
+_ENTITY_ROWS = f"""
+    SELECT title_id, text_unit_no, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type,
+        coalesce(is_exact, false) AS is_exact, CASE WHEN trim(description) <> '' THEN description END AS description,
+        {PLACE}, range_of(t.id, $n_ranges) AS range_no
+    FROM entity_mentions m JOIN names USING (name) JOIN titles t USING (title_id)
+    JOIN text_units u ON m.text_unit_id = u.id
+"""
+_RELATIONSHIP_ROWS = f"""
+    SELECT least(s.title_id, t.title_id) AS source_no, greatest(s.title_id, t.title_id) AS target_no, text_unit_no,
+        CASE WHEN trim(description) <> '' THEN description END AS description,
+        CASE WHEN trim(predicate) <> '' THEN predicate END AS predicate,
+        CASE WHEN isfinite(strength) THEN least(greatest(strength, 0), {_MAX_STRENGTH}) ELSE 0 END AS strength,
+        {PLACE}, range_of(
+            CASE WHEN s.title_id < t.title_id THEN pair_id(s.part, t.part) ELSE pair_id(t.part, s.part) END, $n_ranges
+        ) AS range_no
+    FROM relationship_mentions r JOIN names s ON r.source = s.name JOIN names t ON r.target = t.name
+    JOIN text_units u ON r.text_unit_id = u.id
+    WHERE s.title_id <> t.title_id
+"""
 
 
-def _create_pairs(connection: duckdb.DuckDBPyConnection, weight: str) -> None:
-    """Create `pairs`, one row per unordered pair, numbered in the order of ids, and `degrees`."""
-    connection.execute(f"""
-        CREATE TABLE pairs AS
-        SELECT *, row_number() OVER (ORDER BY id) - 1 AS pair_no FROM (
-            SELECT
-                source_no, target_no, weight, n_mentions,
-                stable_hash(hash_part('relationship') || hash_part(s.title) || hash_part(t.title)) AS id
-            FROM (
-                SELECT source_no, target_no, ({weight})::DOUBLE AS weight, count(*) AS n_mentions
-                FROM relationship_rows WHERE NOT is_repeat GROUP BY source_no, target_no
-            ) JOIN titles s ON source_no = s.title_id JOIN titles t ON target_no = t.title_id
-        )""")
+def _create_rows(connection: duckdb.DuckDBPyConnection, rows: str, query: str, n_ranges: int, folder: Path) -> None:
+    """Create `read_<rows>`, one row per mention with numbers for names and text units, parted by `range_no`."""
+    query = query.replace("$n_ranges", str(n_ranges))
+    if n_ranges > 1:
+        place = str(folder / rows).replace("'", "''")
+        connection.execute(f"SET partitioned_write_flush_threshold = {_ROWS_WAITING // n_ranges}")
+        written = f"COPY ({query}) TO '{place}' (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (range_no))"
+        if connection.execute(written).fetchall() != [(0,)]:
+            connection.execute(f"""
+                CREATE VIEW read_{rows} AS
+                FROM read_parquet('{glob.escape(place)}/*/*.parquet', hive_types = {{'range_no': INTEGER}})""")
+            return
+    connection.execute(f"CREATE TABLE read_{rows} AS {query}")
+
+
+def _create_nodes(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create `nodes` (the titles with frequency and degree) and `ends`.
+
+    `ends` has the text units of the titles that occur only in relationships.
+    """
     connection.execute("""
-        CREATE TABLE degrees AS
-        SELECT title_id, count(*) AS degree FROM (
-            SELECT source_no AS title_id FROM pairs UNION ALL SELECT target_no FROM pairs
-        ) GROUP BY title_id""")
+        CREATE TABLE mentioned AS
+        SELECT title_id, count(*) AS frequency FROM (SELECT DISTINCT title_id, text_unit_no FROM read_entity_rows)
+        GROUP BY title_id;
+        CREATE TABLE ends AS
+        SELECT DISTINCT title_id, text_unit_no FROM (
+            SELECT source_no AS title_id, text_unit_no FROM read_relationship_rows
+            UNION ALL SELECT target_no, text_unit_no FROM read_relationship_rows
+        ) ANTI JOIN mentioned USING (title_id);
+        CREATE TABLE nodes AS
+        SELECT title_id, title, id, frequency, coalesce(degree, 0) AS degree FROM titles JOIN (
+            FROM mentioned UNION ALL SELECT title_id, count(*) FROM ends GROUP BY title_id
+        ) USING (title_id) LEFT JOIN (
+            SELECT title_id, count(*) AS degree FROM (
+                SELECT unnest([source_no, target_no]) AS title_id
+                FROM (SELECT DISTINCT source_no, target_no FROM read_relationship_rows)
+            ) GROUP BY title_id
+        ) USING (title_id)""")
 
 
-def _select_relationships(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Return `relationships`, collected in slices, so that only the result takes memory in proportion to the graph."""
-    n_pairs, n_units = count_rows(connection, "pairs"), count_rows(connection, "text_units")
-    slices = [
-        _select_relationship_slice(connection, start, start + _SLICE_ROWS, n_units)
-        for start in range(0, max(n_pairs, 1), _SLICE_ROWS)
-    ]
-    text_unit_ids = read_text_unit_ids(connection)
-    connection.execute("DROP TABLE relationship_rows")
-    return join_slices(slices, text_unit_ids, RELATIONSHIPS)
-
-
-def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int, end: int, n_units: int) -> pa.Table:
+def _select_relationships(connection: duckdb.DuckDBPyConnection, range_no: int, weight: str) -> pa.Table:
+    """Return the relationships of a range, sorted by id, with numbers of text units."""
     return connection.sql(f"""
-        WITH slice AS (SELECT * FROM pairs WHERE pair_no >= {start} AND pair_no < {end}),
-        collected AS (
+        WITH pairs AS (
             SELECT
-                pair_no,
+                source_no, target_no,
+                ({weight} FILTER (NOT is_repeat))::DOUBLE AS weight,
+                count(*) FILTER (NOT is_repeat) AS n_mentions,
                 list_sort(list_distinct(list(text_unit_no))) AS text_unit_ids,
                 sorted_distinct(list(description)) AS descriptions,
                 sorted_distinct(list(predicate)) AS predicates,
-            FROM relationship_rows JOIN slice USING (source_no, target_no) GROUP BY pair_no
+            FROM relationship_rows WHERE range_no = {range_no} GROUP BY source_no, target_no
         )
         SELECT
-            slice.id,
+            pair_id(unhex(hash_part(s.title)), unhex(hash_part(t.title))) AS id,
             s.title AS source,
             t.title AS target,
             s.id AS source_id,
@@ -375,69 +382,49 @@ def _select_relationship_slice(connection: duckdb.DuckDBPyConnection, start: int
             ) AS description_key,
             weight,
             n_mentions,
-            a.degree + b.degree AS combined_degree,
+            s.degree + t.degree AS combined_degree,
             text_unit_ids,
             predicates,
             round(
                 log2(
-                    len(text_unit_ids)::DOUBLE * {n_units}
-                    / greatest(a.frequency, len(text_unit_ids)) / greatest(b.frequency, len(text_unit_ids))
+                    len(text_unit_ids)::DOUBLE * (SELECT count(*) FROM text_units)
+                    / greatest(s.frequency, len(text_unit_ids)) / greatest(t.frequency, len(text_unit_ids))
                 ), {_PMI_DIGITS}
             ) AS pmi,
-        FROM slice JOIN collected USING (pair_no)
-        JOIN titles s ON source_no = s.title_id JOIN titles t ON target_no = t.title_id
-        JOIN sizes a ON source_no = a.title_id JOIN sizes b ON target_no = b.title_id
-        ORDER BY pair_no""").to_arrow_table()
+        FROM nodes t JOIN (nodes s JOIN pairs ON source_no = s.title_id) ON target_no = t.title_id
+        ORDER BY id""").to_arrow_table()
 
 
-def _create_entity_sizes(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create `mentioned`, `ends` and `sizes`.
-
-    `mentioned` has the titles with entity mentions, `ends` the titles that occur only in relationships, and `sizes`
-    title_id, frequency and degree of both.
-    """
-    connection.execute("""
-        CREATE TABLE mentioned AS
-        SELECT title_id, types, n_mentions, text_unit_ids, descriptions
-        FROM (
+def _select_entities(connection: duckdb.DuckDBPyConnection, range_no: int, n_ranges: int) -> pa.Table:
+    """Return the entities of a range, sorted by id, with numbers of text units."""
+    return connection.sql(f"""
+        WITH chosen AS (FROM nodes WHERE range_of(id, {n_ranges}) = {range_no}),
+        typed AS (
             SELECT
                 title_id,
                 list(type ORDER BY type = 'UNKNOWN', NOT is_exact, n DESC, type) AS types,
                 sum(n)::BIGINT AS n_mentions
             FROM (
                 SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_exact) AS is_exact
-                FROM entity_rows GROUP BY title_id, type
+                FROM entity_rows WHERE range_no = {range_no} GROUP BY title_id, type
             ) GROUP BY title_id
-        ) JOIN (
-            SELECT
-                title_id,
-                list_sort(list_distinct(list(text_unit_no))) AS text_unit_ids,
-                sorted_distinct(list(description) FILTER (trim(description) <> '')) AS descriptions,
-            FROM entity_mentions m JOIN names USING (name) JOIN text_units u ON m.text_unit_id = u.id GROUP BY title_id
-        ) USING (title_id)""")
-    connection.execute("""
-        CREATE TABLE ends AS
-        SELECT title_id, list_sort(list_distinct(list(text_unit_no))) AS text_unit_ids
-        FROM (
-            SELECT source_no AS title_id, text_unit_no FROM relationship_rows
-            UNION ALL SELECT target_no, text_unit_no FROM relationship_rows
-        ) ANTI JOIN mentioned USING (title_id) GROUP BY title_id""")
-    connection.execute("""
-        CREATE TABLE sizes AS
-        SELECT title_id, frequency, coalesce(degree, 0) AS degree FROM (
-            SELECT title_id, len(text_unit_ids) AS frequency FROM mentioned
-            UNION ALL SELECT title_id, len(text_unit_ids) FROM ends
-        ) LEFT JOIN degrees USING (title_id)""")
-
-
-def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    rows = connection.sql("""
-        WITH merged AS (
-            FROM mentioned
-            UNION ALL
-            SELECT title_id, ['UNKNOWN'], 0, text_unit_ids, [] FROM ends
         ),
-        written AS (SELECT title_id, sorted_distinct(list(name)) AS names FROM written_names GROUP BY title_id)
+        merged AS (
+            SELECT * FROM typed JOIN (
+                SELECT
+                    title_id,
+                    list_sort(list_distinct(list(text_unit_no))) AS text_unit_ids,
+                    sorted_distinct(list(description)) AS descriptions,
+                FROM entity_rows WHERE range_no = {range_no} GROUP BY title_id
+            ) USING (title_id)
+            UNION ALL
+            SELECT title_id, ['UNKNOWN'], 0, list_sort(list(text_unit_no)), []
+            FROM ends SEMI JOIN chosen USING (title_id) GROUP BY title_id
+        ),
+        written AS (
+            SELECT title_id, sorted_distinct(list(name)) AS names FROM written_names SEMI JOIN chosen USING (title_id)
+            GROUP BY title_id
+        )
         SELECT
             id,
             title,
@@ -450,21 +437,32 @@ def _select_entities(connection: duckdb.DuckDBPyConnection) -> pa.Table:
             frequency,
             n_mentions,
             degree,
-        FROM merged JOIN titles USING (title_id) JOIN written USING (title_id) JOIN sizes USING (title_id)
+        FROM chosen JOIN merged USING (title_id) JOIN written USING (title_id)
         ORDER BY id""").to_arrow_table()
-    return join_slices([rows], read_text_unit_ids(connection), ENTITIES)
 
 
-def _select_covariates(connection: duckdb.DuckDBPyConnection, is_known: bool) -> pa.Table:
-    """Return `covariates`; text units of unknown documents are documents of their own."""
+def _as_table(rows: pa.Table, text_unit_ids: pa.Array, table: Table) -> pa.Table:
+    """Return selected rows with ids in place of the numbers of text units."""
+    lists = one_chunk(rows["text_unit_ids"])
+    offsets = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))))
+    named = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), text_unit_ids.take(lists.flatten()))
+    return rows.set_column(rows.schema.get_field_index("text_unit_ids"), "text_unit_ids", named).cast(table.schema)
+
+
+def _merge_claims(connection: duckdb.DuckDBPyConnection, n_ranges: int, is_known: bool) -> Iterator[pa.Table]:
+    """Yield `covariates`, read by ranges of documents; text units of unknown documents are documents of their own."""
     places = "LEFT JOIN stored_text_units u ON c.text_unit_id = u.id" if is_known else ""
     document, position = (
         ("coalesce(u.document_id, c.text_unit_id)", "u.position") if is_known else ("text_unit_id", "0")
     )
-    rows = connection.sql(f"""
-        SELECT c.* EXCLUDE (subject, object), {document} AS document_id, {position} AS unit_position,
-            coalesce(s.title, '') AS subject_id, coalesce(o.title, '') AS object_id
-        FROM claim_mentions c {places}
-        LEFT JOIN (names JOIN titles USING (title_id)) s ON c.subject = s.name
-        LEFT JOIN (names JOIN titles USING (title_id)) o ON c.object = o.name""").to_arrow_table()
-    return COVARIATES.from_rows(fold_claims(rows.to_pylist()))
+    parts = []
+    for range_no in range(n_ranges):
+        rows = connection.sql(f"""
+            SELECT c.* EXCLUDE (subject, object), {document} AS document_id, {position} AS unit_position,
+                coalesce(s.title, '') AS subject_id, coalesce(o.title, '') AS object_id
+            FROM claim_mentions c {places}
+            LEFT JOIN (names JOIN titles USING (title_id)) s ON c.subject = s.name
+            LEFT JOIN (names JOIN titles USING (title_id)) o ON c.object = o.name
+            WHERE hash({document}) % {n_ranges} = {range_no}""").to_arrow_table()
+        parts.append(COVARIATES.from_rows(fold_claims(rows.to_pylist())))
+    yield COVARIATES.sort(*parts)

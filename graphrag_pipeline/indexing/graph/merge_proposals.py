@@ -97,12 +97,13 @@ def propose_merges(
 
 
 def _propose_unicode(records: Mapping[str, TitleRecord]) -> Iterator[Merge]:
-    groups: defaultdict[str, list[str]] = defaultdict(list)
+    first: dict[str, str] = {}  # most titles are alone with their form, and need no list
+    groups: dict[str, list[str]] = {}
     for title in records:
-        groups[fold_title(title)].append(title)
+        folded = fold_title(title)
+        if folded and first.setdefault(folded, title) != title:
+            groups.setdefault(folded, [first[folded]]).append(title)
     for folded, titles in groups.items():
-        if len(titles) < 2 or not folded:
-            continue
         into = min(titles, key=lambda title: (-records[title].n_mentions, title))
         for title in titles:
             if title != into:
@@ -189,8 +190,10 @@ def _is_address(title: str) -> bool:
 
 def _is_addressed(honorifics: list[str], surname: str, names: list[str]) -> bool:
     """Whether "Ms. Zhou" is surely the one person of this surname, "Helen Zhou": a rare surname and the same sex."""
+    if not honorifics or len(names) != 1:
+        return False
     rank = token_rank(surname.capitalize())
-    if not honorifics or len(names) != 1 or (rank is not None and rank < _MIN_SURNAME_RANK):
+    if rank is not None and rank < _MIN_SURNAME_RANK:
         return False
     words = split_honorifics(names[0])[1]
     given, last = words[0], words[-1]

@@ -10,12 +10,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 MERGE, KEEP_APART = "merge", "keep_apart"
 COLUMNS = ("action", "a", "b")
@@ -64,14 +68,18 @@ def _refuse(errors: dict[int, str]) -> None:
     raise PipelineError(".\n".join(named[:MAX_ERRORS_SHOWN] + more))
 
 
-def find_unused(overrides: pa.Table, entities: pa.Table) -> list[str]:
+def find_unused(overrides: pa.Table, entities: ds.Dataset) -> list[str]:
     """Return a warning for each row with a name that no entity has; all other rows are applied.
 
     Args:
         entities: from `merge_graph`; needs `title` and `names`.
     """
-    titles = set(entities["title"].to_pylist())
-    titles.update(normalize_title(name) for names in entities["names"].to_pylist() for name in names)
+    wanted = {title for _, *pair in split_rows(overrides) for title in pair}
+    titles: set[str] = set()
+    for batch in entities.to_batches(columns=["title", "names"]) if wanted else ():
+        titles.update(wanted.intersection(batch["title"].to_pylist()))
+        names = batch["names"].flatten().unique().to_pylist()
+        titles.update(wanted.intersection(map(normalize_title, names)))
     messages = []
     for action, a, b in split_rows(overrides):
         unknown = [title for title in (a, b) if title not in titles]

@@ -163,10 +163,10 @@ def _find_evidence(parts: Sequence[SpelledText], shared: int, names: Sequence[Sp
 _UNITS_AT_ONCE = 256
 
 PLACE = r"""
-    "start" AS mention_start, "end" AS mention_end,
+    position, "start" AS mention_start, "end" AS mention_end,
     CASE WHEN "start" IS NULL THEN
         hash(nullif(lower(trim(regexp_replace(description, '\s+', ' ', 'g'))), ''))
-    END AS description_hash, false AS is_repeat
+    END AS description_hash
 """
 """Columns of a table of mentions that `mark_repeats` needs, in SQL."""
 
@@ -202,64 +202,62 @@ def create_shared_text(connection: duckdb.DuckDBPyConnection, is_known: bool) ->
             WHERE b."start" < a."end" """)
 
 
-def create_entity_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create `entity_rows`, one row per entity mention with the number of its title, and mark repeats."""
-    connection.execute(f"""
-        CREATE OR REPLACE TABLE entity_rows AS
-        SELECT title_id, text_unit_no, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type,
-            coalesce(is_about, false) AS is_about, coalesce(is_exact, false) AS is_exact, {PLACE}
-        FROM entity_mentions m JOIN names USING (name) JOIN text_units u ON m.text_unit_id = u.id""")
-    mark_repeats(connection, "entity_rows", "title_id", "title_id")
-
-
-def mark_repeats(connection: duckdb.DuckDBPyConnection, table: str, first: str, second: str) -> None:
-    """Set `is_repeat` of the rows of `table` that repeat a row of the text unit before.
+def mark_repeats(connection: duckdb.DuckDBPyConnection, rows: str, first: str, second: str) -> None:
+    """Create the view `rows`: the rows of `read_<rows>` with `is_repeat`, whether one repeats the text unit before.
 
     Args:
-        table: has `text_unit_no`, `mention_start`, `mention_end` (null: not known), `description_hash`, `is_repeat`.
+        rows: `read_<rows>` has `range_no`, `text_unit_no` and the columns of `PLACE`.
         first, second: its columns with the numbers of the titles; the same column for entities.
     """
     connection.execute(f"""
-        CREATE OR REPLACE TEMP TABLE met AS
+        CREATE OR REPLACE TABLE met AS
         WITH later AS (
-            SELECT m.rowid AS row_no, later, earlier, {first} AS a, {second} AS b, mention_start, mention_end,
+            SELECT range_no, position, later, earlier, {first} AS a, {second} AS b, mention_start, mention_end,
                 description_hash
-            FROM {table} m JOIN shared_text ON text_unit_no = later
+            FROM read_{rows} JOIN shared_text ON text_unit_no = later
             WHERE mention_start IS NULL OR mention_start < shared_end
         ),
         earlier AS (
             SELECT earlier, {first} AS a, {second} AS b, mention_start, mention_end, description_hash
-            FROM {table} JOIN shared_text ON text_unit_no = earlier
+            FROM read_{rows} JOIN shared_text ON text_unit_no = earlier
             WHERE mention_start IS NULL OR mention_end > shared_start
         )
-        SELECT row_no, later.later AS text_unit_no, a, b, bool_or(later.mention_start IS NOT NULL) AS is_placed,
+        SELECT later.later AS text_unit_no, range_no, position, a, b,
+            bool_or(later.mention_start IS NOT NULL) AS is_placed,
             bool_or(later.description_hash = earlier.description_hash) AS is_same_description
         FROM later JOIN earlier USING (earlier, a, b)
         WHERE later.mention_start IS NOT DISTINCT FROM earlier.mention_start
             AND later.mention_end IS NOT DISTINCT FROM earlier.mention_end
         GROUP BY ALL""")
-    rows = [row for (row,) in connection.execute("SELECT row_no FROM met WHERE is_placed").fetchall()]
-    rows += _find_by_evidence(connection)
-    connection.register("repeats", pa.table({"row_no": pa.array(rows, pa.int64())}))
-    connection.execute(f"UPDATE {table} SET is_repeat = true WHERE rowid IN (SELECT row_no FROM repeats)")
-    connection.unregister("repeats")
+    connection.register("by_evidence", _find_by_evidence(connection))
+    connection.execute(f"""
+        CREATE OR REPLACE TABLE repeats_of_{rows} AS
+        SELECT DISTINCT range_no, text_unit_no, position, true AS is_marked
+        FROM met LEFT JOIN by_evidence e USING (text_unit_no, position) WHERE is_placed OR e.is_repeat;
+        CREATE OR REPLACE VIEW {rows} AS
+        SELECT r.*, is_marked IS NOT NULL AS is_repeat
+        FROM read_{rows} r LEFT JOIN repeats_of_{rows} USING (range_no, text_unit_no, position)""")
+    connection.unregister("by_evidence")
 
 
-def _find_by_evidence(connection: duckdb.DuckDBPyConnection) -> list[int]:
-    """Return the rows of `met` without offsets whose evidence lies in the overlap."""
+def _find_by_evidence(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return text_unit_no, position and is_repeat of the rows of `met` whose evidence lies in the overlap."""
     candidates = connection.execute("""
-        SELECT text_unit_no, row_no, a, b, coalesce(is_same_description, false) FROM met
-        WHERE NOT is_placed ORDER BY text_unit_no, row_no""").fetchall()
-    if not candidates:
-        return []
-    names = _read_names(connection)
-    by_unit = {unit: list(rows) for unit, rows in itertools.groupby(candidates, itemgetter(0))}
-    return [
-        row
-        for unit, parts in _read_parts(connection)
-        for _, row, a, b, is_same_description in by_unit[unit]
-        if is_evidence_shared(*parts, tuple(names[end] for end in dict.fromkeys((a, b))), is_same_description)
-    ]
+        SELECT text_unit_no, position, a, b, coalesce(is_same_description, false) FROM met
+        WHERE NOT is_placed ORDER BY text_unit_no, position""").fetchall()
+    found: list[tuple[int, int]] = []
+    if candidates:
+        names = _read_names(connection)
+        by_unit = {unit: list(rows) for unit, rows in itertools.groupby(candidates, itemgetter(0))}
+        found = [
+            (unit, position)
+            for unit, parts in _read_parts(connection)
+            for _, position, a, b, is_same_description in by_unit[unit]
+            if is_evidence_shared(*parts, tuple(names[end] for end in dict.fromkeys((a, b))), is_same_description)
+        ]
+    units, positions = zip(*found, strict=True) if found else ((), ())
+    columns = [pa.array(units, pa.int32()), pa.array(positions, pa.int32()), pa.repeat(True, len(found))]
+    return pa.table(columns, names=["text_unit_no", "position", "is_repeat"])
 
 
 def _read_names(connection: duckdb.DuckDBPyConnection) -> Mapping[int, SpelledName]:

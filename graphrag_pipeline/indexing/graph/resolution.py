@@ -141,5 +141,7 @@ def describe_fold(title: str) -> str:
 
 def fold_title(title: str) -> str:
     """Return a title without accents and punctuation, in simplified Chinese characters."""
-    plain = "".join(c for c in unicodedata.normalize("NFD", simplify(title)) if not unicodedata.combining(c))
+    plain = title
+    if not title.isascii():  # else it has none of these, and there are millions of titles
+        plain = "".join(c for c in unicodedata.normalize("NFD", simplify(title)) if not unicodedata.combining(c))
     return _PUNCTUATION.sub(" ", plain.replace(".", "")).strip()

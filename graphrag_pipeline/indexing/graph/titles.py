@@ -6,17 +6,20 @@ steps join. Keep out: aggregating mentions (`merge.py`), the rules (`merge_propo
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from graphrag_pipeline.identity import entity_id, normalize_title
+from graphrag_pipeline.identity import normalize_title
 from graphrag_pipeline.indexing.graph.merge_proposals import propose_merges
 from graphrag_pipeline.indexing.graph.overrides import KEEP_APART, MERGE, split_rows
-from graphrag_pipeline.indexing.graph.repeats import create_entity_rows
+from graphrag_pipeline.indexing.graph.repeats import PLACE, mark_repeats
 from graphrag_pipeline.indexing.graph.resolution import (
     RULES,
     TIE_RULES,
@@ -31,7 +34,7 @@ from graphrag_pipeline.tables import ENTITY_MERGES
 if TYPE_CHECKING:
     import duckdb
 
-    Forms = dict[str, set[str]]  # name in the mentions -> its written forms
+_ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,10 @@ class NamePolicy:
 def create_titles(connection: duckdb.DuckDBPyConnection, policy: NamePolicy) -> pa.Table:
     """Create the tables of titles from the views `entity_mentions`, `relationship_mentions` and `claim_mentions`.
 
-    The tables are `names` (name, title_id), `titles` (title_id, title, id; numbered in the order of titles) and
-    `written_names` (title_id, name: each written form of the title). If the user keeps apart names that one document
-    tied, or the rule of the tie does not apply, the first two views are replaced by views that separate these names.
-    Needs the tables of `repeats.create_shared_text`.
+    The tables are `names` (name, title_id, part: the title in the hash of an id), `titles` (title_id, title, id;
+    numbered in the order of titles) and `written_names` (title_id, name: each written form of the title). If the user
+    keeps apart names that one document tied, or the rule of the tie does not apply, the first two views are replaced by
+    views that separate these names. Needs the tables of `repeats.create_shared_text`.
 
     Returns:
         `entity_merges`.
@@ -64,56 +67,80 @@ def create_titles(connection: duckdb.DuckDBPyConnection, policy: NamePolicy) -> 
     decided = list(split_rows(policy.overrides)) if policy.overrides is not None else []
     apart = {(a, b) for action, a, b in decided if action == KEEP_APART}
     merged = {(a, b) for action, a, b in decided if action == MERGE}
-    forms = _read_forms(connection)
-    splits = _find_splits(forms, apart, merged, policy.rules)
+    _create_forms(connection)
+    splits = _find_splits(connection, apart, merged, policy.rules)
     if splits:
         _split_ties(connection, splits)
-        forms = _read_forms(connection)
-    titles = {name: title for name in _read_names(connection) if (title := normalize_title(name))}
-    _register_titles(connection, titles, forms)
+        _create_forms(connection)
+    _create_spelled(connection)
+    _create_titles(connection, {})
     ties: defaultdict[str, set[str]] = defaultdict(set)
-    for name in forms:
-        for form in forms[name]:
-            if form.isupper():  # EGFR is not eGFR
-                ties[normalize_title(form)].add(titles[name])
-    decided_merges = [*_decided_merges(merged, titles, forms), *policy.proposals]
+    for _, own, form in _read_forms(connection):
+        if form.isupper():  # EGFR is not eGFR
+            ties[normalize_title(form)].add(own)
+    decided_merges = [*_decided_merges(connection, merged), *policy.proposals]
     merges = _resolve(connection, decided_merges, apart, policy.rules, ties)
     if merges:
-        titles = {name: merges[title].into if title in merges else title for name, title in titles.items()}
-        _register_titles(connection, titles, forms)
-    return _merge_rows(titles, forms, merges)
+        _create_titles(connection, {title: merge.into for title, merge in merges.items()})
+    return _merge_rows(connection, merges)
 
 
-def _read_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = connection.execute("""
+def _create_forms(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create `forms` (name, form): the written forms of each name that differ from it, with white space folded."""
+    connection.execute(f"""
+        CREATE OR REPLACE TABLE forms AS
+        SELECT DISTINCT name, {_FOLDED} AS form FROM entity_mentions
+        WHERE written IS NOT NULL AND form <> name AND form <> ''""")
+
+
+def _create_spelled(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create `spelled` (name, own): the names of all mentions with their normal spelling, if that is not empty."""
+    names = connection.sql("""
         SELECT DISTINCT name FROM (
             SELECT name FROM entity_mentions
             UNION ALL SELECT source FROM relationship_mentions UNION ALL SELECT target FROM relationship_mentions
             UNION ALL SELECT subject FROM claim_mentions UNION ALL SELECT object FROM claim_mentions
-        )""").fetchall()
-    return [name for (name,) in rows]
+        )""").to_arrow_table()
+    own = [
+        pa.array(map(normalize_title, batch["name"].to_pylist()), pa.string())
+        for batch in names.to_batches(max_chunksize=_ROWS_AT_ONCE)
+    ]
+    with _registered(connection, "content", names.append_column("own", pa.chunked_array(own, pa.string()))):
+        connection.execute("CREATE TABLE spelled AS SELECT name, own FROM content WHERE own <> ''")
 
 
-def _read_forms(connection: duckdb.DuckDBPyConnection) -> Forms:
-    """Return the written forms of each name that differ from it, with white space folded."""
-    forms: Forms = {}
-    for name, written in connection.execute(f"""
-        SELECT DISTINCT name, {_FOLDED} AS form FROM entity_mentions
-        WHERE written IS NOT NULL AND form <> name AND form <> ''""").fetchall():
-        forms.setdefault(name, set()).add(written)
-    return forms
+def _read_forms(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, its normal spelling, written form) of every form."""
+    return _iterate(connection, "SELECT name, own, form FROM forms JOIN spelled USING (name)")
+
+
+def _iterate(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple]:
+    """Yield the rows of a query, of which few are in Python at a time."""
+    found = connection.execute(query)
+    while rows := found.fetchmany(_ROWS_AT_ONCE):
+        yield from rows
+
+
+@contextmanager
+def _registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Iterator[None]:
+    connection.register(name, rows)
+    yield
+    connection.unregister(name)
 
 
 _FOLDED = r"trim(regexp_replace(regexp_replace(written, '([-‐])\s*\n\s*', '\1', 'g'), '\s+', ' ', 'g'))"
 
 
-def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms: Forms) -> list[Merge]:
+def _decided_merges(connection: duckdb.DuckDBPyConnection, merged: set[tuple[str, str]]) -> list[Merge]:
     """Return the user's merges of known titles; the second name can also be a written form of exactly one title."""
-    known = set(titles.values())
+    wanted = {title for pair in merged for title in pair}
     tied: defaultdict[str, set[str]] = defaultdict(set)
-    for name in forms if merged else ():
-        for form in forms[name]:
-            tied[normalize_title(form)].add(titles[name])
+    for _, own, form in _read_forms(connection) if merged else ():
+        if (title := normalize_title(form)) in wanted:
+            tied[title].add(own)
+    known = (
+        {title for (title,) in _iterate(connection, "SELECT title FROM titles") if title in wanted} if merged else set()
+    )
     found = []
     for a, b in sorted(merged):
         ends = sorted({b} if b in known else tied[b])
@@ -123,17 +150,24 @@ def _decided_merges(merged: set[tuple[str, str]], titles: dict[str, str], forms:
 
 
 def _find_splits(
-    forms: Forms, apart: set[tuple[str, str]], merged: set[tuple[str, str]], rules: Collection[str]
+    connection: duckdb.DuckDBPyConnection,
+    apart: set[tuple[str, str]],
+    merged: set[tuple[str, str]],
+    rules: Collection[str],
 ) -> list[tuple[str, str]]:
     """Return (name, written form) of the forms that must not be tied to the name."""
-    splits = {(name, form) for name, written in forms.items() for form in _forms_to_split(name, written, apart, merged)}
-    if not set(rules) >= TIE_RULES:
-        splits |= {
-            (name, form)
-            for name, written in forms.items()
-            for form in written
-            if normalize_title(form) != normalize_title(name) and explain_tie(form, name).rule not in rules
-        }
+    has_all_ties = set(rules) >= TIE_RULES
+    if has_all_ties and not apart and not merged:
+        return []
+    splits = set()
+    for name, written in _iterate(connection, "SELECT name, list(form) FROM forms GROUP BY name"):
+        splits |= {(name, form) for form in _forms_to_split(name, set(written), apart, merged)}
+        if not has_all_ties:
+            splits |= {
+                (name, form)
+                for form in written
+                if normalize_title(form) != normalize_title(name) and explain_tie(form, name).rule not in rules
+            }
     return sorted(splits)
 
 
@@ -143,11 +177,8 @@ def _split_ties(connection: duckdb.DuckDBPyConnection, splits: list[tuple[str, s
     An end of a relationship gets the name of the first mention of it in the sentence of the relationship.
     """
     columns = {"name": [name for name, _ in splits], "form": [form for _, form in splits]}
-    connection.register(
-        "split_rows", pa.table(columns, schema=pa.schema([("name", pa.string()), ("form", pa.string())]))
-    )
-    connection.execute("CREATE TABLE splits AS SELECT * FROM split_rows")
-    connection.unregister("split_rows")
+    with _registered(connection, "content", pa.table(columns, schema=_strings("name", "form"))):
+        connection.execute("CREATE TABLE splits AS FROM content")
     connection.execute(f"""
         CREATE TABLE split_places AS
         SELECT text_unit_id, name, start, CASE WHEN s.form IS NULL THEN m.name ELSE s.form END AS split_name
@@ -185,29 +216,27 @@ def _forms_to_split(
     return sorted(form for title in split for form in by_title[title])
 
 
-def _register_titles(connection: duckdb.DuckDBPyConnection, titles: dict[str, str], forms: Forms) -> None:
-    ordered = sorted(set(titles.values()))
-    number = {title: n for n, title in enumerate(ordered)}
-    written = [(number[title], form) for name, title in titles.items() for form in (name, *forms.get(name, ()))]
-    tables = {
-        "names": {
-            "name": pa.array(list(titles), pa.string()),
-            "title_id": pa.array([number[title] for title in titles.values()], pa.int32()),
-        },
-        "titles": {
-            "title_id": pa.array(range(len(ordered)), pa.int32()),
-            "title": pa.array(ordered, pa.string()),
-            "id": pa.array([entity_id(title) for title in ordered], pa.string()),
-        },
-        "written_names": {
-            "title_id": pa.array([title_id for title_id, _ in written], pa.int32()),
-            "name": pa.array([form for _, form in written], pa.string()),
-        },
-    }
-    for table, columns in tables.items():
-        connection.register("content", pa.table(columns))
-        connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM content")
-        connection.unregister("content")
+def _create_titles(connection: duckdb.DuckDBPyConnection, into: Mapping[str, str]) -> None:
+    """Create `names`, `titles` and `written_names`; `into` has the titles that others replace."""
+    columns = {"own": list(into), "title": list(into.values())}
+    with _registered(connection, "merged", pa.table(columns, schema=_strings("own", "title"))):
+        connection.execute("""
+            CREATE OR REPLACE TABLE titled AS
+            SELECT name, coalesce(title, own) AS title FROM spelled LEFT JOIN merged USING (own);
+            CREATE OR REPLACE TABLE titles AS
+            SELECT
+                (row_number() OVER (ORDER BY title) - 1)::INTEGER AS title_id,
+                title,
+                stable_hash(hash_part('entity') || hash_part(title)) AS id
+            FROM (SELECT DISTINCT title FROM titled);
+            CREATE OR REPLACE TABLE names AS
+            SELECT name, title_id, unhex(hash_part(title)) AS part FROM titled JOIN titles USING (title);
+            CREATE OR REPLACE TABLE written_names AS
+            SELECT title_id, name FROM names UNION ALL SELECT title_id, form FROM forms JOIN names USING (name)""")
+
+
+def _strings(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _resolve(
@@ -218,22 +247,34 @@ def _resolve(
     ties: Mapping[str, Collection[str]],
 ) -> dict[str, Merge]:
     """Return title -> the merge that replaces it."""
-    create_entity_rows(connection)
-    records = [
-        TitleRecord(*row)
-        for row in connection.execute("""
-            SELECT title, arg_max(type, (type <> 'UNKNOWN', is_exact, n, type)), sum(n)::BIGINT,
-                bool_or(is_about)
+    connection.execute(f"""
+        CREATE TABLE read_first_rows AS
+        SELECT 0 AS range_no, title_id, text_unit_no, coalesce(nullif(upper(trim(type)), ''), 'UNKNOWN') AS type,
+            coalesce(is_about, false) AS is_about, coalesce(is_exact, false) AS is_exact, {PLACE}
+        FROM entity_mentions m JOIN names USING (name) JOIN text_units u ON m.text_unit_id = u.id""")
+    mark_repeats(connection, "first_rows", "title_id", "title_id")
+    found = _iterate(
+        connection,
+        """
+        SELECT title, type, n, is_about FROM titles JOIN (
+            SELECT title_id, arg_max(type, (type <> 'UNKNOWN', is_exact, n, type)) AS type, sum(n)::BIGINT AS n,
+                bool_or(is_about) AS is_about
             FROM (
                 SELECT title_id, type, count(*) FILTER (NOT is_repeat) AS n, bool_or(is_about) AS is_about,
                     bool_or(is_exact) AS is_exact
-                FROM entity_rows GROUP BY title_id, type
-            ) JOIN titles USING (title_id) GROUP BY title ORDER BY title""").fetchall()
-    ]
+                FROM first_rows GROUP BY title_id, type
+            ) GROUP BY title_id
+        ) USING (title_id)""",
+    )
+    records = [TitleRecord(title, sys.intern(kind), n, is_about) for title, kind, n, is_about in found]
     by_rule = propose_merges(records, rules, ties)
-    ends = sorted({title for merge in by_rule for title in (merge.title, merge.into)})
-    n_mentions = Counter({record.title: record.n_mentions for record in records})
-    return resolve_titles([*decided, *by_rule], _neighbours(connection, ends), n_mentions, apart)
+    ends = {title for merge in by_rule for title in (merge.title, merge.into)}
+    proposed = [*decided, *by_rule]
+    into = {merge.into for merge in proposed}
+    n_mentions = Counter({record.title: record.n_mentions for record in records if record.title in into})
+    del records
+    connection.execute("DROP VIEW first_rows; DROP TABLE read_first_rows; DROP TABLE repeats_of_first_rows")
+    return resolve_titles(proposed, _neighbours(connection, sorted(ends)), n_mentions, apart)
 
 
 def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dict[str, set[str]]:
@@ -258,17 +299,17 @@ def _neighbours(connection: duckdb.DuckDBPyConnection, titles: list[str]) -> dic
     return neighbours
 
 
-def _merge_rows(titles: dict[str, str], forms: Forms, merges: dict[str, Merge]) -> pa.Table:
+def _merge_rows(connection: duckdb.DuckDBPyConnection, merges: dict[str, Merge]) -> pa.Table:
     """Return one row per written form whose normal spelling is not its title; of several reasons the surest one."""
     rows: dict[tuple[str, str], Merge] = {}
-    for name, title in titles.items():
-        own = normalize_title(name)
+    merged = _iterate(connection, "SELECT name, own, name FROM spelled") if merges else ()
+    for name, own, form in itertools.chain(_read_forms(connection), merged):
         merge = merges.get(own)
-        for form in (name, *forms.get(name, ())):
-            reason = _reason(form, name, own, title, merge)
-            if reason is not None:
-                known = rows.get((form, title), reason)
-                rows[form, title] = min(known, reason, key=lambda r: (-r.score, r.rule, r.evidence))
+        title = merge.into if merge else own
+        reason = _reason(form, name, own, title, merge)
+        if reason is not None:
+            known = rows.get((form, title), reason)
+            rows[form, title] = min(known, reason, key=lambda r: (-r.score, r.rule, r.evidence))
     return ENTITY_MERGES.from_rows(
         [
             {"name": form, "title": title, "rule": why.rule, "evidence": why.evidence, "score": why.score}

@@ -140,7 +140,7 @@ def report_communities(
             rows = reporter.report(batch, finer)
             reports.update((row["community_id"], _as_child(row)) for row in rows)
             parts.append(COMMUNITY_REPORTS.from_rows(rows))
-    return COMMUNITY_REPORTS.sort(pa.concat_tables(parts))
+    return COMMUNITY_REPORTS.sort(*parts)
 
 
 def _batched(rows: Sequence, size: int) -> Iterator[Sequence]:

@@ -4,12 +4,14 @@ import math
 
 import networkx as nx
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import entity_id
+from graphrag_pipeline.indexing.communities import leiden
 from graphrag_pipeline.settings.settings import CommunitiesSettings
 from graphrag_pipeline.tables import COMMUNITIES
 from graphrag_pipeline_tests.support.corpora.random_graphs import (
@@ -39,6 +41,17 @@ def test_communities_are_a_hierarchy_of_connected_sets(graph):
 def test_row_order_does_not_matter(graph, seed):
     mixed = graph._replace(entities=shuffled(graph.entities, seed), relationships=shuffled(graph.relationships, seed))
     assert detect(mixed).equals(detect(graph))
+
+
+def test_relationships_read_in_slices_give_the_same_communities(monkeypatch):
+    graph = make_graph(ring("A", 4))
+    rows = graph.relationships
+    slices = pa.concat_tables([rows.slice(start, 2) for start in range(0, len(rows), 2)])
+    for n_rows in (1, 5, 1000):
+        monkeypatch.setattr(leiden, "_SLICE_ROWS", n_rows)
+        assert detect(graph._replace(relationships=ds.dataset(slices))).equals(detect(graph))
+    lonely = make_graph({}, {"A": []})
+    assert detect(lonely._replace(relationships=ds.dataset(lonely.relationships))).equals(detect(lonely))
 
 
 def test_source_and_target_are_interchangeable():

@@ -491,7 +491,7 @@ def test_overrides_without_such_names_are_reported_and_do_nothing() -> None:
     rows = read_overrides(b"action,a,b\nmerge,Fred,Nobody\nkeep_apart,Marley,Fred\n")
     merged = merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS, policy=NamePolicy(rows))
     assert merged == merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), SETTINGS)
-    (message,) = find_unused(rows, merged["entities"])
+    (message,) = find_unused(rows, ds.dataset(merged["entities"]))
     assert "merge,FRED,NOBODY" in message and "'NOBODY'" in message
 
 
@@ -504,15 +504,10 @@ def test_pmi_is_high_for_a_rare_pair_and_none_for_a_hub() -> None:
     }
 
 
-def test_a_merge_that_would_fill_the_disk_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    import duckdb
-
-    def fail(*_: object) -> None:
-        raise duckdb.OutOfMemoryException("failed to offload data block of size 256 KiB (20 GB/20 GB used)")
-
-    monkeypatch.setattr(graph, "_create_pairs", fail)
+def test_a_merge_without_enough_memory_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"raise graph\.max_memory"):
-        merge(TIED)
+        merge_graph(TIED, TIED_PAIRS, CLAIM_MENTIONS.empty(), GraphSettings(max_memory="1MB"), folder=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_merges_to_empty_tables_with_schema() -> None:
@@ -590,13 +585,42 @@ def test_files_threads_and_order_of_many_rows_do_not_matter(tmp_path: Path) -> N
         assert got[name] == table
 
 
-def test_a_merge_with_tables_in_a_file_equals_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_by_ranges_in_files_equals_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_mentions(tmp_path, n_entity=500, n_relationship=1_500, n_names=80, seed=5)
     mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
     in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
     monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
-    assert merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS) == in_memory
+    for range_rows in (10_000, 400, 7):
+        monkeypatch.setattr(graph, "RANGE_ROWS", range_rows)
+        folder = tmp_path / "it's [a] folder"
+        by_ranges = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=3, folder=folder)
+        assert by_ranges == in_memory
+        assert not list(folder.iterdir())
     assert in_memory["relationships"].num_rows > 500
+
+
+@settings(max_examples=10, deadline=None)
+@given(_ENTITIES, _RELATIONSHIPS, st.integers(1, 9))
+def test_the_number_of_ranges_does_not_matter(entity_rows: list, relationship_rows: list, range_rows: int) -> None:
+    claims = CLAIM_MENTIONS.from_rows(
+        [
+            {"text_unit_id": f"u{n % 3}", "position": n, "subject": "Fred", "object": "NONE", "type": "T",
+             "status": "TRUE", "description": f"claim {n % 2}", "source_text": "q", "request_key": None}
+            for n in range(6)
+        ]
+    )  # fmt: skip
+    mentions = entities(*entity_rows), relationships(*relationship_rows), claims
+    units = overlapping("d", _WALK, _PATH, _WALK)
+    expected = merge_graph(*mentions, SETTINGS, text_units=units)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph, "RANGE_ROWS", range_rows)
+        assert merge_graph(*mentions, SETTINGS, text_units=units) == expected
+
+
+def test_ranges_without_a_relationship_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "RANGE_ROWS", 1)
+    merged = merge(TIED, relationships(("u1", "Fred", "Fred", "", 1.0), ("u1", "FRED", "Fred", "", 1.0)))
+    assert merged["relationships"] == []
 
 
 def test_merges_in_threads_do_not_disturb_each_other() -> None:

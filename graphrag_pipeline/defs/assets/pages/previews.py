@@ -5,7 +5,7 @@ Dagster's values (`metadata.py`), and where tables are read from (`stage_content
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -54,9 +54,14 @@ def _highest(rows: pa.Table, *columns: str) -> list[_Row]:
     for column in columns:
         if text := column.removeprefix("length of ") * column.startswith("length of "):
             rows = rows.append_column(column, pc.utf8_length(rows[text]))
-    order = [(column, "descending") for column in columns]
-    ranked = rows.select(columns).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
-    return rows.take(pc.sort_indices(ranked, [*order, ("_row", "ascending")])[:N_ROWS]).to_pylist()
+    return rows.take(_rank(rows.select(columns))).to_pylist()
+
+
+def _rank(rows: pa.Table) -> pa.Array:
+    """Return the numbers of the first rows by the values in the columns in turn."""
+    order = [(column, "descending") for column in rows.schema.names]
+    numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    return pc.sort_indices(numbered, [*order, ("_row", "ascending")])[:N_ROWS]
 
 
 def _show(rows: pa.Table, order: str, by: Sequence[str], cells: Mapping[str, _Cell]) -> Preview:
@@ -134,8 +139,7 @@ def _claims(contents: StageContents, table: str, about: str, other: str) -> Prev
 
 
 def _entities(contents: StageContents) -> Preview:
-    text = "description" if contents.is_contract else "descriptions"
-    rows = contents.read("entities", ("title", "type", "names", "degree", "frequency", text))
+    text, by = "description" if contents.is_contract else "descriptions", ("degree", "frequency")
     cells: dict[str, _Cell] = {
         "entity": "title",
         "type": "type",
@@ -144,12 +148,12 @@ def _entities(contents: StageContents) -> Preview:
         "written as": "names",
         "description": lambda row: _as_text(row[text]),
     }
-    return _show(rows, "most relationships first", ["degree", "frequency"], cells)
+    columns = ("title", "type", "names", "degree", "frequency", text)
+    return _show_few(contents, "entities", columns, "most relationships first", by, cells)
 
 
 def _relationships(contents: StageContents) -> Preview:
-    text = "description" if contents.is_contract else "descriptions"
-    rows = contents.read("relationships", ("source", "target", "weight", "combined_degree", "text_unit_ids", text))
+    text, by = "description" if contents.is_contract else "descriptions", ("weight", "combined_degree")
     cells: dict[str, _Cell] = {
         "one entity": "source",
         "other entity": "target",
@@ -157,7 +161,22 @@ def _relationships(contents: StageContents) -> Preview:
         "text units": lambda row: len(row["text_unit_ids"]),
         "description": lambda row: _as_text(row[text]),
     }
-    return _show(rows, "heaviest first", ["weight", "combined_degree"], cells)
+    columns = ("source", "target", "weight", "combined_degree", "text_unit_ids", text)
+    return _show_few(contents, "relationships", columns, "heaviest first", by, cells)
+
+
+def _show_few(
+    contents: StageContents,
+    table: str,
+    columns: Sequence[str],
+    order: str,
+    by: Sequence[str],
+    cells: Mapping[str, _Cell],
+) -> Preview:
+    """Return the preview of a table of which only the columns `by` are read whole: its texts are large."""
+    ranks = contents.read(table, by)
+    first = contents.read(table, columns, _rank(ranks))
+    return replace(_show(first, order, by, cells), n_rows=ranks.num_rows)
 
 
 def _as_text(value: str | Sequence[str]) -> str:

@@ -43,15 +43,17 @@ class StageContents:
         head = self.root.tables.head(table, self.partition)
         return head.n_rows if head else 0
 
-    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
-        """Return some columns of a table; without rows if it was never made."""
+    def read(self, table: str, columns: Sequence[str], rows: pa.Array | None = None) -> pa.Table:
+        """Return some columns of a table, and only some rows if they are given; without rows if it was never made."""
         if table in self.written or self.is_contract:
-            return self._whole(table).select(columns)
+            whole = self._whole(table).select(columns)
+            return whole if rows is None else whole.take(rows)
         key = self.partition if owner_of(table).is_partitioned else WHOLE
         head = self.root.tables.head(table, key)
         if head is None or not head.files:
             return STAGE_TABLES[table].empty().select(columns)
-        return self.root.tables.dataset([head]).to_table(columns=list(columns))
+        stored = self.root.tables.dataset([head])
+        return stored.to_table(columns=list(columns)) if rows is None else stored.take(rows, columns=list(columns))
 
     def _whole(self, table: str) -> pa.Table:
         return self.written[table] if table in self.written else self._candidate.table(table)
