@@ -19,10 +19,10 @@ from graphrag_pipeline.defs.automation.sensors import (
     Watch,
     read_versions_of_input,
     say_why_not,
+    why_busy,
     why_not_unattended,
 )
 from graphrag_pipeline.defs.runs.executor import IndexRoot
-from graphrag_pipeline.defs.runs.live import end_dead_runs
 from graphrag_pipeline.defs.runs.loaded_code import code_version_of_all
 from graphrag_pipeline.defs.runs.naming import (
     BUCKET_JOB,
@@ -33,7 +33,6 @@ from graphrag_pipeline.defs.runs.naming import (
     REINDEX_JOBS,
     WANTED_TAG,
     full_name,
-    plain_job,
 )
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.identity import WHOLE
@@ -41,7 +40,6 @@ from graphrag_pipeline.inputs.files import choose_files
 from graphrag_pipeline.inputs.listings import listing_version, pack_listing
 from graphrag_pipeline.pipeline.fan_out import Level, find_next_level, view_of_store
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.storage.locks import is_index_running
 
 MAX_ATTEMPTS = 3
 """Runs from the same input after which a partition waits for the user."""
@@ -113,8 +111,7 @@ def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch,
     Raises:
         PipelineError: the input folder or the shared store cannot be read.
     """
-    end_dead_runs(instance, root)
-    if reason := _why_wait(instance, root):
+    if reason := why_busy(instance, root, (*REINDEX_JOBS, CORPUS_JOB)):
         return watch, [], reason
     watch, reason = read_versions_of_input(root, watch)
     if reason or root.shared is None:
@@ -134,16 +131,6 @@ def look(instance: dg.DagsterInstance, root: Root, watch: Watch) -> tuple[Watch,
     if stuck and (not requests or level.is_corpus):
         return watch, [], stuck + note
     return watch, requests, f"{stuck or level.reason}; {len(requests):,} runs requested{note}"
-
-
-def _why_wait(instance: dg.DagsterInstance, root: Root) -> str:
-    """Return why nothing may be requested now; "" if something may."""
-    if is_index_running(root.path):
-        return "an index run of this root is under way"
-    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
-        if plain_job(root, run) in (*REINDEX_JOBS, CORPUS_JOB):
-            return f"run {run.run_id} of {run.job_name} is queued or under way"
-    return ""
 
 
 def _requests(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
@@ -89,8 +89,8 @@ def say_why_not(reason: str) -> str:
     return f"No run requested: {reason}."
 
 
-def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
-    """Return why no run should be requested now: a run is queued or under way; None if none is.
+def why_busy(instance: dg.DagsterInstance, root: Root, jobs: Collection[str] = INDEXING_JOBS) -> str | None:
+    """Return why no run should be requested now: a run of some jobs is queued or under way; None if none is.
 
     Runs whose process died are first reported to Dagster as failed, and so to the webhook.
     """
@@ -103,7 +103,7 @@ def why_busy(instance: dg.DagsterInstance, root: Root) -> str | None:
         run = record.dagster_run
         # A run that a job started is part of the job, which is listed itself.
         job = plain_job(root, run)
-        if job in INDEXING_JOBS and STARTED_BY_TAG not in run.tags and is_alive:
+        if job in jobs and STARTED_BY_TAG not in run.tags and is_alive:
             name = "assets" if job == ASSET_JOB else run.job_name
             return f"run {run.run_id} of {name} is queued or under way; the next tick looks again"
     return None
