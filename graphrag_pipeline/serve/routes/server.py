@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
+from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
 from graphrag_pipeline.pipeline.live_status import LiveStatus, read_live_status
@@ -77,7 +78,21 @@ async def snapshot(key: SnapshotKey, query: Annotated[RootQuery, Query()], call:
     return await call.read(query, read)
 
 
-@history_routes.get("/evaluations", response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures]))
+class FigureGuide(BaseModel):
+    """How to read a figure of index quality."""
+
+    name: str
+    meaning: str = Field(description="A noun phrase.")
+    advice: str = Field(description="What to do if the figure is beyond its threshold.")
+    listed: str = Field(description='What the examples of the figure are; "" if it has none.')
+    is_minimum: bool = Field(description="Whether values below the threshold warn; otherwise those above it.")
+    threshold: float | None = Field(description="From the settings of the root; null if the figure never warns.")
+
+
+@history_routes.get(
+    "/evaluations",
+    response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures], guides=list[FigureGuide]),
+)
 async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Response:
     """List the stored figures of evaluations."""
 
@@ -85,7 +100,13 @@ async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Respo
         _need_whole(lease)
         order = {snapshot: place for place, snapshot in enumerate(reversed(lease.root.snapshots.ids()))}
         found = [one for one in list_figures(lease.root.path) if one.snapshot in order]
-        return lease.answer(evaluations=sorted(found, key=lambda one: (order[one.snapshot], one.name)))
+        ordered = sorted(found, key=lambda one: (order[one.snapshot], one.name))
+        quality = lease.root.settings.quality
+        guides = [
+            FigureGuide(**asdict(kind), is_minimum=kind.is_minimum, threshold=quality.threshold(kind.option))
+            for kind in FIGURES.values()
+        ]
+        return lease.answer(evaluations=ordered, guides=guides)
 
     return await call.read(query, read)
 
