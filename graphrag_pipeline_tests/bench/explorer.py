@@ -23,7 +23,7 @@ FIRST_PAGE_S = 1.0
 GRAPH_S = 2.0
 _WATCH = """
     window.shownAt = {};
-    const marks = ['form.question', '.canvas[data-drawn]'];
+    const marks = ['form.composer', '.canvas[data-drawn]'];
     new MutationObserver(() => marks.forEach((mark) => {
         if (!(mark in window.shownAt) && document.querySelector(mark)) window.shownAt[mark] = performance.now();
     })).observe(document, { childList: true, subtree: true, attributes: true });"""
@@ -33,7 +33,7 @@ def measure_explorer(root: Path) -> list[Figure]:
     """Return the figures of a large index."""
     with running_server({"large": root}) as running, running_chromium(1400, 1000) as browser:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
-        pages = {"#/ask": "form.question", "#/graph": ".canvas[data-drawn]"}
+        pages = {"#/ask": "form.composer", "#/graph": ".canvas[data-drawn]"}
         page, graph = (_median(browser, f"{running.url}/{address}", mark) for address, mark in pages.items())
     return [
         Figure("explorer, 100,000 entities: first page", page, "s", FIRST_PAGE_S),

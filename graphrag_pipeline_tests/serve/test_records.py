@@ -129,7 +129,10 @@ def test_snapshots_evaluations_and_costs(server: RunningServer) -> None:
     assert facts["is_published"] and get(server, f"/snapshots/{facts['id'][:8]}")["facts"]["id"] == facts["id"]
     diff = get(server, "/snapshots/diff", **{"from": facts["id"]})["diff"]
     assert (diff["old"], diff["new"], diff["entities"]) == (facts["id"], facts["id"], [])
-    assert {one["snapshot"] for one in get(server, "/evaluations")["evaluations"]} <= {facts["id"]}
+    figures = get(server, "/evaluations")
+    assert {one["snapshot"] for one in figures["evaluations"]} <= {facts["id"]}
+    guides = {one["name"]: (one["threshold"], one["is_minimum"]) for one in figures["guides"]}
+    assert guides["text_unit_coverage"] == (0.9, True) and guides["singletons"] == (0.4, False)
     assert get(server, "/costs", by="day")["costs"]["total"]["n_calls"] == 0
 
 

@@ -37,9 +37,8 @@ def make_explored_root(path: Path) -> Path:
     current = root.snapshots.current()
     folder = root.path / "evaluations" / str(current)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "retrieval_test.json").write_text(
-        json.dumps({"local": {"recall": 0.875, "n_questions": 8}}), encoding="utf-8"
-    )
+    figures = {"method": "local", "k": 5, "recalls": [1.0, 1.0, 1.0, 0.5], "question_ms": [2.0, 2.0, 2.0, 2.0]}
+    (folder / "retrieval-test.json").write_text(json.dumps({"figures": [figures]}), encoding="utf-8")
     return root.path
 
 

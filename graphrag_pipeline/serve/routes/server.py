@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.figures_store import StoredFigures, list_figures
+from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.inspection.index_reports import LedgerReport, report_ledger
 from graphrag_pipeline.inspection.review import Review, review_candidate
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots
@@ -95,7 +96,21 @@ async def review(key: SnapshotKey, query: Annotated[RootQuery, Query()], call: C
     return await call.read(query, read)
 
 
-@history_routes.get("/evaluations", response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures]))
+class FigureGuide(BaseModel):
+    """How to read a figure of index quality."""
+
+    name: str
+    meaning: str = Field(description="A noun phrase.")
+    advice: str = Field(description="What to do if the figure is beyond its threshold.")
+    listed: str = Field(description='What the examples of the figure are; "" if it has none.')
+    is_minimum: bool = Field(description="Whether values below the threshold warn; otherwise those above it.")
+    threshold: float | None = Field(description="From the settings of the root; null if the figure never warns.")
+
+
+@history_routes.get(
+    "/evaluations",
+    response_model=answer_model("FiguresAnswer", evaluations=list[StoredFigures], guides=list[FigureGuide]),
+)
 async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Response:
     """List the stored figures of evaluations."""
 
@@ -103,7 +118,13 @@ async def evaluations(query: Annotated[RootQuery, Query()], call: Call) -> Respo
         _need_whole(lease)
         order = {snapshot: place for place, snapshot in enumerate(reversed(lease.root.snapshots.ids()))}
         found = [one for one in list_figures(lease.root.path) if one.snapshot in order]
-        return lease.answer(evaluations=sorted(found, key=lambda one: (order[one.snapshot], one.name)))
+        ordered = sorted(found, key=lambda one: (order[one.snapshot], one.name))
+        quality = lease.root.settings.quality
+        guides = [
+            FigureGuide(**asdict(kind), is_minimum=kind.is_minimum, threshold=quality.threshold(kind.option))
+            for kind in FIGURES.values()
+        ]
+        return lease.answer(evaluations=ordered, guides=guides)
 
     return await call.read(query, read)
 

@@ -1,4 +1,4 @@
-"""The explorer in headless Chromium: each page's content, both widths, dark, the keyboard alone, hostile texts, a key.
+"""The explorer in headless Chromium: each page's content, three widths, dark, the keyboard alone, hostile texts, a key.
 
 Run with `make test-ui`; needs Debian's `chromium` and `chromium-driver`. Screenshots are left in the folder that
 GRAPHRAG_SCREENSHOTS names, if it is set.
@@ -39,17 +39,25 @@ from graphrag_pipeline_tests.support.explorer_pages import (
 from graphrag_pipeline_tests.support.serving import running_server
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
-WIDE, NARROW = (1400, 1000), (390, 844)
+WIDE, MIDDLE, NARROW = (1400, 1000), (834, 1112), (390, 844)
 PAGES = {
-    "ask": ("Ask", "Method", "Strategy", "Begin with"),
+    "ask": ("What do you want to know?", "Advanced", "Examples from this index"),
     "graph": ("Graph", "Shown", "entities"),
     "communities": ("Communities and reports", "Tree", "Treemap", "entities"),
     "communities?view=treemap": ("Communities and reports", "entities"),
     "communities?view=reports": ("Communities and reports", "Rating", "Summary"),
-    "entities": ("Entities", "FEZZIWIG", "PERSON", "8 rows"),
+    "entities": ("Entities", "FEZZIWIG", "PERSON", " rows"),
     "documents": ("Documents", "one.txt", "four.txt", "indexed, 1 text unit"),
-    "snapshots": ("Snapshots", "published", "four.txt", "because of"),
-    "quality": ("Quality and cost", "retrieval_test", "0.875", "text unit coverage", "0.8", "Paid: $0.00"),
+    "snapshots": ("Snapshots", "published", "Why", "four.txt", "What changed", "because of"),
+    "quality": (
+        "Quality and cost",
+        "look at it",
+        "unit coverage",
+        "at least 90 %",
+        "Recall of evidence",
+        "87.5 %",
+        "$0.00",
+    ),
 }
 
 
@@ -82,14 +90,13 @@ def browser(chromium: Any) -> Iterator[Any]:
     assert [message for message in logged if "401" not in message and "404" not in message] == []
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("size", [WIDE, MIDDLE, NARROW], ids=["wide", "middle", "narrow"])
 @pytest.mark.parametrize("page", PAGES)
-def test_each_page_shows_its_content_at_both_widths(
-    browser: Any, server: str, page: str, size: tuple[int, int]
-) -> None:
+def test_each_page_shows_its_content_at_each_width(browser: Any, server: str, page: str, size: tuple[int, int]) -> None:
     resize(browser, size)
     visit(browser, server, page)
-    wait_for_text(browser, *PAGES[page], "Snapshot ")
+    wait_for_text(browser, *PAGES[page], "GraphRAG pipeline", "carol", "Snapshot ")
+    assert find(browser, ".snapshot time").text.endswith(("now", "ago"))
     assert is_fitting(browser)
     keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")
 
@@ -118,16 +125,48 @@ def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, s
     assert browser.execute_script(IS_INSIDE, mark)
     assert browser.find_elements("css selector", ".passage a.mention")
     keep(browser, "explorer_answer")
-    [details, *_] = browser.find_elements("css selector", "section[aria-label='Used for this answer'] details")
+    find(browser, ".how > summary").click()
+    details = find(browser, "section[aria-label='Used for this answer'] details")
     details.find_element("css selector", "summary").click()
     assert "SCROOGE" in details.text
+
+
+def test_a_conversation_is_a_thread_that_stays_while_other_pages_are_read(browser: Any, server: str) -> None:
+    visit(browser, server, "ask")
     find(browser, ".follow-ups button").click()
-    wait_for_text(browser, "Earlier in this conversation", "local search")
+    wait_for_text(browser, "Sources", "Ask next")
+    find(browser, ".follow-ups button").click()
+    wait_until(lambda: len(browser.find_elements("css selector", ".turn")) == 2, PATIENCE_S)
+    wait_until(lambda: len(browser.find_elements("css selector", ".turn .sources")) == 2, PATIENCE_S)
+    questions = [one.text for one in browser.find_elements("css selector", ".turn h2.asked")]
+    keep(browser, "explorer_thread")
+    find(browser, "nav a[href='#/entities']").click()
+    wait_for_text(browser, "FEZZIWIG")
+    find(browser, "nav a[href='#/ask']").click()
+    wait_until(lambda: browser.find_elements("css selector", ".turn"), PATIENCE_S)
+    assert [one.text for one in browser.find_elements("css selector", ".turn h2.asked")] == questions
+    find(browser, ".page-head button").click()
+    wait_for_text(browser, "What do you want to know?")
+
+
+def test_an_answer_is_saved_as_markdown_that_loads_and_links_nothing(browser: Any, server: str) -> None:
+    visit(browser, server, "ask?q=What%20did%20Bob%20Cratchit%20hear%3F&method=basic")
+    wait_for_text(browser, "basic search", "Sources")
+    browser.execute_script(
+        "URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return ''; };"
+        "HTMLAnchorElement.prototype.click = () => {};"
+    )
+    browser.find_element("xpath", "//button[contains(., 'Markdown')]").click()
+    saved = wait_until(lambda: browser.execute_script("return window.saved"), PATIENCE_S)
+    assert saved.startswith("# What did Bob Cratchit hear?\n") and "## Sources\n\n1. " in saved
+    assert "index=carol" in saved and "window.pwned" in saved
+    assert "<" not in saved and "](" not in saved
 
 
 def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> None:
     visit(browser, server, "ask?q=Who%20loved%20Scrooge%3F")
     wait_for_text(browser, "local search")
+    find(browser, ".how > summary").click()
     find(browser, "section[aria-label='Strategies'] button").click()
     wait_for_text(browser, "side by side", "Tokens taken")
     heads = [one.text for one in browser.find_elements("css selector", "table.strategies thead th")]
@@ -211,7 +250,7 @@ def test_entities_are_searched_and_one_shows_names_and_sentences(browser: Any, s
 
 def test_the_keyboard_alone_reaches_every_page_an_answer_and_its_source(browser: Any, server: str) -> None:
     visit(browser, server, "ask")
-    wait_for_text(browser, "Begin with")
+    wait_for_text(browser, "Examples from this index")
     tab_to(browser, "e.name === 'q'")
     press(browser, "Who missed Marley?", "\ue007")
     wait_for_text(browser, "local search", "Sources")
@@ -262,7 +301,7 @@ def test_dark_mode_is_dark_with_readable_contrast(browser: Any, server: str, pag
     visit(browser, server, page)
     wait_for_text(browser, "Snapshot ")
     keep(browser, f"explorer_{page.partition('?')[0]}_dark")
-    for selector in ("body", "header a", "h1", "label", "main a", "main button", ".count", "footer"):
+    for selector in ("body", "header a", "h1", "label", "main a", "main button", ".count", ".snapshot"):
         for element in browser.find_elements("css selector", selector)[:3]:
             assert browser.execute_script(CONTRAST, element) >= 4.5, selector
     assert (
@@ -315,7 +354,7 @@ def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: 
     wait_for_text(browser, "Key of this server")
     use_key(browser, "wrong")
     wait_for_text(browser, "Key of this server", "Forget the key")
-    assert "Snapshot" not in find(browser, "footer").text
+    assert not browser.find_elements("css selector", ".snapshot")
     use_key(browser, key)
     wait_for_text(browser, "FEZZIWIG", "Change the key")
     kept = browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]")

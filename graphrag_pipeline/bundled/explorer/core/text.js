@@ -53,39 +53,70 @@ export function markUp(text, marks, first = 0) {
   });
 }
 
-/** Return the blocks of a markdown text: {kind, level, lines | items}. */
+/** Return how long ago a time in ISO 8601 was, in words. */
+export function age(iso, now = Date.now()) {
+  const seconds = (new Date(iso) - now) / 1000;
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const [unit, size] = units.find(([, one]) => -seconds >= one) ?? [];
+  return unit ? new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(seconds / size), unit) : "just now";
+}
+
+const SEPARATOR = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;
+
+/**
+ * Return the blocks of a markdown text: {kind, level, lines}, of a list {kind, start, items: [{depth, lines}]}, of a
+ * table {kind, rows: cells}. A line and a cell is {text, at}; `at` is its offset in the whole text.
+ */
 export function readBlocks(text) {
   const blocks = [];
-  let fence = null;
-  for (const line of String(text).split("\n")) {
+  let fence = null, at = 0;
+  const lines = String(text).split("\n").map((line) => {
+    const found = { text: line, at };
+    at += line.length + 1;
+    return found;
+  });
+  lines.forEach((line, i) => {
     const last = blocks[blocks.length - 1];
     if (fence) {
-      if (line.startsWith("```")) fence = null; else fence.lines.push(line);
-    } else if (line.startsWith("```")) {
-      blocks.push((fence = { kind: "code", lines: [] }));
-    } else if (!line.trim()) {
-      blocks.push({ kind: "gap" });
-    } else {
-      addLine(blocks, last, line);
-    }
-  }
+      if (line.text.startsWith("```")) fence = null; else fence.lines.push(line);
+    } else if (line.text.startsWith("```")) blocks.push((fence = { kind: "code", lines: [] }));
+    else if (!line.text.trim()) blocks.push({ kind: "gap" });
+    else if (last?.kind === "table" && line.text.includes("|")) {
+      if (i !== last.first + 1) last.rows.push(readCells(line));
+    } else if (line.text.includes("|") && lines[i + 1]?.text.includes("|") && SEPARATOR.test(lines[i + 1].text.trim())) {
+      blocks.push({ kind: "table", first: i, rows: [readCells(line)] });
+    } else addLine(blocks, last, line);
+  });
   return blocks.filter((block) => block.kind !== "gap");
 }
 
-function addLine(blocks, last, line) {
-  const heading = /^(#{1,6})\s+(.*)$/.exec(line);
-  const item = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/.exec(line);
-  const quoted = /^>\s?(.*)$/.exec(line);
-  if (heading) blocks.push({ kind: "heading", level: heading[1].length, lines: [heading[2]] });
-  else if (item) addItem(blocks, last, item[1] === undefined ? "bullets" : "numbers", item[2]);
-  else if (quoted) addTo(blocks, last, "quote", quoted[1]);
-  else if (last && (last.kind === "bullets" || last.kind === "numbers")) last.items[last.items.length - 1] += ` ${line.trim()}`;
-  else addTo(blocks, last, "paragraph", line);
+/** Return the cells of a row of a table; a bar behind a backslash divides nothing. */
+function readCells({ text, at }) {
+  const cells = [];
+  for (const { 0: cell, index } of text.matchAll(/(?:[^|\\]|\\[^])+|(?<=\|)(?=\|)/g)) cells.push({ text: cell.trim(), at: at + index + cell.search(/\S|$/) });
+  if (text.startsWith(" ") && cells[0]?.text === "") cells.shift();
+  if (cells.length && cells[cells.length - 1].text === "" && /\|\s+$/.test(text)) cells.pop();
+  return cells;
 }
 
-function addItem(blocks, last, kind, text) {
-  if (last && last.kind === kind) last.items.push(text);
-  else blocks.push({ kind, items: [text] });
+function addLine(blocks, last, { text, at }) {
+  const part = (found) => ({ text: found, at: at + text.length - found.length });
+  const heading = /^(#{1,6})\s+(\S.*)$/.exec(text);
+  const item = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(\S.*)$/.exec(text);
+  const quoted = /^>\s?(.*)$/.exec(text);
+  if (heading) blocks.push({ kind: "heading", level: heading[1].length, lines: [part(heading[2])] });
+  else if (/^\s*([-*_])(?:\s*\1){2,}\s*$/.test(text)) blocks.push({ kind: "rule" });
+  else if (item) addItem(blocks, last, item, part(item[3]));
+  else if (quoted) addTo(blocks, last, "quote", part(quoted[1]));
+  else if (last?.items) last.items[last.items.length - 1].lines.push(part(text.trimStart()));
+  else addTo(blocks, last, "paragraph", { text, at });
+}
+
+function addItem(blocks, last, [, indent, number], line) {
+  const kind = number === undefined ? "bullets" : "numbers";
+  const item = { depth: Math.min(3, Math.floor(indent.length / 2)), lines: [line] };
+  if (last?.kind === kind) last.items.push(item);
+  else blocks.push({ kind, start: Number(number ?? 1), items: [item] });
 }
 
 function addTo(blocks, last, kind, line) {
@@ -94,24 +125,27 @@ function addTo(blocks, last, kind, line) {
 }
 
 // No bracket inside a label, and an end to each address: a line of 20,000 brackets takes no longer than other text.
-const INLINE = /\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|`([^`]+)`|\[Data: ([^[\]]+)\]|\[(\d+(?:,\s*\d+)*)\]|\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/g;
+const INLINE = new RegExp([
+  /\\([\\`*_[\]#|>.-])/, /\*{2,3}([^*]+)\*{2,3}/, /\*([^*\s][^*]*)\*/, /`([^`]+)`/, /\[Data: ([^[\]]+)\]/, /\[(\d+(?:,\s*\d+)*)\]/,
+  /!\[([^[\]]*)\]\([^\s)]{1,2000}\)/, /\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/,
+].map((one) => one.source).join("|"), "dg");
+const KINDS = ["", "text", "strong", "em", "code", "data", "citation", "picture", "link"];
 
-/** Return the pieces of a line: {kind: text | strong | em | code | data | citation | link, ...}. */
-export function readInline(line) {
+/** Return the pieces of a line: {kind: text | strong | em | code | data | citation | picture | link, text, at, ...}. */
+export function readInline({ text: line, at }) {
   const pieces = [];
   let place = 0;
   for (const found of line.matchAll(INLINE)) {
-    if (found.index > place) pieces.push({ kind: "text", text: line.slice(place, found.index) });
+    if (found.index > place) pieces.push({ kind: "text", text: line.slice(place, found.index), at: at + place });
     place = found.index + found[0].length;
-    const [whole, strong, em, code, data, numbers, label, address] = found;
-    if (strong) pieces.push({ kind: "strong", text: strong });
-    else if (em) pieces.push({ kind: "em", text: em });
-    else if (code) pieces.push({ kind: "code", text: code });
-    else if (data) pieces.push({ kind: "data", records: readData(data), text: whole });
-    else if (numbers) pieces.push({ kind: "citation", numbers: numbers.split(",").map(Number) });
-    else pieces.push({ kind: "link", text: label, address });
+    const group = found.findIndex((one, i) => i && one !== undefined);
+    const piece = { kind: KINDS[group], text: found[group], at: at + found.indices[group][0] };
+    if (piece.kind === "data") piece.records = readData(piece.text);
+    if (piece.kind === "citation") piece.numbers = piece.text.split(",").map(Number);
+    if (piece.kind === "link") piece.address = found[group + 1];
+    pieces.push(piece);
   }
-  if (place < line.length) pieces.push({ kind: "text", text: line.slice(place) });
+  if (place < line.length) pieces.push({ kind: "text", text: line.slice(place), at: at + place });
   return pieces;
 }
 

@@ -56,12 +56,26 @@ export function Pager({ offset, limit, total, go }) {
   </nav>`;
 }
 
-/** A table that scrolls by itself on a narrow screen; `columns`: [heading, cell of a row, class]. */
+const EMPTY = ["", "–", null, undefined, false];
+
+/** A table that scrolls by itself on a narrow screen, without empty columns; `columns`: [heading, cell of a row, class]. */
 export function Table({ columns, rows, label }) {
+  const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
+  const kept = columns.map((_, i) => i).filter((i) => cells.some((row) => !EMPTY.includes(row[i])));
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
-    <thead><tr>${columns.map(([heading]) => html`<th scope="col">${heading}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${columns.map(([, cell, kind]) => html`<td class=${kind ?? ""}>${cell(row)}</td>`)}</tr>`)}</tbody>
+    <thead><tr>${kept.map((i) => html`<th scope="col" class=${columns[i][2] ?? ""}>${columns[i][0]}</th>`)}</tr></thead>
+    <tbody>${cells.map((row) => html`<tr>${kept.map((i) => html`<td class=${columns[i][2] ?? ""}>${row[i]}</td>`)}</tr>`)}</tbody>
   </table></div>`;
+}
+
+/** Facts in a row of figures: [value, name] pairs, without those that are empty. */
+export function Figures({ of }) {
+  return html`<ul class="figures">${of.filter(([value]) => !EMPTY.includes(value)).map(([value, name]) => html`<li><strong>${value}</strong> ${name}</li>`)}</ul>`;
+}
+
+/** An icon of 24 by 24 units as lines; what it means is said beside it. */
+export function Icon({ path }) {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${path} /></svg>`;
 }
 
 /** A page that loads when it appears and again when `key` of its request changes; subclasses give `request` and `show`. */

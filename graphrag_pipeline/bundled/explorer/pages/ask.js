@@ -1,152 +1,169 @@
-// The page Ask: a question, its streamed answer, the document of a citation beside it, and what was used.
+// The page Ask: a conversation as a thread of questions, streamed answers and their sources, with a document beside it.
 
-import { post, stream } from "../core/api.js";
-import { go } from "../core/routes.js";
-import { pages, visible } from "../core/text.js";
-import { Component, html, Problem, Title } from "../core/ui.js";
-import { Markdown } from "../parts/markdown.js";
+import { post, session, stream } from "../core/api.js";
+import { go, link } from "../core/routes.js";
+import { visible } from "../core/text.js";
+import { Component, html, Icon, Title } from "../core/ui.js";
 import { Passage } from "../parts/passage.js";
-import { Strategies } from "../parts/strategies.js";
-import { Used } from "../parts/used.js";
+import { Turn } from "../parts/turn.js";
 
-const METHODS = ["local", "global", "basic", "drift", "lazy", "auto"];
+const METHODS = {
+  auto: "Automatic: fits the question", local: "Local: about named things", global: "Global: about the whole index",
+  basic: "Basic: nearest passages", drift: "Drift: local, then further questions", lazy: "Lazy: rates passages on demand",
+};
 const STRATEGIES = ["balanced", "graph", "depth_first", "per_entity_cap", "round_robin", "weighted_quota", "minimum_guarantee"];
-const MOST_TURNS = 10;
+const MOST_HEARD = 10; // turns of the conversation that a search reads
+const WITH_HISTORY = ["auto", "local"];
+
+/** The conversation stays while other pages of the same index are read; a reload begins a new one. */
+const kept = { of: "", turns: [] };
+const optionsOf = ({ method, strategy, filter }) => ({ method: METHODS[method] ? method : "auto", strategy: strategy ?? "", filter: filter ?? "" });
+const asked = ({ q, method, strategy, filter }) => JSON.stringify([q, method, strategy, filter]);
 
 export default class Ask extends Component {
-  state = { turns: [], answer: "", result: null, context: null, isBusy: false, error: null, source: null, followUps: [], explained: null };
-
-  componentDidMount() {
-    if (this.props.at.params.q) this.ask();
-    else this.suggest([]);
+  constructor(props) {
+    super(props);
+    const of = `${session.root} ${session.key}`;
+    if (kept.of !== of) Object.assign(kept, { of, turns: [] });
+    this.state = { turns: kept.turns, source: null, followUps: [] };
   }
 
-  componentDidUpdate(before) {
-    const { q, method, strategy, filter } = this.props.at.params;
-    const old = before.at.params;
-    if (q && (q !== old.q || method !== old.method || strategy !== old.strategy || filter !== old.filter)) this.ask();
-  }
-
-  componentWillUnmount() { this.stop(); }
+  componentDidMount() { this.follow(); }
+  componentDidUpdate(before) { if (before.at !== this.props.at) this.follow(); }
+  componentWillUnmount() { this.stop(); this.isGone = true; }
 
   stop = () => { this.aborter?.abort(); };
 
-  body(more = {}) {
-    const { q, method = "local", strategy, filter = "" } = this.props.at.params;
-    const filters = filter.split(";").map((one) => one.trim()).filter(Boolean);
-    return { question: q, method, filters, ...(strategy && method === "local" ? { strategy } : {}), ...more };
+  /** Ask the question of the address, or show the turn that asked it. */
+  follow() {
+    const { q } = this.props.at.params;
+    const known = q && kept.turns.find((turn) => asked(turn) === asked({ q, ...optionsOf(this.props.at.params) }));
+    if (known) this.lookAt(known);
+    if (q && !known) this.ask();
+    else if (!this.state.followUps.length) this.suggest();
   }
+
+  lookAt(turn) { requestAnimationFrame(() => document.getElementById(`turn-${turn.number}`)?.scrollIntoView({ block: "start" })); }
+
+  keep(turns) {
+    kept.turns = turns;
+    if (!this.isGone) this.setState({ turns });
+  }
+
+  change(number, values) { this.keep(kept.turns.map((turn) => (turn.number === number ? { ...turn, ...values } : turn))); }
 
   async ask() {
     this.stop();
     const aborter = (this.aborter = new AbortController());
-    const { q, method = "local" } = this.props.at.params;
-    const { turns } = this.state;
-    const history = method === "local" || method === "auto" ? turns.slice(-MOST_TURNS) : [];
-    this.setState({ answer: "", result: null, context: null, isBusy: true, error: null, source: null, followUps: [], explained: null });
+    const { q } = this.props.at.params;
+    const number = (kept.turns[kept.turns.length - 1]?.number ?? 0) + 1;
+    const turn = { number, q, ...optionsOf(this.props.at.params), answer: "", result: null, context: null, state: "busy", error: null };
+    const body = bodyOf(turn, kept.turns);
+    this.keep([...kept.turns, turn]);
+    this.setState({ source: null, followUps: [] });
+    if (number > 1) this.lookAt(turn);
+    const take = (name, data) => {
+      if (name === "token") this.change(number, { answer: kept.turns.find((one) => one.number === number).answer + data.text });
+      if (name === "context") this.change(number, { context: data.context });
+      if (name === "result") this.change(number, { result: data, context: data.context, answer: data.answer });
+    };
     try {
-      await stream("/search/stream", this.body(history.length ? { history } : {}), (name, data) => this.take(name, data), aborter.signal);
-      const answer = this.state.result?.answer ?? this.state.answer;
-      const all = [...turns, { role: "user", content: q }, { role: "assistant", content: answer }];
-      this.setState({ isBusy: false, turns: all });
-      await this.suggest(all);
+      await stream("/search/stream", body, take, aborter.signal);
+      this.change(number, { state: "done" });
+      await this.suggest();
     } catch (error) {
-      if (error.name !== "AbortError") this.setState({ isBusy: false, error });
+      const isStopped = error.name === "AbortError";
+      this.change(number, { state: isStopped ? "stopped" : "failed", error: isStopped ? null : error });
     }
   }
 
-  take(name, data) {
-    if (name === "token") this.setState((old) => ({ answer: old.answer + data.text }));
-    if (name === "context") this.setState({ context: data.context });
-    if (name === "result") this.setState({ result: data, context: data.context });
+  async suggest() {
+    const last = kept.turns[kept.turns.length - 1];
+    const body = last ? { question: last.q, history: historyOf(kept.turns), n: 4 } : { n: 3 };
+    const { questions } = await post("/follow-ups", body).catch(() => ({ questions: [] }));
+    if (last === kept.turns[kept.turns.length - 1] || last?.number === kept.turns.length) this.setState({ followUps: questions.map((one) => one.question) });
   }
-
-  async suggest(turns) {
-    try {
-      const last = turns.length ? { question: this.props.at.params.q, history: turns.slice(-MOST_TURNS) } : {};
-      const found = await post("/follow-ups", { ...last, n: 4 });
-      this.setState({ followUps: found.questions.map((one) => one.question) });
-    } catch { this.setState({ followUps: [] }); }
-  }
-
-  compare = async () => {
-    this.setState({ explained: "busy" });
-    try {
-      this.setState({ explained: await post("/explain", this.body({ method: "local" })) });
-    } catch (error) { this.setState({ error, explained: null }); }
-  };
 
   submit = (event) => {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(event.target));
-    const question = values.q.trim();
-    if (!question) return;
-    if (question === this.props.at.params.q) this.ask();
-    go("ask", "", { q: question, method: values.method, strategy: values.method === "local" ? values.strategy : "", filter: values.filter });
+    this.askNext(values.q.trim(), { method: values.method, strategy: values.method === "local" ? values.strategy : "", filter: values.filter.trim() });
+    event.target.q.value = "";
   };
 
-  forget = () => { this.stop(); this.setState({ turns: [], answer: "", result: null, context: null, source: null, explained: null, isBusy: false }); go("ask"); };
+  askNext(q, options) {
+    if (!q) return;
+    const params = { q, ...options, method: options.method === "auto" ? "" : options.method };
+    if (link("ask", "", params) === location.hash) this.ask();
+    else go("ask", "", params);
+  }
 
-  cite = (number) => {
-    const found = this.state.result?.citations.find((one) => one.number === number);
-    if (!found) return;
+  forget = () => {
+    this.stop();
+    this.keep([]);
+    this.setState({ source: null, followUps: [] });
+    if (this.props.at.params.q) go("ask"); else this.suggest();
+  };
+
+  cite = (citation) => {
     if (!document.activeElement.closest(".passage")) this.openedBy = document.activeElement;
-    this.setState({ source: found });
+    this.setState({ source: citation });
   };
 
   /** Close the passage; the focus returns to the button that opened it. */
   close = () => this.setState({ source: null }, () => (this.openedBy?.isConnected ? this.openedBy : document.getElementById("title"))?.focus());
 
-  again = (question) => { const { method, strategy, filter } = this.props.at.params; go("ask", "", { q: question, method, strategy, filter }); };
-
   render() {
-    const { turns, answer, result, context, isBusy, error, source, followUps, explained } = this.state;
-    const { q = "" } = this.props.at.params;
-    const earlier = turns.length > 2 || (isBusy && turns.length) ? turns.slice(0, isBusy ? undefined : -2) : [];
-    return html`<${Title}>Ask</>
-      ${earlier.length > 0 && html`<details class="earlier"><summary>Earlier in this conversation</summary>
-        ${earlier.map((turn) => html`<p class=${turn.role}><strong>${turn.role === "user" ? "You" : "Answer"}:</strong> ${visible(turn.content)}</p>`)}</details>`}
-      <${Question} at=${this.props.at} submit=${this.submit} isBusy=${isBusy} stop=${this.stop} forget=${turns.length ? this.forget : null} />
-      ${error && html`<${Problem} error=${error} />`}
-      <div class=${source ? "beside" : ""}>
-        <div>
-          ${(q && (answer || result || isBusy)) && html`<section aria-label="Answer" class="answer" aria-busy=${isBusy}>
-            <h2>${visible(q)}</h2>
-            ${isBusy && !answer && html`<p class="busy" role="status">${context ? "Writing the answer" : "Choosing the context"} …</p>`}
-            <${Markdown} text=${result?.answer ?? answer} cite=${result ? this.cite : null} base=${3} />
-            ${result && html`<p class="facts" role="status">${result.method} search, ${result.seconds.toFixed(2)} s, ${result.citations.length} sources${result.usage.calls ? `, ${result.usage.calls} model calls` : ""}</p>`}
-          </section>`}
-          ${result?.citations.length > 0 && html`<${Sources} citations=${result.citations} open=${this.cite} source=${source} />`}
-          ${followUps.length > 0 && !isBusy && html`<section aria-label="Questions to ask next"><h2>${q ? "Ask next" : "Begin with"}</h2>
-            <ul class="follow-ups">${followUps.map((one) => html`<li><button class="plain" onClick=${() => this.again(one)}>${visible(one)}</button></li>`)}</ul></section>`}
-          ${context && !isBusy && html`<${Used} context=${context} />`}
-          ${result && html`<section aria-label="Strategies">
-            ${explained && explained !== "busy" ? html`<${Strategies} explained=${explained} names=${STRATEGIES} />`
-              : html`<button onClick=${this.compare} disabled=${explained === "busy"}>Compare the seven strategies of local search</button>`}</section>`}
-        </div>
-        ${source && html`<${Passage} citation=${source} close=${this.close} />`}
-      </div>`;
+    const { turns, source, followUps } = this.state;
+    const options = optionsOf(turns.length ? turns[turns.length - 1] : this.props.at.params);
+    const isBusy = turns.some((turn) => turn.state === "busy");
+    const composer = html`<${Composer} options=${options} submit=${this.submit} isBusy=${isBusy} stop=${this.stop} isFirst=${!turns.length} />`;
+    const questions = followUps.length > 0 && !isBusy && html`<section class="examples" aria-label=${turns.length ? "Questions to ask next" : "Examples from this index"}>
+      <h2>${turns.length ? "Ask next" : "Examples from this index"}</h2>
+      <ul class="follow-ups">${followUps.map((one) => html`<li><button onClick=${() => this.askNext(one, options)}><${Icon} path="M6 4v8h12M14 8l4 4-4 4" />${visible(one)}</button></li>`)}</ul></section>`;
+    if (!turns.length) {
+      return html`<div class="hero"><${Title}>What do you want to know?</><p class="lead">Answers come from the documents of <strong>${visible(session.root)}</strong>, with a source for each statement.</p>${composer}${questions}</div>`;
+    }
+    return html`<div class=${source ? "conversation beside" : "conversation"}>
+      <div class="thread">
+        <div class="page-head"><${Title}>Conversation</><button onClick=${this.forget}>New conversation</button></div>
+        ${turns.map((turn, i) => html`<${Turn} key=${turn.number} turn=${turn} cite=${this.cite} source=${source} strategies=${STRATEGIES} body=${bodyOf(turn, turns.slice(0, i))} />`)}
+        ${questions}
+        ${composer}
+      </div>
+      ${source && html`<${Passage} citation=${source} close=${this.close} />`}
+    </div>`;
   }
 }
 
-function Question({ at, submit, isBusy, stop, forget }) {
-  const { q = "", method = "local", strategy = "balanced", filter = "" } = at.params;
-  return html`<form class="question" onSubmit=${submit} key=${JSON.stringify(at.params)}>
-    <label class="wide">Question
-      <textarea name="q" rows="2" required defaultValue=${q} onKeyDown=${(event) => {
-        if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); event.target.form.requestSubmit(); }
-      }}></textarea></label>
-    <label>Method <select name="method" defaultValue=${method}>${METHODS.map((one) => html`<option selected=${one === method}>${one}</option>`)}</select></label>
-    <label>Strategy <select name="strategy">${STRATEGIES.map((one) => html`<option selected=${one === strategy}>${one}</option>`)}</select></label>
-    <label>Filters <input name="filter" defaultValue=${filter} placeholder="year>=2024; source=reuters" /></label>
-    <div class="buttons"><button class="main">Ask</button>
-      ${isBusy && html`<button type="button" onClick=${stop}>Stop</button>`}
-      ${forget && html`<button type="button" onClick=${forget}>New conversation</button>`}</div>
-  </form>`;
+function historyOf(turns) {
+  return turns.filter((turn) => turn.answer).flatMap(({ q, answer }) => [{ role: "user", content: q }, { role: "assistant", content: answer }]).slice(-MOST_HEARD);
 }
 
-function Sources({ citations, open, source }) {
-  return html`<section aria-label="Sources"><h2>Sources</h2><ol class="sources">${citations.map((one) => html`<li value=${one.number}>
-    <button class="plain" aria-pressed=${source?.number === one.number} onClick=${() => open(one.number)}>
-      <strong>${visible(one.document_title)}</strong>${pages(one)}${one.start === null ? "" : ` ${one.start}–${one.end}`}: <q>${visible(one.quote)}</q></button></li>`)}</ol></section>`;
+function bodyOf({ q, method, strategy, filter }, before) {
+  const history = WITH_HISTORY.includes(method) ? historyOf(before) : [];
+  const filters = filter.split(";").map((one) => one.trim()).filter(Boolean);
+  return { question: q, method, filters, ...(strategy && method === "local" ? { strategy } : {}), ...(history.length ? { history } : {}) };
+}
+
+class Composer extends Component {
+  componentWillMount() { this.setState({ method: this.props.options.method }); }
+
+  render({ options, submit, isBusy, stop, isFirst }, { method }) {
+    return html`<form class="composer" onSubmit=${submit} aria-label="Ask">
+      <div class="box">
+        <textarea name="q" rows=${isFirst ? 3 : 1} required aria-label="Question" placeholder=${isFirst ? "Ask about people, places, events or themes" : "Ask a further question"} onKeyDown=${(event) => {
+          if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); event.target.form.requestSubmit(); }
+        }}></textarea>
+        ${isBusy ? html`<button type="button" class="main round" aria-label="Stop" title="Stop" onClick=${stop}><${Icon} path="M8 8h8v8H8z" /></button>`
+          : html`<button class="main round" aria-label="Ask" title="Ask"><${Icon} path="M12 19V6M6 11l6-6 6 6" /></button>`}
+      </div>
+      <details class="advanced"><summary>Advanced</summary><div class="choices">
+        <label>Method <select name="method" onChange=${(event) => this.setState({ method: event.target.value })}>${Object.entries(METHODS).map(([name, about]) =>
+          html`<option value=${name} selected=${name === method}>${about}</option>`)}</select></label>
+        <label hidden=${method !== "local"}>Strategy <select name="strategy">${STRATEGIES.map((one) => html`<option selected=${one === (options.strategy || "balanced")}>${one}</option>`)}</select></label>
+        <label>Filters <input name="filter" defaultValue=${options.filter} placeholder="year>=2024; source=reuters" /></label>
+      </div></details>
+    </form>`;
+  }
 }

@@ -88,7 +88,7 @@ class Document extends Loaded {
       ${text.n_characters > PART && html`<nav class="pager" aria-label="Parts of the text">
         <button disabled=${text.start === 0} onClick=${() => turn(Math.max(0, text.start - PART))}>Earlier part</button>
         <button disabled=${text.end >= text.n_characters} onClick=${() => turn(text.end)}>Later part</button></nav>`}
-      <${MarkedText} text=${text.text} first=${text.start} mentions=${mentions} cited=${cited ? [cited] : []} />`;
+      <${MarkedText} text=${text.text} first=${text.start} mentions=${mentions} cited=${cited ? [cited] : []} path=${page.path} />`;
   }
 }
 

@@ -3,10 +3,12 @@
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
 import { shorten, visible } from "../core/text.js";
-import { count, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
+import { count, Figures, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
+import { Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
 
 const LIMIT = 50;
+const MOST_LISTED = 50;
 const SORTS = { degree: "Most relationships", text_units: "Most mentions", title: "Title", number: "Number" };
 
 export default function Entities({ at }) {
@@ -36,31 +38,47 @@ class List extends Loaded {
   }
 }
 
+/** One entity as a dossier: what it is, then its relationships by the type of the other end, passages and documents. */
 class Entity extends Loaded {
   async request({ at }) {
-    return (await get(`/entities/${encodeURIComponent(at.key)}`, { limit: 50 })).entity;
+    const path = `/entities/${encodeURIComponent(at.key)}`;
+    const [{ entity }, { neighbourhood }] = await Promise.all([get(path, { limit: MOST_LISTED }), get(`${path}/neighbours`, { limit: MOST_LISTED })]);
+    return { ...entity, near: new Map(neighbourhood.entities.map((one) => [one.entity.title, one.entity])) };
   }
 
   show(one) {
-    return html`<${Title}>${visible(one.title)}</>
-      <p>${visible(one.types.join(", ") || one.type)} · ${count(one.n_text_units, "text unit")} · <a href=${link("graph", "", { entity: one.number })}>Show in the graph</a> · <a href=${link("ask", "", { q: `Who or what is ${one.title}?` })}>Ask about it</a></p>
-      <p class="description">${visible(one.description || "No description.")}</p>
-      <h2>Names</h2>
-      ${one.names.length ? html`<ul>${one.names.map((name) => html`<li>${visible(name)}</li>`)}</ul>` : html`<p class="none">No other name.</p>`}
-      ${one.merges.length > 0 && html`<h3>Merged names</h3><${Table} label="Merged names" rows=${one.merges} columns=${[
+    const documents = [...new Map(one.sentences.map((place) => [place.document_id, place.document])).entries()];
+    return html`<p class="pills"><span class="pill">${visible(one.types.join(", ") || one.type || "no type")}</span></p>
+      <div class="page-head"><${Title}>${visible(one.title)}</><p class="buttons">
+        <a class="button main" href=${link("ask", "", { q: `Who or what is ${one.title}?` })}>Ask about it</a> <a class="button" href=${link("graph", "", { entity: one.number })}>Show in the graph</a></p></div>
+      <${Figures} of=${[[number(one.n_relationships), "relationships"], [number(one.n_text_units), "text units"], [documents.length, one.has_more_sentences ? "documents or more" : documents.length === 1 ? "document" : "documents"]]} />
+      <div class="description"><${Markdown} text=${one.description || "No description."} /></div>
+      ${one.names.length > 0 && html`<h2>Names</h2><ul class="pills">${one.names.map((name) => html`<li class="pill">${visible(name)}</li>`)}</ul>`}
+      ${one.merges.length > 0 && html`<details><summary>Why these names are one entity</summary><${Table} label="Merged names" rows=${one.merges} columns=${[
         ["Name", (merge) => visible(merge.name)], ["Rule", (merge) => visible(merge.rule)],
-        ["Evidence", (merge) => visible(merge.evidence), "long"], ["Certainty", (merge) => number(merge.score, 2), "number"]]} />`}
+        ["Evidence", (merge) => visible(merge.evidence), "long"], ["Certainty", (merge) => number(merge.score, 2), "number"]]} /></details>`}
+      ${one.relationships.length > 0 && html`<h2>Relationships</h2>
+        <p class="count">${one.n_relationships > one.relationships.length ? `The ${one.relationships.length} strongest of ${number(one.n_relationships)}` : "Strongest first"}, by the type of the other entity</p>
+        ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${visible(type)} (${found.length})</summary>
+          <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${visible(near.title)}</strong></a>
+            <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}, weight ${number(near.weight)}</a>
+            <p>${shorten(near.description, 220)}</p></li>`)}</ul></details>`)}`}
       <h2>Mentions in their sentences</h2>
       ${one.sentences.length ? html`<ol class="sentences">${one.sentences.map((place) => Sentence(place, [one.title, ...one.names]))}</ol>` : html`<p class="none">No sentence writes one of its names.</p>`}
       ${one.has_more_sentences && html`<p class="none">There are more sentences than the ${one.sentences.length} shown.</p>`}
-      <h2>Relationships</h2>
-      <${Table} label="Relationships" rows=${one.relationships} columns=${[
-        ["With", (near) => html`<a href=${link("entities", near.title)}>${visible(near.title)}</a>`],
-        ["Description", (near) => visible(near.description), "long"], ["Weight", (near) => number(near.weight), "number"]]} />
-      <p class="count">${count(one.n_relationships, "relationship")}, strongest first</p>
-      <h2>Communities</h2>
-      <ul>${one.communities.map((community) => html`<li>Level ${community.level}: <a href=${link("communities", community.number)}>${visible(community.title || `Community ${community.number}`)}</a> (${count(community.size, "entity", "entities")})</li>`)}</ul>`;
+      ${documents.length > 0 && html`<h2>Documents</h2><ul class="pills">${documents.map(([id, title]) => html`<li class="pill"><a href=${link("documents", id)}>${visible(title)}</a></li>`)}</ul>`}
+      ${one.communities.length > 0 && html`<h2>Communities</h2><ul>${one.communities.map((community) => html`<li>Level ${community.level}: <a href=${link("communities", community.number)}>${visible(community.title || `Community ${community.number}`)}</a> <span class="count">${count(community.size, "entity", "entities")}</span></li>`)}</ul>`}`;
   }
+}
+
+/** Return [type, relationships] pairs, the type of most relationships first. */
+function groups({ relationships, near }) {
+  const by = new Map();
+  for (const one of relationships) {
+    const type = near.get(one.title)?.type || "Other";
+    by.set(type, [...(by.get(type) ?? []), one]);
+  }
+  return [...by].sort(([, a], [, b]) => b.length - a.length);
 }
 
 function Sentence(place, names) {

@@ -1,25 +1,33 @@
-// The page Quality and cost: figures of evaluations over snapshots, and what models were paid.
+// The page Quality and cost: figures of an index with their thresholds in words, evaluations, and what models were paid.
 
 import { get, RequestError } from "../core/api.js";
-import { go } from "../core/routes.js";
+import { link } from "../core/routes.js";
 import { visible } from "../core/text.js";
-import { html, Loaded, number, Table, Title } from "../core/ui.js";
+import { Figures, html, Loaded, number, Table, Title } from "../core/ui.js";
+import { Bar, Line } from "../parts/charts.js";
 
-const GROUPS = { "": "run", day: "day", model: "model", stage: "stage", command: "command" };
+const GROUPS = { "": "Runs", day: "Days", model: "Models", stage: "Stages", command: "Commands" };
+const WORDS = { good: "good", watch: "look at it", bad: "bad" };
+const MEASURES = {
+  recall: "Recall of evidence", all_evidence: "Questions with all evidence", contained: "Answer contains the reference", in_first: "Right in the first statement",
+  in_three: "Right in three statements", declined_rightly: "Declined rightly", declined_wrongly: "Declined wrongly (less is better)", f1: "Token F1", covered_claims: "Covered claims", faithfulness: "Faithfulness",
+};
 
 export default class Quality extends Loaded {
   async request({ at: { params } }) {
-    const [evaluations, costs] = await Promise.all([
+    const [figures, costs] = await Promise.all([
       allowed(get("/evaluations", {}, { isFresh: true })), allowed(get("/costs", { by: params.by }, { isFresh: true })),
     ]);
-    return { evaluations: evaluations?.evaluations, costs: costs?.costs };
+    return { figures, costs: costs?.costs };
   }
 
-  show({ evaluations, costs }) {
+  show({ figures, costs }) {
+    const named = (name) => figures.evaluations.filter((one) => one.name.startsWith(`${name}-`)).reverse(); // the oldest snapshot first
     return html`<${Title}>Quality and cost</>
-      <h2>Quality over snapshots</h2>
-      ${!evaluations ? html`<p class="none">Your key does not show figures of the whole index.</p>` : evaluations.length
-        ? html`<${Figures} evaluations=${evaluations} />` : html`<p class="none">No evaluation is stored. Run <code>graphrag-pipeline evaluate</code>.</p>`}
+      ${!figures ? html`<p class="none">Your key does not show figures of the whole index.</p>` : html`
+        <${IndexQuality} evaluations=${named("quality")} guides=${figures.guides} />
+        <${Gold} title="Retrieval on gold questions" evaluations=${named("retrieval")} measure=${retrieval} />
+        <${Gold} title="Answers to gold questions" evaluations=${named("answers")} measure=${answers} />`}
       <h2>Cost</h2>
       ${costs ? html`<${Costs} costs=${costs} by=${this.props.at.params.by ?? ""} />` : html`<p class="none">Your key does not show costs.</p>`}`;
   }
@@ -32,38 +40,74 @@ async function allowed(request) {
   }
 }
 
-function Figures({ evaluations }) {
-  const snapshots = [...new Set(evaluations.map((one) => one.snapshot))];
-  const names = [...new Set(evaluations.map((one) => one.name))];
-  return names.map((name) => {
-    const found = evaluations.filter((one) => one.name === name);
-    const figures = [...new Set(found.flatMap((one) => Object.keys(flatten(one.values))))];
-    const columns = snapshots.filter((id) => found.some((one) => one.snapshot === id));
-    return html`<h3>${visible(name)}</h3><${Table} label=${name} rows=${figures} columns=${[["Figure", (figure) => visible(figure.replaceAll("_", " "))],
-      ...columns.map((id) => [html`<code>${id}</code>`, (figure) => number(flatten(found.find((one) => one.snapshot === id).values)[figure]), "number"])]} />`;
-  });
+const percent = (value) => `${number(100 * value, 1)} %`;
+
+/** Return "good", "watch" or "bad": beyond the threshold, and beyond half of it or its double. */
+function judge(value, { threshold, is_minimum: isMinimum }) {
+  if (threshold === null || (isMinimum ? value >= threshold : value <= threshold)) return "good";
+  return (isMinimum ? value < threshold / 2 : value > 2 * threshold) ? "bad" : "watch";
 }
 
-/** Return the numbers of nested figures by their path; a list holds figures that have a name and a value. */
-function flatten(values, path = "") {
-  if (Array.isArray(values)) return Object.fromEntries(values.filter((one) => typeof one?.value === "number").map((one) => [one.name, one.value]));
-  return Object.entries(values ?? {}).reduce((found, [key, value]) => {
-    const name = path ? `${path} · ${key}` : key;
-    if (value !== null && typeof value === "object") return { ...found, ...flatten(value, name) };
-    return typeof value === "number" ? { ...found, [name]: value } : found;
-  }, {});
+function IndexQuality({ evaluations, guides }) {
+  if (!evaluations.length) return html`<p class="none">The index is not measured. Run <code>graphrag-pipeline evaluate --index</code>.</p>`;
+  const last = evaluations[evaluations.length - 1];
+  const valueIn = (one, name) => one.values.figures.find((figure) => figure.name === name)?.value;
+  const figures = last.values.figures.filter((one) => one.value !== null).map((one) => {
+    const guide = guides.find((found) => found.name === one.name);
+    const values = evaluations.filter((each) => each.name === last.name).map((each) => valueIn(each, one.name)).filter((value) => typeof value === "number");
+    return { ...one, guide, values, state: judge(one.value, guide) };
+  });
+  const beyond = figures.filter((one) => one.state !== "good");
+  const worst = beyond.some((one) => one.state === "bad") ? "bad" : beyond.length ? "watch" : "good";
+  return html`<h2>Quality of the index <span class=${`pill ${worst}`}>${WORDS[worst]}</span></h2>
+    <p class="count">${beyond.length ? `${beyond.length} of ${figures.length} figures are beyond their threshold.` : `All ${figures.length} figures are within their thresholds.`} Bad means below half, or above double, of a threshold (<code>quality.thresholds</code>). Snapshot <code>${last.snapshot.slice(0, 8)}</code>.</p>
+    <ul class="quality">${[...beyond, ...figures.filter((one) => one.state === "good")].map((one) => html`<${Figure} of=${one} />`)}</ul>`;
+}
+
+function Figure({ of: { name, value, note, examples, values, state, guide } }) {
+  const isShare = guide.meaning.startsWith("share");
+  const shown = (one) => (isShare ? percent(one) : number(one, 2));
+  const limit = guide.threshold === null ? "no threshold" : `${guide.is_minimum ? "at least" : "at most"} ${shown(guide.threshold)}`;
+  const label = `Over snapshots: ${values.map(shown).join(", ")}; ${limit}`;
+  return html`<li><div><h3>${name.replaceAll("_", " ")} <span class=${`pill ${state}`}>${WORDS[state]}</span></h3>
+      <p class="count">${guide.meaning}</p>
+      <p class="count">${visible(note)}</p></div>
+    <${Line} values=${values} threshold=${guide.threshold} label=${label} />
+    <p class="value"><strong>${shown(value)}</strong><span class="count">${limit}</span></p>
+    ${state !== "good" && html`<div class="advice"><p>${visible(guide.advice)}</p>${examples.length > 0 && html`<p class="count">${visible(guide.listed)}: ${visible(examples.join(", "))}</p>`}</div>`}</li>`;
+}
+
+const mean = (values) => { const found = values.filter((one) => typeof one === "number"); return found.length ? found.reduce((sum, one) => sum + one, 0) / found.length : null; };
+const retrieval = (figure) => ({ recall: mean(figure.recalls), all_evidence: mean(figure.recalls.map((one) => Number(one === 1))) });
+const answers = (figure) => Object.fromEntries(Object.keys(MEASURES).slice(2).map((name) => [name, mean(figure.answers.map((one) => one[name]))]));
+
+/** Bars of each measure by method, of the newest snapshot with figures. */
+function Gold({ title, evaluations, measure }) {
+  if (!evaluations.length) return html`<h2>${title}</h2><p class="none">Not measured. Run <code>graphrag-pipeline evaluate questions.jsonl</code>.</p>`;
+  const last = evaluations[evaluations.length - 1];
+  const methods = last.values.figures.map((one) => ({ name: one.method, n: (one.recalls ?? one.answers).length, values: measure(one) }));
+  const names = Object.keys(MEASURES).filter((name) => methods.some((one) => typeof one.values[name] === "number"));
+  return html`<h2>${title}</h2><p class="count">${methods[0]?.n} questions, snapshot <code>${last.snapshot.slice(0, 8)}</code></p>
+    <div class="bars">${names.map((name) => html`<section><h3>${MEASURES[name]}</h3><ul>${methods.filter((one) => typeof one.values[name] === "number").map((one) => html`<li>
+      <span>${visible(one.name)}</span><${Bar} share=${one.values[name]} /><span class="number">${percent(one.values[name])}</span></li>`)}</ul></section>`)}</div>`;
 }
 
 function Costs({ costs, by }) {
   const rows = by ? costs.groups : [...costs.runs].reverse().slice(0, 100);
-  return html`<p>Paid: ${money(costs.total.cost)} for ${number(costs.total.n_calls)} calls.
-      Budget used: ${money(costs.spent_cost)}${costs.max_cost === null ? ", without a limit" : ` of ${money(costs.max_cost)}`}; ${number(costs.spent_tokens)} tokens${costs.max_tokens === null ? "" : ` of ${number(costs.max_tokens)}`}.</p>
-    <form class="search"><label>By <select onChange=${(event) => go("quality", "", { by: event.target.value })}>${Object.entries(GROUPS).map(([key, name]) =>
-      html`<option value=${key} selected=${key === by}>${name}</option>`)}</select></label></form>
-    ${rows.length ? html`<${Table} label="Cost" rows=${rows} columns=${[
-      [by || "run", (one) => visible(by ? one.name : `${one.command} ${one.about}`)],
-      ...(by ? [] : [["Begun (UTC)", (one) => one.begun.slice(0, 19).replace("T", " ")], ["Status", (one) => one.status]]),
-      ["Calls", (one) => number(one.n_calls), "number"], ["Without a price", (one) => number(one.n_unpriced), "number"], ["Cost", (one) => money(one.cost), "number"]]} />`
+  const most = Math.max(...rows.map((one) => one.cost), 0);
+  const share = costs.max_cost ? costs.spent_cost / costs.max_cost : null;
+  const state = share === null || share < 0.8 ? "good" : share < 1 ? "watch" : "bad";
+  return html`<${Figures} of=${[[money(costs.total.cost), "paid"], [number(costs.total.n_calls), "calls"], [number(costs.spent_tokens), `tokens of the budget${costs.max_tokens === null ? "" : ` of ${number(costs.max_tokens)}`}`]]} />
+    ${share === null ? html`<p class="count">No limit is set (<code>budget.max_cost</code>). Budget used: ${money(costs.spent_cost)}.</p>`
+      : html`<p><span class=${`pill ${state}`}>${WORDS[state]}</span> ${money(costs.spent_cost)} of ${money(costs.max_cost)} is used (${percent(share)}).</p><${Bar} share=${share} />`}
+    ${costs.unpriced.length > 0 && html`<p class="count">Without a known price, and counted as 0: ${visible(costs.unpriced.join(", "))}.</p>`}
+    ${costs.runs.length > 0 ? html`<nav class="tabs" aria-label="Sum by">${Object.entries(GROUPS).map(([key, name]) =>
+        html`<a href=${link("quality", "", { by: key })} aria-current=${key === by ? "true" : undefined}>${name}</a>`)}</nav>
+      <${Table} label="Cost" rows=${rows} columns=${[
+        [GROUPS[by].replace(/s$/, ""), (one) => visible(by ? one.name : `${one.command} ${one.about}`)],
+        ["Begun (UTC)", (one) => (by ? "" : one.begun.slice(0, 16).replace("T", " "))], ["Status", (one) => (by ? "" : one.status)],
+        ["", (one) => (most ? html`<${Bar} share=${one.cost / most} />` : "")],
+        ["Calls", (one) => number(one.n_calls), "number"], ["Without a price", (one) => (one.n_unpriced ? number(one.n_unpriced) : ""), "number"], ["Cost", (one) => money(one.cost), "number"]]} />`
       : html`<p class="none">No paid call is recorded.</p>`}`;
 }
 

@@ -4,6 +4,7 @@ import { get } from "../core/api.js";
 import { link } from "../core/routes.js";
 import { visible } from "../core/text.js";
 import { count, html, Loaded, number, Title } from "../core/ui.js";
+import { Markdown } from "../parts/markdown.js";
 
 export default class Relationship extends Loaded {
   async request({ at }) {
@@ -13,7 +14,7 @@ export default class Relationship extends Loaded {
   show(one) {
     return html`<${Title}>${visible(one.source.title)} – ${visible(one.target.title)}</>
       <p>Relationship ${one.number} between ${Entity(one.source)} and ${Entity(one.target)} · weight ${number(one.weight)} · <a href=${link("graph", "", { entity: one.source.number })}>Show in the graph</a></p>
-      <p class="description">${visible(one.description || "No description.")}</p>
+      <${Markdown} text=${one.description || "No description."} />
       <h2>Passages</h2>
       <p class="count">${count(one.n_passages, "passage")}</p>
       <ol class="sentences">${one.passages.map((place) => html`<li>${visible(place.text)} <cite>${Place(place)}</cite></li>`)}</ol>`;

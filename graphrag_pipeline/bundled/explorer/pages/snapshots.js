@@ -1,11 +1,13 @@
-// The page Snapshots: the list, and what changed from one to another and why.
+// The page Snapshots: a timeline of published states of the index, and what changed from one to the next, and why.
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { visible } from "../core/text.js";
-import { count, html, Loaded, number, Table, Title } from "../core/ui.js";
+import { age, visible } from "../core/text.js";
+import { count, html, Loaded, number, Title } from "../core/ui.js";
 
 const MOST = 200;
+const COUNTED = { documents: "documents", entities: "entities", relationships: "relationships", community_reports: "reports" };
+const SIGNS = { added: "+", removed: "−", merged: "→" };
 
 export default class Snapshots extends Loaded {
   async request({ at: { params } }) {
@@ -19,43 +21,56 @@ export default class Snapshots extends Loaded {
   show({ snapshots, from, to, diff }) {
     const pick = (event) => go("snapshots", "", Object.fromEntries(new FormData(event.target.form)));
     const choice = (name, chosen, text) => html`<label>${text} <select name=${name} onChange=${pick}>${snapshots.map((one) =>
-      html`<option value=${one.id} selected=${one.id === chosen}>${one.id} (${one.created.slice(0, 16).replace("T", " ")})</option>`)}</select></label>`;
+      html`<option value=${one.id} selected=${one.id === chosen}>${one.id.slice(0, 8)}, ${one.created.slice(0, 16).replace("T", " ")}</option>`)}</select></label>`;
     return html`<${Title}>Snapshots</>
-      <${Table} label="Snapshots" rows=${snapshots} columns=${[
-        ["Snapshot", (one) => html`<code>${one.id}</code>`], ["Created (UTC)", (one) => one.created.slice(0, 19).replace("T", " ")],
-        ["Status", (one) => status(one)], ["Documents", (one) => number(one.rows.documents), "number"],
-        ["Entities", (one) => number(one.rows.entities), "number"], ["Relationships", (one) => number(one.rows.relationships), "number"],
-        ["Reports", (one) => number(one.rows.community_reports), "number"]]} />
-      ${snapshots.length > 1 && html`<form class="search">${choice("from", from, "From")} ${choice("to", to, "to")}</form>`}
-      ${diff ? html`<${Diff} diff=${diff} />` : html`<p class="none">${snapshots.length > 1 ? "Choose two different snapshots." : "There is one snapshot, so nothing to compare."}</p>`}`;
+      <p class="lead">Each run publishes a whole state of the index. Readers see the published one.</p>
+      ${snapshots.length > 1 && html`<details class="compare"><summary>Compare any two</summary><form class="search">${choice("from", from, "From")} ${choice("to", to, "to")}</form></details>`}
+      <ol class="timeline">${snapshots.map((one, i) => html`<li key=${one.id} class=${one.is_published ? "published" : ""}>
+        <${Moment} one=${one} before=${snapshots[i + 1]} isOpen=${one.id === to} />
+        ${one.id === to && (diff ? html`<${Diff} diff=${diff} isNext=${from === snapshots[i + 1]?.id} />`
+          : html`<p class="none">${i === snapshots.length - 1 ? "The first snapshot that is kept: nothing to compare it with." : "Choose two different snapshots."}</p>`)}
+      </li>`)}</ol>`;
   }
 }
 
-function status(one) {
-  const words = [one.is_published && "published", one.is_pinned && "pinned", one.is_imported && "imported", one.is_waiting && "waiting",
-    one.is_read && "read now", one.refusal && `refused: ${one.refusal}`];
-  return visible(words.filter(Boolean).join(", ") || "kept");
+function Moment({ one, before, isOpen }) {
+  const words = [[one.is_published, "published", "good"], [one.is_pinned, "pinned", "watch"], [one.is_imported, "imported", ""], [one.is_waiting, "waiting", "watch"]];
+  return html`<h2><time datetime=${one.created}>${age(one.created)}</time> ${words.filter(([is]) => is).map(([, word, kind]) => html` <span class=${`pill ${kind}`}>${word}</span>`)}${one.refusal && !one.is_waiting && html` <span class="pill bad">refused</span>`}</h2>
+    <p class="count"><code>${one.id}</code> · ${one.created.slice(0, 19).replace("T", " ")} UTC</p>
+    ${one.is_waiting && html`<p><a href=${link("review", one.id)}>Review it</a></p>`}
+    ${one.refusal && !one.is_waiting && html`<p>Refused: ${visible(one.refusal)}</p>`}
+    ${one.notes.map((note) => html`<p class="count">${visible(note)}</p>`)}
+    <ul class="figures">${Object.entries(COUNTED).map(([table, name]) => html`<li><strong>${number(one.rows[table])}</strong> ${name}${before && html`<${Delta} of=${one.rows[table] - before.rows[table]} />`}</li>`)}</ul>
+    ${before && !isOpen && html`<p><a href=${link("snapshots", "", { from: before.id, to: one.id })}>What changed</a></p>`}`;
 }
 
-function Diff({ diff }) {
-  const changed = Object.entries(diff.rows).filter(([, [old, now]]) => old !== now);
-  return html`<h2>From ${diff.old} to ${diff.new}</h2>
-    ${changed.length ? html`<${Table} label="Rows" rows=${changed} columns=${[["Table", ([name]) => name.replaceAll("_", " ")],
-      ["Before", ([, [old]]) => number(old), "number"], ["After", ([, [, now]]) => number(now), "number"],
-      ["Change", ([, [old, now]]) => `${now > old ? "+" : "−"}${number(Math.abs(now - old))}`, "number"]]} />` : html`<p>No table has another number of rows.</p>`}
-    <${Changes} name="Documents" rows=${diff.documents} show=${(one) => html`<strong>${one.change}</strong> ${visible(one.path)}${one.record && ` # ${visible(one.record)}`}`} />
-    <${Changes} name="Entities" rows=${diff.entities} show=${(one) => html`<strong>${one.change}</strong> ${one.change === "removed" || one.into ? visible(one.title) : html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`}
+function Delta({ of }) { return of ? html` <span class="delta">${of > 0 ? "+" : "−"}${number(Math.abs(of))}</span>` : ""; }
+
+export function Diff({ diff, isNext }) {
+  const { documents, stages } = diff;
+  return html`<div class="diff">${!isNext && html`<p>Compared with <code>${diff.old}</code>.</p>`}
+    <h3>Why</h3>
+    ${documents.length + stages.length === 0 && html`<p class="none">No document and no stage changed.</p>`}
+    <${Changes} name="document" rows=${documents} show=${(one) => html`<${Sign} of=${one.change} /> ${visible(one.path)}${one.record && ` # ${visible(one.record)}`}`} />
+    <${Changes} name="stage" rows=${stages} show=${(one) => html`<strong>${one.stage}</strong>: ${visible(one.changes.join("; ") || "its code or settings changed")}`} />
+    <h3>What changed</h3>
+    <${Changes} name="entity" many="entities" isSaid=${true} rows=${diff.entities} show=${(one) => html`<${Sign} of=${one.change} /> ${one.change === "removed" || one.into ? visible(one.title) : html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`}
       ${one.into && ` into ${visible(one.into)} by ${visible(one.rule)}`}${because(one.documents)}`} />
-    <${Changes} name="Reports" rows=${diff.reports} show=${(one) => html`<strong>${one.change}</strong> ${one.change === "removed" ? visible(one.title) : html`<a href=${link("communities", one.community)}>${visible(one.title)}</a>`}, level ${one.level}${because(one.documents)}`} />
-    <${Changes} name="Stages" rows=${diff.stages} show=${(one) => html`<strong>${one.stage}</strong>: ${visible(one.changes.join("; ") || "its code or settings changed")}`} />`;
+    <${Changes} name="report" isSaid=${true} rows=${diff.reports} show=${(one) => html`<${Sign} of=${one.change} /> ${one.change === "removed" ? visible(one.title) : html`<a href=${link("communities", one.community)}>${visible(one.title)}</a>`}, level ${one.level}${because(one.documents)}`} />
+  </div>`;
+}
+
+function Sign({ of }) {
+  const kind = of === "added" ? "good" : of === "removed" ? "bad" : "watch";
+  return html`<span class=${`pill ${kind}`}>${SIGNS[of] ?? "~"} ${visible(of)}</span>`;
 }
 
 function because(documents) {
   return documents.length ? html` <span class="count">because of ${visible(documents.slice(0, 5).join(", "))}${documents.length > 5 ? ` and ${documents.length - 5} more` : ""}</span>` : "";
 }
 
-function Changes({ name, rows, show }) {
-  if (!rows.length) return html`<p class="none">${name}: no change.</p>`;
-  return html`<details open=${rows.length <= 30}><summary>${name}: ${count(rows.length, "change")}</summary>
-    <ul>${rows.slice(0, MOST).map((one) => html`<li>${show(one)}</li>`)}</ul>${rows.length > MOST && html`<p class="none">The first ${MOST}; \`snapshots diff\` prints all.</p>`}</details>`;
+function Changes({ name, many, rows, show, isSaid }) {
+  if (!rows.length) return isSaid ? html`<p class="none">No ${name} changed.</p>` : "";
+  return html`<details open=${rows.length <= 30}><summary>${count(rows.length, name, many)}</summary>
+    <ul class="changes">${rows.slice(0, MOST).map((one) => html`<li>${show(one)}</li>`)}</ul>${rows.length > MOST && html`<p class="none">The first ${MOST}. <code>graphrag-pipeline snapshots diff</code> prints all.</p>`}</details>`;
 }

@@ -1,4 +1,5 @@
-// Markdown of answers and reports as elements; citations become buttons and links. HTML in it stays text.
+// Markdown of answers, reports and documents as elements; citations become buttons and links. HTML in it stays text,
+// a picture is its description, and a link to another server is its text and its address.
 
 import { readBlocks, readInline, visible } from "../core/text.js";
 import { link } from "../core/routes.js";
@@ -11,32 +12,42 @@ const TARGETS = {
   Sources: (number) => link("documents", "", { unit: number }),
 };
 
-export function Markdown({ text, cite, base = 2 }) {
-  return html`<div class="markdown">${readBlocks(text).map((block) => show(block, cite, base))}</div>`;
+/** `leaf` shows a text without marks from its offset in `text`; `base` is the level of a first heading. */
+export function Markdown({ text, cite, base = 2, leaf = visible }) {
+  return html`<div class="markdown">${readBlocks(text).map((block) => show(block, cite, base, leaf))}</div>`;
 }
 
-function show(block, cite, base) {
-  const inline = (line) => Inline({ line, cite });
-  if (block.kind === "heading") return h(`h${Math.min(6, block.level + base - 1)}`, null, inline(block.lines[0]));
-  if (block.kind === "code") return html`<pre tabindex="0">${visible(block.lines.join("\n"))}</pre>`;
-  if (block.kind === "bullets") return html`<ul>${block.items.map((item) => html`<li>${inline(item)}</li>`)}</ul>`;
-  if (block.kind === "numbers") return html`<ol>${block.items.map((item) => html`<li>${inline(item)}</li>`)}</ol>`;
-  return h(block.kind === "quote" ? "blockquote" : "p", null, block.lines.map((line, i) => [i ? "\n" : "", inline(line)]));
+function show(block, cite, base, leaf) {
+  const lines = (found) => found.map((line, i) => [i ? "\n" : "", Inline({ line, cite, leaf })]);
+  if (block.kind === "heading") return h(`h${Math.min(6, block.level + base - 1)}`, null, lines(block.lines));
+  if (block.kind === "rule") return html`<hr />`;
+  if (block.kind === "code") return html`<pre tabindex="0">${block.lines.map((line) => [leaf(line.text, line.at), "\n"])}</pre>`;
+  if (block.kind === "table") return Grid(block.rows, (cell) => lines([cell]));
+  if (block.items) {
+    const items = block.items.map((item) => html`<li class=${`depth-${item.depth}`}>${lines(item.lines)}</li>`);
+    return block.kind === "bullets" ? html`<ul>${items}</ul>` : html`<ol start=${block.start}>${items}</ol>`;
+  }
+  return h(block.kind === "quote" ? "blockquote" : "p", null, lines(block.lines));
 }
 
-export function Inline({ line, cite }) {
-  return readInline(line).map((piece) => {
-    if (piece.kind === "citation") return html`<span class="citations">${piece.numbers.map((one) => Citation(one, cite))}</span>`;
+function Grid([head, ...rows], inline) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
+    <thead><tr>${head.map((cell) => html`<th scope="col">${inline(cell)}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${inline(cell)}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+/** A line {text, at}, or a text, with its marks as elements. */
+export function Inline({ line, cite, leaf = visible }) {
+  return readInline(typeof line === "string" ? { text: line, at: 0 } : line).map((piece) => {
+    if (piece.kind === "citation") return cite ? html`<span class="citations">${piece.numbers.map((one) => Citation(one, cite))}</span>` : ["[", leaf(piece.text, piece.at), "]"];
     if (piece.kind === "data") return piece.records.map(([kind, numbers]) => DataLinks(kind, numbers));
-    if (piece.kind === "link") {
-      return html`<a href=${piece.address} rel="noreferrer noopener nofollow" target="_blank">${visible(piece.text)} (outside)</a>`;
-    }
-    return piece.kind === "text" ? visible(piece.text) : h(piece.kind, null, visible(piece.text));
+    if (piece.kind === "picture") return html`<span class="count">[picture: ${leaf(piece.text, piece.at)}]</span>`;
+    if (piece.kind === "link") return [leaf(piece.text, piece.at), html` <span class="count">(${visible(piece.address)})</span>`];
+    return piece.kind === "text" ? leaf(piece.text, piece.at) : h(piece.kind, null, leaf(piece.text, piece.at));
   });
 }
 
 function Citation(number, cite) {
-  if (!cite) return `[${number}]`;
   return html`<button class="citation" aria-label=${`Open source ${number}`} onClick=${() => cite(number)}>${number}</button>`;
 }
 

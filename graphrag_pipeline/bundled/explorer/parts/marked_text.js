@@ -1,8 +1,14 @@
 // A part of a document's text: mentions of entities are links, cited spans are marked; the first one is scrolled to.
+// Documents in Markdown, and those that were converted to it, are rendered; offsets still count in the stored text.
 
 import { link } from "../core/routes.js";
-import { markUp, visible } from "../core/text.js";
+import { lengthOf, markUp, visible } from "../core/text.js";
 import { Component, createRef, html } from "../core/ui.js";
+import { Markdown } from "./markdown.js";
+
+const RENDERED = /\.(?:md|markdown|html?|pdf|docx|pptx|xlsx)$/i;
+/** Return a plain text whose lines of prose, broken at a fixed width, run on; every offset stays. */
+const runOn = (text) => text.replace(/(?<=[^\n]{50})\n(?=[\p{L}"'“‘(])/gu, " ");
 
 export class MarkedText extends Component {
   place = createRef();
@@ -13,16 +19,31 @@ export class MarkedText extends Component {
   scroll() {
     const mark = this.place.current?.querySelector("mark");
     if (!mark) return;
-    this.place.current.scrollTop = mark.offsetTop - 60; // offsets count from the box, which is positioned
+    const box = this.place.current;
+    box.scrollTop += mark.getBoundingClientRect().top - box.getBoundingClientRect().top - 60;
     mark.scrollIntoView({ block: "nearest" });
   }
 
   render() {
-    const { text, first = 0, mentions = [], cited = [] } = this.props;
+    const { text, first = 0, mentions = [], cited = [], path = "" } = this.props;
+    const [isRendered, isProse] = [RENDERED.test(path), path.endsWith(".txt")];
     const marks = [...cited.map(({ start, end }) => ({ start, end, isCited: true })), ...mentions];
-    return html`<div class="document-text" ref=${this.place} tabindex="0" role="region" aria-label="Text of the document">
-      ${join(markUp(text, marks, first)).map(([isCited, pieces]) => (isCited ? html`<mark>${pieces}</mark>` : pieces))}</div>`;
+    const points = counter(text);
+    const leaf = (piece, at = 0) => join(markUp(piece, marks, first + points(at))).map(([isCited, pieces]) => (isCited ? html`<mark>${pieces}</mark>` : pieces));
+    return html`<div class=${isRendered ? "document-text rendered" : "document-text"} ref=${this.place} tabindex="0" role="region" aria-label="Text of the document">
+      ${isRendered ? html`<${Markdown} text=${text} leaf=${leaf} base=${3} />` : leaf(isProse ? runOn(text) : text)}</div>`;
   }
+}
+
+/** Return a function from an offset in a text to code points, for offsets that grow. */
+function counter(text) {
+  let [before, n] = [0, 0];
+  return (at) => {
+    if (at < before) [before, n] = [0, 0];
+    n += lengthOf(text.slice(before, at));
+    before = at;
+    return n;
+  };
 }
 
 /** Return [whether it is cited, elements] for each run of pieces. */
