@@ -16,6 +16,8 @@ from graphrag_pipeline.access.access_file import ViewRules, add_key
 from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.access.view_settings import find_view
 from graphrag_pipeline.access.views import build_view
+from graphrag_pipeline.defs.index_runs.index_run import run_index
+from graphrag_pipeline.evaluation.feedback import read_feedback
 from graphrag_pipeline.pipeline.live_status import LiveStatus, keeping_up, write_live_status
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.dagster.live_browser import keep, running_chromium, wait_for_text
@@ -36,6 +38,7 @@ from graphrag_pipeline_tests.support.explorer_pages import (
     use_key,
     visit,
 )
+from graphrag_pipeline_tests.support.roots import indexed_root, put
 from graphrag_pipeline_tests.support.serving import running_server
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
@@ -99,6 +102,36 @@ def test_each_page_shows_its_content_at_each_width(browser: Any, server: str, pa
     assert find(browser, ".snapshot time").text.endswith(("now", "ago"))
     assert is_fitting(browser)
     keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")
+
+
+def test_a_reader_rates_and_corrects_an_answer(browser: Any, server: str, root: Path) -> None:
+    visit(browser, server, "ask?q=Who%20missed%20Marley%3F")
+    wait_for_text(browser, "Who missed Marley?", "Sources")
+    find(browser, "button[aria-label='Bad answer']").click()
+    find(browser, "input[name=correction]").send_keys("Scrooge missed him.\ue007")
+    wait_until(lambda: len(read_feedback(root)) == 2, PATIENCE_S)
+    first, second = read_feedback(root)
+    assert (first.rating, first.correction, second.correction) == ("down", "", "Scrooge missed him.")
+    assert second.question == "Who missed Marley?" and second.answer and second.documents
+    keep(browser, "explorer_feedback")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_a_candidate_that_waits_is_reviewed(browser: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    root = indexed_root(tmp_path / "reviewed")
+    settings = "storage: {n_buckets: 2}\npublishing: {review: true, golden_questions: gold.jsonl}\n"
+    (root.path / "settings.yaml").write_text(settings)
+    (root.path / "gold.jsonl").write_text('{"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]}\n')
+    put(root.path, "two.txt", "Martha carried Tiny Tim home. <b>Bob Cratchit</b> sang.")
+    candidate = run_index(Root(root.path)).waiting
+    resize(browser, size)
+    with running_server({"carol": root.path}) as running:
+        visit(browser, running.url, "snapshots")
+        wait_for_text(browser, "waiting")
+        find(browser, f"a[href='#/review/{candidate}']").click()
+        wait_for_text(browser, "Review of a candidate", "All checks passed", "two.txt", "Martha carried Tiny Tim home")
+        assert is_fitting(browser)
+        keep(browser, f"explorer_review_{size[0]}")
 
 
 def test_what_up_is_doing_is_seen_on_every_page(browser: Any, server: str, root: Path) -> None:
