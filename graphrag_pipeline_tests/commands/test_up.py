@@ -76,6 +76,7 @@ def test_a_folder_becomes_a_page_that_follows_it_and_ctrl_c_leaves_nothing(tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["docs", "docs_index", "up.log"]
 
 
+@pytest.mark.thorough
 def test_an_empty_folder_and_an_unreadable_setting_are_said_and_watched(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -92,6 +93,7 @@ def test_an_empty_folder_and_an_unreadable_setting_are_said_and_watched(tmp_path
         wait_for(lambda: read_live_status(tmp_path / "docs_index").state == "watching", log)
 
 
+@pytest.mark.thorough
 def test_a_root_is_used_as_it_is_and_only_once(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path / "own")
     with running_up(root.path) as (_, log):
@@ -116,6 +118,7 @@ def test_what_is_in_the_way_is_said(tmp_path: Path, call: Call) -> None:
     assert os.listdir(tmp_path / "docs_index") == ["mine.txt"]
 
 
+@pytest.mark.thorough
 def test_the_next_free_port_is_taken(tmp_path: Path) -> None:
     with running_up(write(tmp_path / "one")) as (_, log):
         wait_for(lambda: "ask: " in log.read_text(), log)
