@@ -195,7 +195,7 @@ def test_a_conversation_is_a_thread_that_stays_while_other_pages_are_read(browse
     find(browser, "nav a[href='#/ask']").click()
     wait_until(lambda: browser.find_elements("css selector", ".turn"), PATIENCE_S)
     assert [one.text for one in browser.find_elements("css selector", ".turn h2.asked")] == questions
-    find(browser, ".page-head button").click()
+    find(browser, ".page-head .new").click()
     wait_for_text(browser, "What do you want to know?")
 
 

@@ -6,7 +6,7 @@ import { html, number, Table } from "../core/ui.js";
 
 export function Used({ context }) {
   const { entities = [], relationships = [], reports = [], text_units: units = [] } = context;
-  return html`<section aria-label="Used for this answer"><h2>Used for this answer</h2>
+  return html`<section aria-label="Used for this answer">
     <${Part} name="Entities" rows=${entities} columns=${[
       ["Entity", (one) => html`<a href=${link("entities", one.human_readable_id)}>${visible(one.title)}</a>`],
       ["Type", (one) => visible(one.type)],
