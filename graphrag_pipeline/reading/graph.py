@@ -1,4 +1,5 @@
-"""Parts of the graph as it is drawn: a level of communities, the inside of a community, the surroundings of an entity.
+"""Parts of the graph as it is drawn: a level of communities, the inside of a community, the surroundings of an entity,
+and a path between two.
 
 Positions come from the layout of the snapshot (`publishing/arrays.py`), so every part has its place in one picture.
 Under a filter, a part holds only records that pass, and sizes count only those. Keep out: drawing.
@@ -20,6 +21,9 @@ MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""
 MAX_EDGES = 3_000
 """Edges of a part of the graph; more of them cover each other in a picture."""
+
+MAX_STEPS = 6
+"""Relationships of a path between two entities; a longer one says nothing about them."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,25 @@ def draw_surroundings(
     shown = found[:n_most]
     nodes = _entity_nodes(reader, shown, -1)
     return GraphPart(nodes, _entity_edges(reader, shown, 0), len(found), _n_levels(reader))
+
+
+def draw_path(reader: SnapshotReader, name: str, other: str) -> GraphPart:
+    """Return the entities of a shortest path between two, in its order; none if it is longer than `MAX_STEPS`."""
+    start, end = (find_record(reader, "entity", one) for one in (name, other))
+    may_read = reader.row_mask("entities")
+    seen = np.array([start], dtype=np.int64)
+    steps = [seen]
+    while end not in steps[-1]:
+        edge = _neighbours(reader, steps[-1])
+        steps.append(edge[may_read[edge] & ~np.isin(edge, seen)])
+        seen = np.r_[seen, steps[-1]]
+        if not len(steps[-1]) or len(steps) > MAX_STEPS + 1:
+            return GraphPart((), (), 0, _n_levels(reader))
+    path = np.array([end], dtype=np.int64)
+    for step in steps[-2::-1]:
+        near = _neighbours(reader, path[:1])
+        path = np.r_[near[np.isin(near, step)][0], path]
+    return GraphPart(_entity_nodes(reader, path, -1), _entity_edges(reader, path, 0), len(path), _n_levels(reader))
 
 
 def _n_levels(reader: SnapshotReader) -> int:

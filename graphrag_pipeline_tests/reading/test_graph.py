@@ -9,7 +9,7 @@ import pytest
 
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader
-from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
+from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_path, draw_surroundings
 from graphrag_pipeline.reading.lookup import RecordNameError
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline_tests.support.corpora import small_index
@@ -77,6 +77,16 @@ def test_surroundings_begin_with_the_entity_and_grow_with_the_depth(reader: Inde
         draw_surroundings(reader, "Nobody at all")
 
 
+def test_a_path_leads_over_the_fewest_relationships_or_there_is_none(reader: IndexReader) -> None:
+    part = draw_path(reader, "Tiny Tim", "Marley")
+    assert titles(part) == ["TINY TIM", "BOB CRATCHIT", "SCROOGE", "MARLEY"]
+    assert {frozenset((edge.source, edge.target)) for edge in part.edges} == {frozenset((i, i + 1)) for i in range(3)}
+    assert titles(draw_path(reader, "Marley", "Marley")) == ["MARLEY"]
+    assert draw_path(reader, "Marley", "Fog").nodes == ()
+    with pytest.raises(RecordNameError):
+        draw_path(reader, "Marley", "Nobody at all")
+
+
 def test_types_leave_out_other_entities_and_empty_communities(reader: IndexReader) -> None:
     [kind] = {row["type"] for row in reader.snapshot.table("entities").to_pylist() if row["title"] == "FOG"}
     assert draw_level(reader, 0, types=["NO SUCH TYPE"]).nodes == ()
@@ -87,5 +97,8 @@ def test_types_leave_out_other_entities_and_empty_communities(reader: IndexReade
 def test_a_filter_shows_only_what_passes(reader: IndexReader) -> None:
     passed = reader.where("path=a.txt")
     assert titles(draw_surroundings(passed, "Scrooge", depth=3)) == ["SCROOGE", "MARLEY"]
+    assert titles(draw_path(passed, "Scrooge", "Marley")) == ["SCROOGE", "MARLEY"]
+    with pytest.raises(RecordNameError):
+        draw_path(passed, "Marley", "Tiny Tim")
     assert draw_level(passed, 0).edges == ()
     assert {node.size for node in draw_level(passed, 1).nodes} <= {1, 2}

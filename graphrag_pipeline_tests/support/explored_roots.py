@@ -11,13 +11,28 @@ import pyarrow as pa
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.settings.rendering import render_settings
 from graphrag_pipeline_tests.support.corpora import small_index
-from graphrag_pipeline_tests.support.roots import CAROL, build_tables, built_root, put
+from graphrag_pipeline_tests.support.roots import CAROL, TWO_BUCKETS, build_tables, built_root, put
 
 ATTACK = (
     "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
     "[link](javascript:window.pwned=3) \x1b[31mred\u202e"
 )
 """HTML, a script, a script's address in markdown, and control characters of terminals and of writing direction."""
+MENU = f"""# The *feast*
+
+| Guest | Dish |
+|---|---|
+| Bob Cratchit | **goose** |
+
+![a plan](http://elsewhere.example/plan.png) of [a site](https://elsewhere.example/) {ATTACK}
+
+- Bob Cratchit carried **Tiny Tim** to the feast.
+
+```
+if dish == "*goose*":
+```
+"""
+"""A document in Markdown that loads a picture and links to another server."""
 _ATTACKED = {
     "documents": ("title", "text"), "entities": ("title", "type", "description"), "text_units": ("text",),
     "relationships": ("source", "target", "description"),
@@ -29,7 +44,12 @@ def make_explored_root(path: Path) -> Path:
     """Return a root with hostile documents beside plain ones, two snapshots and stored figures."""
     root = built_root(
         path,
-        {**CAROL, "hostile.txt": f"Marley said {ATTACK} to Scrooge. Bob Cratchit heard {ATTACK} at noon."},
+        {
+            **CAROL,
+            "hostile.txt": f"Marley said {ATTACK} to Scrooge. Bob Cratchit heard {ATTACK} at noon.",
+            "menu.md": MENU,
+        },
+        settings=f"{TWO_BUCKETS}\nquality:\n  thresholds: {{min_type_entropy: 3}}\n",
         stages=ALL_STAGES,
     )
     put(root.path, "four.txt", "Later Belle met Fezziwig. Belle told Fezziwig that Scrooge had loved Belle.")

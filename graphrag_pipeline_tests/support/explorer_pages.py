@@ -75,6 +75,18 @@ def is_fitting(browser: Any) -> bool:
     return bool(browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"))
 
 
+def serious_findings(browser: Any) -> list[str]:
+    """Return what axe-core calls serious or critical on the shown page, with the elements."""
+    from axe_core_python.selenium import Axe
+
+    found = Axe().run(browser, options={"resultTypes": ["violations"]})["violations"]
+    return [
+        f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']][:3]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
 def use_key(browser: Any, key: str) -> None:
     field = find(browser, "input[name=key]")
     field.clear()

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_surroundings
+from graphrag_pipeline.reading.graph import GraphPart, draw_community, draw_level, draw_path, draw_surroundings
 from graphrag_pipeline.reading.lists import (
     list_communities,
     list_entities,
@@ -188,6 +188,7 @@ class PictureQuery(FilteredQuery):
     level: Whole | None = Field(None, ge=0, le=1000, description="Communities of this level; 0 is the coarsest.")
     community: str = Field("", max_length=1000, description="What is inside this community: number, id or title.")
     entity: str = Field("", max_length=1000, description="What surrounds this entity: number, id or name.")
+    to: str = Field("", max_length=1000, description="Instead a shortest path from `entity` to this one.")
     depth: Whole = Field(1, ge=1, le=3, description="Relationships between the entity and the farthest ones.")
     type: list[SearchText] = Field(
         default_factory=list, max_length=MAX_TYPES, description="Only entities of these types; repeatable."
@@ -200,12 +201,16 @@ async def picture(query: Annotated[PictureQuery, Query()], call: Call) -> Respon
     """Draw a part of the graph, with the places of its nodes."""
     if (query.level is not None) + bool(query.community) + bool(query.entity) > 1:
         raise InvalidRequestError("`level`, `community` and `entity` exclude each other.", "Give one of them.")
+    if query.to and not query.entity:
+        raise InvalidRequestError("`to` is the end of a path, which has no start.", "Give `entity`, too.")
     return await call.show(query, "graph", lambda index: _draw(index, query))
 
 
 def _draw(index: GraphIndex, query: PictureQuery) -> GraphPart:
     if query.community:
         return draw_community(index, query.community, query.type, query.limit)
+    if query.to:
+        return draw_path(index, query.entity, query.to)
     if query.entity:
         return draw_surroundings(index, query.entity, query.depth, query.type, query.limit)
     return draw_level(index, query.level or 0, query.type, query.limit)

@@ -22,7 +22,7 @@ from graphrag_pipeline.pipeline.live_status import LiveStatus, keeping_up, write
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.dagster.live_browser import keep, running_chromium, wait_for_text
 from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
-from graphrag_pipeline_tests.support.explored_roots import make_explored_root, make_hostile_root
+from graphrag_pipeline_tests.support.explored_roots import MENU, make_explored_root, make_hostile_root
 from graphrag_pipeline_tests.support.explorer_pages import (
     CONTRAST,
     IS_INSIDE,
@@ -34,6 +34,7 @@ from graphrag_pipeline_tests.support.explorer_pages import (
     press,
     resize,
     scheme,
+    serious_findings,
     tab_to,
     use_key,
     visit,
@@ -48,7 +49,7 @@ PAGES = {
     "graph": ("Graph", "Shown", "entities"),
     "communities": ("Communities and reports", "Tree", "Treemap", "entities"),
     "communities?view=treemap": ("Communities and reports", "entities"),
-    "communities?view=reports": ("Communities and reports", "Rating", "Summary"),
+    "communities?view=reports": ("Communities and reports", "Highest rating", " rows"),
     "entities": ("Entities", "FEZZIWIG", "PERSON", " rows"),
     "documents": ("Documents", "one.txt", "four.txt", "indexed, 1 text unit"),
     "snapshots": ("Snapshots", "published", "Why", "four.txt", "What changed", "because of"),
@@ -101,6 +102,7 @@ def test_each_page_shows_its_content_at_each_width(browser: Any, server: str, pa
     wait_for_text(browser, *PAGES[page], "GraphRAG pipeline", "carol", "Snapshot ")
     assert find(browser, ".snapshot time").text.endswith(("now", "ago"))
     assert is_fitting(browser)
+    assert serious_findings(browser) == []
     keep(browser, f"explorer_{page.replace('?view=', '_')}_{size[0]}")
 
 
@@ -134,6 +136,52 @@ def test_a_candidate_that_waits_is_reviewed(browser: Any, tmp_path: Path, size: 
         keep(browser, f"explorer_review_{size[0]}")
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("page", ["entities/0", "documents/menu.md", "communities/0", "relationships/0"])
+def test_the_page_of_a_record_fits_and_is_accessible(
+    browser: Any, server: str, page: str, size: tuple[int, int]
+) -> None:
+    resize(browser, size)
+    visit(browser, server, page)
+    find(browser, "h1")
+    assert is_fitting(browser)
+    assert serious_findings(browser) == []
+    keep(browser, f"explorer_{page.replace('/', '_')}_{size[0]}")
+
+
+def test_the_check_of_accessibility_finds_a_button_without_a_name(browser: Any, server: str) -> None:
+    visit(browser, server, "entities")
+    find(browser, "td a")
+    browser.execute_script("document.querySelector('main').append(document.createElement('button'))")
+    assert "button-name" in " ".join(serious_findings(browser))
+
+
+def test_a_menu_leads_to_the_pages_on_a_narrow_screen(browser: Any, server: str) -> None:
+    resize(browser, NARROW)
+    visit(browser, server, "ask")
+    entry = find(browser, "nav a[href='#/entities']")
+    assert not entry.is_displayed()
+    find(browser, ".menu").click()
+    keep(browser, "explorer_menu")
+    entry.click()
+    wait_for_text(browser, "FEZZIWIG")
+    assert not find(browser, "nav a[href='#/entities']").is_displayed()
+
+
+def test_a_document_in_markdown_is_rendered_and_loads_and_links_nothing(browser: Any, server: str) -> None:
+    visit(browser, server, "documents/menu.md")
+    assert find(browser, ".document-text td strong").text == "goose"
+    text = find(browser, ".document-text").text
+    assert "[picture: a plan] of a site (https://elsewhere.example/) <script>" in text
+    assert 'if dish == "*goose*":' in text and "|" not in text and "#" not in text and "**" not in text
+    assert browser.find_elements("css selector", "main img, main script, a[href*=elsewhere]") == []
+    start = MENU.index("Bob Cratchit carried")
+    end = MENU.index(" to the feast")
+    visit(browser, server, f"documents/menu.md?start={start}&end={end}")
+    find(browser, "mark")
+    assert marked(browser) == "Bob Cratchit carried Tiny Tim"
+
+
 def test_what_up_is_doing_is_seen_on_every_page(browser: Any, server: str, root: Path) -> None:
     with keeping_up(root):
         write_live_status(root, LiveStatus("indexing", "3 files changed: graph", 7, 15))
@@ -157,6 +205,7 @@ def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, s
     )
     assert browser.execute_script(IS_INSIDE, mark)
     assert browser.find_elements("css selector", ".passage a.mention")
+    assert serious_findings(browser) == []
     keep(browser, "explorer_answer")
     find(browser, ".how > summary").click()
     details = find(browser, "section[aria-label='Used for this answer'] details")
@@ -168,6 +217,7 @@ def test_a_conversation_is_a_thread_that_stays_while_other_pages_are_read(browse
     visit(browser, server, "ask")
     find(browser, ".follow-ups button").click()
     wait_for_text(browser, "Sources", "Ask next")
+    browser.execute_script("scrollTo(0, document.body.scrollHeight)")
     find(browser, ".follow-ups button").click()
     wait_until(lambda: len(browser.find_elements("css selector", ".turn")) == 2, PATIENCE_S)
     wait_until(lambda: len(browser.find_elements("css selector", ".turn .sources")) == 2, PATIENCE_S)
@@ -178,7 +228,7 @@ def test_a_conversation_is_a_thread_that_stays_while_other_pages_are_read(browse
     find(browser, "nav a[href='#/ask']").click()
     wait_until(lambda: browser.find_elements("css selector", ".turn"), PATIENCE_S)
     assert [one.text for one in browser.find_elements("css selector", ".turn h2.asked")] == questions
-    find(browser, ".page-head button").click()
+    find(browser, ".page-head .new").click()
     wait_for_text(browser, "What do you want to know?")
 
 
@@ -224,6 +274,10 @@ def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(brows
     wait_for_text(browser, "entities around BOB CRATCHIT")
     assert "BOB CRATCHIT" in find(browser, ".chosen h2").text
     keep(browser, "explorer_graph_surroundings")
+    assert "PERSON" in find(browser, ".legend").text
+    find(browser, ".chosen input[name=to]").send_keys("Belle\ue007")
+    wait_for_text(browser, "Path: BOB CRATCHIT – SCROOGE – BELLE")
+    keep(browser, "explorer_graph_path")
     find(browser, ".chosen a").click()
     wait_for_text(browser, "Mentions in their sentences")
 
@@ -334,6 +388,7 @@ def test_dark_mode_is_dark_with_readable_contrast(browser: Any, server: str, pag
     visit(browser, server, page)
     wait_for_text(browser, "Snapshot ")
     keep(browser, f"explorer_{page.partition('?')[0]}_dark")
+    assert serious_findings(browser) == []
     for selector in ("body", "header a", "h1", "label", "main a", "main button", ".count", ".snapshot"):
         for element in browser.find_elements("css selector", selector)[:3]:
             assert browser.execute_script(CONTRAST, element) >= 4.5, selector

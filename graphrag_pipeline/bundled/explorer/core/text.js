@@ -149,6 +149,13 @@ export function readInline({ text: line, at }) {
   return pieces;
 }
 
+/** Return the beginning of a Markdown text without its marks and citations, on one line. */
+export function excerpt(text, most) {
+  const pieces = readBlocks(text).flatMap((block) => [...(block.lines ?? block.items?.flatMap((item) => item.lines) ?? block.rows?.flat() ?? []), { text: " ", at: 0 }]);
+  const words = pieces.flatMap((line) => readInline(line)).filter((piece) => !["data", "citation"].includes(piece.kind)).map((piece) => piece.text);
+  return shorten(words.join("").replace(/\s+/g, " ").trim(), most);
+}
+
 /** Return [kind, numbers] pairs of a citation such as `Entities (5, 7); Reports (1)`. */
 function readData(text) {
   return [...text.matchAll(/([A-Za-z_ ]+?)\s*\(([^)]*)\)/g)].map(([, kind, list]) =>

@@ -62,9 +62,9 @@ const EMPTY = ["", "–", null, undefined, false];
 export function Table({ columns, rows, label }) {
   const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
   const kept = columns.map((_, i) => i).filter((i) => cells.some((row) => !EMPTY.includes(row[i])));
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table class="records">
     <thead><tr>${kept.map((i) => html`<th scope="col" class=${columns[i][2] ?? ""}>${columns[i][0]}</th>`)}</tr></thead>
-    <tbody>${cells.map((row) => html`<tr>${kept.map((i) => html`<td class=${columns[i][2] ?? ""}>${row[i]}</td>`)}</tr>`)}</tbody>
+    <tbody>${cells.map((row) => html`<tr>${kept.map((i) => html`<td class=${columns[i][2] ?? ""} data-name=${columns[i][0]}>${row[i]}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

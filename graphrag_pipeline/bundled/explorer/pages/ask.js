@@ -5,7 +5,7 @@ import { go, link } from "../core/routes.js";
 import { visible } from "../core/text.js";
 import { Component, html, Icon, Title } from "../core/ui.js";
 import { Passage } from "../parts/passage.js";
-import { Turn } from "../parts/turn.js";
+import { save, Turn } from "../parts/turn.js";
 
 const METHODS = {
   auto: "Automatic: fits the question", local: "Local: about named things", global: "Global: about the whole index",
@@ -126,7 +126,7 @@ export default class Ask extends Component {
     }
     return html`<div class=${source ? "conversation beside" : "conversation"}>
       <div class="thread">
-        <div class="page-head"><${Title}>Conversation</><button onClick=${this.forget}>New conversation</button></div>
+        <div class="page-head"><${Title}>Conversation</><p class="buttons"><button onClick=${() => save(turns)}>Save all</button><button class="new" onClick=${this.forget}>New conversation</button></p></div>
         ${turns.map((turn, i) => html`<${Turn} key=${turn.number} turn=${turn} cite=${this.cite} source=${source} strategies=${STRATEGIES} body=${bodyOf(turn, turns.slice(0, i))} />`)}
         ${questions}
         ${composer}

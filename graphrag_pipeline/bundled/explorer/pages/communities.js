@@ -2,8 +2,8 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { shorten, visible } from "../core/text.js";
-import { Component, count, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
+import { excerpt, visible } from "../core/text.js";
+import { Component, count, Figures, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
 import { Inline, Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
 import { Treemap } from "../parts/treemap.js";
@@ -49,9 +49,9 @@ class Node extends Component {
 
   render({ one }, { isOpen, found, error }) {
     return html`<li>
-      ${one.n_children ? html`<button class="twist" aria-expanded=${isOpen} aria-label=${`Parts of ${visible(one.title)}`} onClick=${this.toggle}>${isOpen ? "−" : "+"}</button>` : html`<span class="twist"></span>`}
+      <div class="branch">${one.n_children ? html`<button class="twist" aria-expanded=${isOpen} aria-label=${`Parts of ${visible(one.title)}`} onClick=${this.toggle}>${isOpen ? "−" : "+"}</button>` : html`<span class="twist"></span>`}
       <a href=${link("communities", one.number)}>${visible(one.title)}</a>${" "}
-      <span class="count">${count(one.size, "entity", "entities")}${one.rank === null ? "" : `, rating ${number(one.rank, 1)}`}</span>
+      <span class="count">${count(one.size, "entity", "entities")}${one.rank === null ? "" : `, rating ${number(one.rank, 1)}`}</span></div>
       ${error && html`<${Problem} error=${error} />`}
       ${isOpen && (found ? html`<${Branch} found=${found} />` : html`<p class="busy">Loading …</p>`)}
     </li>`;
@@ -87,11 +87,11 @@ class Reports extends Loaded {
     const { params } = this.props.at;
     const turn = (offset) => go("communities", "", { ...params, view: "reports", offset });
     return html`<${Search} page="communities" params=${params} sorts=${SORTS} label="Title or text"
-        choices=${{ view: ["View", [["reports", "reports"]]], level: ["Level", [["", "all"], ["0", "0, coarsest"], ["1", "1"], ["2", "2"], ["3", "3"], ["4", "4"]]] }} />
+        hidden=${{ view: "reports" }} choices=${{ level: ["Level", [["", "all"], ["0", "0, coarsest"], ["1", "1"], ["2", "2"], ["3", "3"], ["4", "4"]]] }} />
       <${Table} label="Reports" rows=${reports} columns=${[
         ["Report", (one) => html`<a href=${link("communities", one.community)}>${visible(one.title)}</a>`],
         ["Level", (one) => one.level, "number"], ["Entities", (one) => number(one.size), "number"],
-        ["Rating", (one) => number(one.rank, 1), "number"], ["Summary", (one) => shorten(one.summary, 240), "long"]]} />
+        ["Rating", (one) => number(one.rank, 1), "number"], ["Summary", (one) => excerpt(one.summary, 240), "long"]]} />
       <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${turn} />`;
   }
 }
@@ -114,14 +114,15 @@ class Community extends Loaded {
   show(one) {
     const { report } = one;
     return html`<${Title}>${visible(one.title)}</>
-      <p>Level ${one.level} · ${count(one.n_entities, "entity", "entities")} · ${count(one.n_relationships, "relationship")} · ${count(one.n_text_units, "text unit")} · <a href=${link("graph", "", { community: one.number })}>Show in the graph</a></p>
+      <${Figures} of=${[[`Level ${one.level}`, ""], [number(one.n_entities), "entities"], [number(one.n_relationships), "relationships"], [number(one.n_text_units), "text units"]]} />
+      <p class="buttons"><a class="button" href=${link("graph", "", { community: one.number })}>Show in the graph</a></p>
       ${one.parent && html`<p>Part of <a href=${link("communities", one.parent.number)}>${visible(one.parent.title || `Community ${one.parent.number}`)}</a></p>`}
       ${report ? html`<${Report} report=${report} />` : html`<p class="none">It has no report.</p>`}
       ${one.children.length > 0 && html`<h2>Parts</h2><ul>${one.children.map((child) => html`<li><a href=${link("communities", child.number)}>${visible(child.title || `Community ${child.number}`)}</a> (${count(child.size, "entity", "entities")})</li>`)}</ul>`}
       <h2>Entities</h2><${Table} label="Entities" rows=${one.entities} columns=${[
         ["Entity", (entity) => html`<a href=${link("entities", entity.number)}>${visible(entity.title)}</a>`],
         ["Type", (entity) => visible(entity.type)], ["Relationships", (entity) => number(entity.degree), "number"],
-        ["Description", (entity) => shorten(entity.description, 200), "long"]]} />`;
+        ["Description", (entity) => excerpt(entity.description, 200), "long"]]} />`;
   }
 }
 
@@ -129,7 +130,7 @@ const PAGE_OF = { entity: "entities", relationship: "relationships", report: "co
 
 function Report({ report }) {
   return html`<section aria-label="Report"><h2>Report</h2>
-    <p><strong>Rating ${number(report.rank, 1)} of 10.</strong> ${visible(report.rating_explanation)}
+    <p class="count"><span class="pill">Rating ${number(report.rank, 1)} of 10</span> ${visible(report.rating_explanation)}
       ${report.is_fallback && " Written without a model, because the model gave no usable report."}</p>
     <${Markdown} text=${report.summary} base=${3} />
     ${report.findings.length > 0 && html`<h3>Findings</h3><ol class="findings">${report.findings.map((finding) => html`<li>

@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { shorten, visible } from "../core/text.js";
+import { excerpt, visible } from "../core/text.js";
 import { count, Figures, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
 import { Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
@@ -32,7 +32,7 @@ class List extends Loaded {
         ["Type", (one) => visible(one.type)],
         ["Relationships", (one) => number(one.degree), "number"],
         ["Text units", (one) => number(one.n_text_units), "number"],
-        ["Description", (one) => shorten(one.description, 200), "long"],
+        ["Description", (one) => excerpt(one.description, 200), "long"],
       ]} />
       <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("entities", "", { ...params, offset })} />`;
   }
@@ -62,7 +62,7 @@ class Entity extends Loaded {
         ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${visible(type)} (${found.length})</summary>
           <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${visible(near.title)}</strong></a>
             <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}, weight ${number(near.weight)}</a>
-            <p>${shorten(near.description, 220)}</p></li>`)}</ul></details>`)}`}
+            <p>${excerpt(near.description, 220)}</p></li>`)}</ul></details>`)}`}
       <h2>Mentions in their sentences</h2>
       ${one.sentences.length ? html`<ol class="sentences">${one.sentences.map((place) => Sentence(place, [one.title, ...one.names]))}</ol>` : html`<p class="none">No sentence writes one of its names.</p>`}
       ${one.has_more_sentences && html`<p class="none">There are more sentences than the ${one.sentences.length} shown.</p>`}

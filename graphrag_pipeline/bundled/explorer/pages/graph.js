@@ -12,7 +12,7 @@ const STEP = 0.1;
 const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP], "+": [0, 0, 0.8], "-": [0, 0, 1.25] };
 
 export default class GraphPage extends Component {
-  state = { isBusy: true, error: null, chosen: null, types: [], total: 0, levels: 1, found: null, noPicture: "", announced: "" };
+  state = { isBusy: true, error: null, chosen: null, types: [], total: 0, levels: 1, found: null, path: null, noPicture: "", announced: "" };
   model = new GraphModel();
   box = createRef();
 
@@ -45,6 +45,7 @@ export default class GraphPage extends Component {
     const [old, now] = [before.at.params, this.props.at.params];
     if (old.type !== now.type || old.level !== now.level) this.load().then(() => this.draw(true));
     else if (old.entity !== now.entity || old.community !== now.community) this.follow();
+    else if (old.color !== now.color) this.draw();
   }
 
   wanted() { return { type: this.props.at.params.type, limit: 2000 }; }
@@ -70,14 +71,18 @@ export default class GraphPage extends Component {
     else if (community) await this.openPath(community);
   }
 
+  /** Entities around one are told apart by their type, communities by their names. */
+  isByType() { return (this.props.at.params.color ?? (this.props.at.params.entity ? "type" : "community")) === "type"; }
+
   draw(isWhole = false) {
     if (isWhole && this.picture) this.picture.box = null;
-    this.picture?.show(this.model, this.state.chosen);
+    this.picture?.show(this.model, { chosen: this.state.chosen, path: this.state.path, isByType: this.isByType() });
+    this.forceUpdate(); // the legend names the groups that are shown
     if (this.picture) this.box.current.dataset.drawn = this.model.nodes.size;
     if (isWhole) this.picture?.lookAtAll();
   }
 
-  choose(key) { this.setState({ chosen: key }, () => this.draw()); }
+  choose(key) { this.setState({ chosen: key, path: null }, () => this.draw()); }
 
   hover = (key) => { if (this.box.current) this.box.current.classList.toggle("over", Boolean(key)); };
 
@@ -100,7 +105,7 @@ export default class GraphPage extends Component {
     return this.attempt(async () => {
       const part = (await get("/graph", { ...this.wanted(), community })).graph;
       const keys = this.model.addInside(Number(community), part);
-      this.setState({ chosen: null, announced: `${part.nodes.length} parts of the community` }, () => this.draw());
+      this.setState({ chosen: null, path: null, announced: `${part.nodes.length} parts of the community` }, () => this.draw());
       this.picture?.lookAt([`community-${community}`]);
       return keys;
     });
@@ -123,9 +128,22 @@ export default class GraphPage extends Component {
   surround = (entity, depth = this.props.at.params.depth ?? 1) => this.attempt(async () => {
     const part = (await get("/graph", { entity, depth, type: this.props.at.params.type, limit: 200 })).graph;
     const keys = this.model.add(part);
-    this.setState({ chosen: keys[0], found: null, announced: `${part.nodes.length} entities around ${part.nodes[0].title}` }, () => this.draw());
+    this.setState({ chosen: keys[0], path: null, found: null, announced: `${part.nodes.length} entities around ${part.nodes[0].title}` }, () => this.draw());
     this.picture?.lookAt(keys);
   });
+
+  joinTo = async (event) => {
+    event.preventDefault();
+    const [node, to] = [this.model.nodes.get(this.state.chosen), new FormData(event.target).get("to").trim()];
+    if (!to) return;
+    await this.attempt(async () => {
+      const part = (await get("/graph", { entity: node.number, to })).graph;
+      const path = part.nodes.length ? this.model.add(part) : null;
+      const names = part.nodes.map((one) => one.title).join(" – ");
+      this.setState({ path, announced: path ? `Path: ${names}` : `No path of at most six relationships leads from ${node.title} to ${to}.` }, () => this.draw());
+      if (path) this.picture?.lookAt(path);
+    });
+  };
 
   search = async (event) => {
     event.preventDefault();
@@ -137,7 +155,8 @@ export default class GraphPage extends Component {
 
   narrow = (event) => {
     const values = Object.fromEntries(new FormData(event.target.form));
-    go("graph", "", { type: values.type, level: values.level === "0" ? "" : values.level });
+    const { entity, community } = this.props.at.params;
+    go("graph", "", { entity, community, type: values.type, level: values.level === "0" ? "" : values.level, color: values.color });
   };
 
   keys = (event) => {
@@ -156,7 +175,8 @@ export default class GraphPage extends Component {
     return html`<${Title}>Graph</>
       <div class="tools">
         <form class="search" role="search" onSubmit=${this.search}><label>Find <input name="search" type="search" /></label><button>Find</button></form>
-        <form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
+        <form class="search"><label>Color <select name="color" onChange=${this.narrow}><option value="community" selected=${!this.isByType()}>by community</option><option value="type" selected=${this.isByType()}>by type</option></select></label>
+          <label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
           html`<option value=${one.value} selected=${one.value === params.type}>${visible(one.value)} (${number(one.count)})</option>`)}</select></label>
           <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form>
       </div>
@@ -167,10 +187,11 @@ export default class GraphPage extends Component {
           ${noPicture ? html`<p class="none">${noPicture}</p>` : html`<div ref=${this.box} class="canvas" tabindex="0" role="application" onKeyDown=${this.keys}
             aria-label="Picture of the graph. Arrows move it, plus and minus zoom, 0 shows all. The list beside it opens communities."></div>`}
           <div class="zoom"><button aria-label="Zoom in" onClick=${() => this.picture?.move(0, 0, 0.7)}>+</button><button aria-label="Zoom out" onClick=${() => this.picture?.move(0, 0, 1.4)}>−</button><button aria-label="Show all" onClick=${() => this.picture?.lookAtAll()}>All</button></div>
+          ${this.picture && html`<${Legend} groups=${this.model.groups(this.isByType())} color=${(hue) => this.picture.colorOf(hue, !this.isByType())} what=${this.isByType() ? "Types of entities" : "Largest communities"} />`}
         </div>
         <section class="beside-graph" aria-label="Shown in the picture">
           <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
-          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} surround=${(depth) => this.surround(node.number, depth)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
+          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} surround=${(depth) => this.surround(node.number, depth)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
@@ -182,12 +203,18 @@ export default class GraphPage extends Component {
   }
 }
 
-function Chosen({ node, isOpen, toggle, surround, near, choose }) {
+function Legend({ groups, color, what }) {
+  if (!groups.length) return "";
+  return html`<ul class="legend" aria-label=${`Colors: ${what}`}>${groups.map(({ name, hue }) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${visible(name)}</li>`)}<li><span class="swatch" style=${{ background: color() }}></span>others</li></ul>`;
+}
+
+function Chosen({ node, isOpen, toggle, surround, joinTo, near, choose }) {
   const isCommunity = node.kind === "community";
   return html`<div class="chosen"><h2>${visible(node.title)}</h2>
     <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${visible(node.type)}, ${count(node.size, "relationship")}`}</p>
     <p class="buttons">${isCommunity ? html`<button class="main" onClick=${toggle}>${isOpen ? "Close" : "Open"} the community</button> <a href=${link("communities", node.number)}>Report</a>`
       : html`<button class="main" onClick=${() => surround(1)}>Show its surroundings</button> <button onClick=${() => surround(2)}>Two steps</button> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
+    ${!isCommunity && html`<form class="search" onSubmit=${joinTo}><label>Path to another entity <input name="to" placeholder="Its name" /></label><button>Find a path</button></form>`}
     ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${visible(one.title)}</button></li>`)}</ul></details>`}
   </div>`;
 }

@@ -1,6 +1,8 @@
 // What the graph page shows: nodes and edges from the server, which communities are open, and what is selected.
 // Keep out: drawing (`graph_picture.js`) and requests (`pages/graph.js`).
 
+const HUES = [225, 25, 155, 285, 45, 340, 190, 95, 260, 5]; // neighbours in the list differ most
+
 export const keyOf = (node) => `${node.kind}-${node.number}`;
 
 export class GraphModel {
@@ -62,7 +64,20 @@ export class GraphModel {
     return [...this.nodes.values()].filter((node) => !this.open.has(keyOf(node))).sort((a, b) => b.size - a.size);
   }
 
-  types() {
-    return [...new Set([...this.nodes.values()].map((node) => node.type).filter(Boolean))].sort();
+  /** Return [name, hue, test of a node] triples: the largest groups have a color of their own, the rest has none. */
+  groups(isByType) {
+    const sizes = new Map();
+    for (const node of this.nodes.values()) {
+      if (isByType && node.type) sizes.set(node.type, (sizes.get(node.type) ?? 0) + 1);
+      if (!isByType && node.kind === "community") sizes.set(node.number, node.size);
+    }
+    const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, HUES.length).map(([group]) => group);
+    return largest.map((group, i) => ({ group, hue: HUES[i], name: isByType ? group : this.nodes.get(`community-${group}`).title }));
+  }
+
+  /** Return the group that a node belongs to: its type, itself if it is a community, or the community around it. */
+  groupOf(node, isByType) {
+    if (isByType) return node.type;
+    return node.kind === "community" ? node.number : node.parent;
   }
 }

@@ -4,10 +4,11 @@
 import { shorten, visible } from "../core/text.js";
 import { keyOf } from "./graph_model.js";
 
-const ENTITY_RADIUS = 0.45;
+const LEAST_RADIUS = 0.25;
+const MORE_RADIUS = 0.3; // of the entity with most relationships
+const LABEL_SIZE = 13;
 const LEAST_ROOM = 44; // pixels
 const MOST_ROOM = 260;
-const HUES = [210, 20, 140, 280, 45, 330, 180, 90, 250, 0];
 
 export async function loadDrawing() {
   await Promise.all([import("../vendor/graphology.umd.min.js"), import("../vendor/sigma.min.js")]);
@@ -21,16 +22,19 @@ export class GraphPicture {
     this.colors = readColors();
     this.sigma = new Sigma(this.graph, container, {
       itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, hideEdgesOnMove: true, allowInvalidContainer: true,
-      labelFont: "system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.6, labelGridCellSize: 120,
-      labelRenderedSizeThreshold: 5, minEdgeThickness: 0.4, minCameraRatio: 0.0005, maxCameraRatio: 3,
+      labelFont: "Inter, system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.8, labelGridCellSize: 110,
+      nodeReducer: (key, data) => (this.lit && !this.lit.has(key) ? { ...data, color: this.colors.faded, label: null, forceLabel: false } : data),
+      edgeReducer: (_, data) => (this.lit ? (this.lit.has(data.a) && this.lit.has(data.b) ? { ...data, size: Math.max(data.size, 0.1 * this.scale), color: this.colors.strong, zIndex: 1 } : { ...data, color: this.colors.faint }) : data),
+      labelRenderedSizeThreshold: 4, labelSize: LABEL_SIZE, minEdgeThickness: 0.9, minCameraRatio: 0.0005, maxCameraRatio: 3,
       defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings),
     });
     this.sigma.createCanvasContext("frames", { beforeLayer: "edges" });
+    this.sigma.on("beforeRender", () => { this.named = []; });
     this.sigma.on("afterRender", () => this.drawFrames());
     this.sigma.on("clickNode", ({ node }) => click(node));
-    this.sigma.on("enterNode", ({ node }) => hover(node));
-    this.sigma.on("leaveNode", () => hover(null));
+    this.sigma.on("enterNode", ({ node }) => { hover(node); this.light(this.model.near(node).add(node)); });
+    this.sigma.on("leaveNode", () => { hover(null); this.light(this.kept); });
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", this.recolor);
   }
@@ -40,7 +44,7 @@ export class GraphPicture {
   recolor = () => {
     this.colors = readColors();
     this.sigma.setSetting("labelColor", { color: this.colors.text });
-    if (this.model) this.show(this.model, this.chosen);
+    if (this.model) this.show(this.model, this.shown);
   };
 
   close() {
@@ -48,41 +52,62 @@ export class GraphPicture {
     this.sigma.kill();
   }
 
-  /** Draw a model; `chosen` is the key of the selected node, whose surroundings stand out. */
-  show(model, chosen) {
-    Object.assign(this, { model, chosen });
-    const near = chosen ? model.near(chosen).add(chosen) : null;
-    const types = model.types();
+  /** Let some nodes and what joins them stand out; null: all. */
+  light(keys) {
+    this.lit = keys;
+    this.sigma.refresh({ skipIndexation: true });
+  }
+
+  /** Draw a model; the surroundings of the node `chosen`, or the nodes of `path`, stand out. */
+  show(model, shown) {
+    const { chosen, path, isByType } = shown;
+    Object.assign(this, { model, shown });
+    this.kept = this.lit = path ? new Set(path) : chosen ? model.near(chosen).add(chosen) : null;
+    this.isFocused = Boolean(this.lit) && [...this.lit].every((key) => key.startsWith("entity"));
+    this.scale = this.isFocused ? Math.max(1, this.spreadOf([...this.lit]) / 25) : 1;
+    const hues = new Map(model.groups(isByType).map(({ group, hue }) => [group, hue]));
+    this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
-      if (!model.open.has(key)) this.graph.addNode(key, this.nodeLook(key, node, near, types));
+      if (!model.open.has(key) && !(this.isFocused && node.kind === "community")) this.graph.addNode(key, this.nodeLook(node, hues.get(model.groupOf(node, isByType)), key === chosen || path?.includes(key)));
     }
     const strongest = Math.max(...[...model.edges.values()].map((edge) => edge.weight), 1);
     for (const { a, b, weight } of model.edges.values()) {
       if (!this.graph.hasNode(a) || !this.graph.hasNode(b)) continue;
-      const isNear = chosen && (a === chosen || b === chosen);
-      this.graph.addEdge(a, b, { size: this.edgeSize(model, a, b, weight / strongest), color: isNear ? this.colors.strong : near ? this.colors.faint : this.colors.edge, zIndex: isNear ? 1 : 0 });
+      this.graph.addEdge(a, b, { a, b, size: this.edgeSize(model, a, b, weight / strongest), color: this.colors.edge, zIndex: 0 });
     }
     this.sigma.setGraph(this.graph);
     this.frame(model);
   }
 
-  nodeLook(key, node, near, types) {
-    const isFaded = near && !near.has(key);
-    const hue = HUES[types.indexOf(node.type) % HUES.length];
-    const color = isFaded ? this.colors.faded : node.kind === "community" ? this.colors.community : hexOf(hue, 0.55, this.colors.lightness / 100);
+  nodeLook(node, hue, forceLabel) {
+    const isCommunity = node.kind === "community";
     return {
-      x: node.x, y: node.y, color, size: node.kind === "community" ? node.radius : ENTITY_RADIUS, zIndex: node.kind === "entity" ? 1000 : node.level,
-      label: isFaded ? null : visible(node.title), about: about(node), forceLabel: key === this.chosen,
+      x: node.x, y: node.y, color: this.colorOf(hue, isCommunity), size: this.radiusOf(node), zIndex: isCommunity ? node.level : 1000,
+      label: visible(node.title), about: about(node), forceLabel: Boolean(forceLabel),
     };
   }
 
+  /** Return the color of a group: soft below the names in discs of communities, strong for entities. */
+  colorOf(hue, isSoft) {
+    const lightness = (isSoft ? this.colors.soft : this.colors.lightness) / 100;
+    return hexOf(hue ?? 230, hue === undefined ? 0.08 : isSoft ? 0.62 : 0.58, lightness);
+  }
+
+  radiusOf(node) { return node.kind === "community" ? node.radius : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
+
+  /** Return the larger side of the box around some nodes. */
+  spreadOf(keys) {
+    const nodes = keys.map((key) => this.model.nodes.get(key)).filter(Boolean);
+    return Math.max(...["x", "y"].map((axis) => Math.max(...nodes.map((one) => one[axis])) - Math.min(...nodes.map((one) => one[axis]))));
+  }
+
   edgeSize(model, a, b, share) {
-    const radius = Math.min(...[a, b].map((key) => { const node = model.nodes.get(key); return node.kind === "community" ? node.radius : ENTITY_RADIUS; }));
+    const radius = Math.min(...[a, b].map((key) => this.radiusOf(model.nodes.get(key))));
     return radius * (0.03 + 0.14 * Math.sqrt(share));
   }
 
-  /** Draw the discs of open communities below everything else, the outer ones first. */
+  /** Draw the discs of open communities below everything else, the outer ones first; around chosen entities, of all. */
   drawFrames() {
     const canvas = this.sigma.getCanvases().frames;
     const context = canvas.getContext("2d");
@@ -91,7 +116,8 @@ export class GraphPicture {
     if (canvas.width !== Math.round(width * ratio)) Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const frames = [...(this.model?.open ?? [])].map((key) => this.model.nodes.get(key)).filter(Boolean).sort((a, b) => a.level - b.level);
+    const framed = this.isFocused ? [...this.model.nodes.keys()].filter((key) => key.startsWith("community")) : [...(this.model?.open ?? [])];
+    const frames = framed.map((key) => this.model.nodes.get(key)).filter(Boolean).sort((a, b) => a.level - b.level);
     for (const { x, y, radius } of frames) {
       const [centre, edge] = [this.sigma.graphToViewport({ x, y }), this.sigma.graphToViewport({ x: x + radius, y })];
       context.beginPath();
@@ -145,8 +171,14 @@ export class GraphPicture {
     if (!data.label) return;
     context.font = `${settings.labelSize}px ${settings.labelFont}`;
     if (data.key.startsWith("entity")) {
-      context.fillStyle = this.colors.text;
-      context.fillText(fit(context, data.label, MOST_ROOM), data.x + data.size + 3, data.y + settings.labelSize / 3);
+      const [name, x, y] = [fit(context, data.label, MOST_ROOM), data.x + data.size + 4, data.y + settings.labelSize / 3];
+      const box = { left: x, right: x + context.measureText(name).width, top: y - settings.labelSize, bottom: y + 3 };
+      const isCovered = this.named.some((one) => one.left < box.right && one.right > box.left && one.top < box.bottom && one.bottom > box.top);
+      if (isCovered && !data.forceLabel) return;
+      this.named.push(box);
+      Object.assign(context, { fillStyle: this.colors.text, strokeStyle: this.colors.panel, lineWidth: 3, lineJoin: "round" });
+      context.strokeText(name, x, y); // a rim keeps the name readable over lines and discs
+      context.fillText(name, x, y);
       return;
     }
     const room = 1.7 * data.size;
@@ -164,9 +196,10 @@ export class GraphPicture {
     context.font = `${size}px ${settings.labelFont}`;
     const width = Math.max(...lines.map((line) => context.measureText(line).width)) + 12;
     context.fillStyle = this.colors.panel;
-    context.strokeStyle = this.colors.text;
+    context.strokeStyle = this.colors.edge;
+    context.lineWidth = 1;
     context.beginPath();
-    context.rect(data.x + 8, data.y - size - 4, width, lines.length * (size + 4) + 6);
+    context.roundRect(data.x + 8, data.y - size - 4, width, lines.length * (size + 4) + 6, 6);
     context.fill();
     context.stroke();
     context.fillStyle = this.colors.text;
@@ -211,5 +244,5 @@ function fit(context, text, width) {
 function readColors() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--graph-${name}`).trim();
-  return Object.fromEntries(["text", "panel", "edge", "strong", "faint", "open", "community", "faded", "lightness", "inside"].map((name) => [name, color(name)]));
+  return Object.fromEntries(["text", "panel", "edge", "strong", "faint", "open", "faded", "lightness", "soft", "inside"].map((name) => [name, color(name)]));
 }

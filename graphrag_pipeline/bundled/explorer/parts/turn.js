@@ -37,13 +37,6 @@ export class Turn extends Component {
   copyAnswer = async () => this.say((await copy(this.props.turn.answer)) ? "Answer copied" : "This browser forbids copying");
   copyLink = async () => this.say((await copy(addressOf(this.props.turn))) ? "Link copied" : "This browser forbids copying");
 
-  save = () => {
-    const address = URL.createObjectURL(new Blob([toMarkdown(this.props.turn)], { type: "text/markdown" }));
-    const anchor = Object.assign(document.createElement("a"), { href: address, download: `answer-${this.props.turn.number}.md` });
-    anchor.click();
-    URL.revokeObjectURL(address);
-  };
-
   render({ turn, source, strategies }, { explained, error, said }) {
     const { number, q, answer, result, context, state } = turn;
     const isBusy = state === "busy";
@@ -56,7 +49,7 @@ export class Turn extends Component {
       ${result && html`<div class="actions">
         <button onClick=${this.copyAnswer}><${Icon} path="M9 9h11v11H9zM15 9V4H4v11h5" />Copy</button>
         <button onClick=${this.copyLink}><${Icon} path="M10 14l4-4M8 11l-3 3a3.5 3.5 0 0 0 5 5l3-3M16 13l3-3a3.5 3.5 0 0 0-5-5l-3 3" />Link</button>
-        <button onClick=${this.save}><${Icon} path="M12 4v11M7 11l5 5 5-5M5 20h14" />Markdown</button>
+        <button onClick=${() => save([turn])}><${Icon} path="M12 4v11M7 11l5 5 5-5M5 20h14" />Markdown</button>
         <${Feedback} turn=${turn} />
         <span class="count" role="status">${said || facts(result)}</span></div>`}
       ${result?.citations.length > 0 && html`<${Sources} citations=${result.citations} cite=${this.props.cite} source=${source} />`}
@@ -95,6 +88,14 @@ function toMarkdown(turn) {
   const sources = turn.result.citations.map((one) => plain(`${one.number}. ${one.document_title} (${one.document_path}${pages(one)}${place(one)}): “${one.quote.replace(/\s+/g, " ")}”`));
   return [`# ${plain(turn.q)}`, plain(turn.answer), ...(sources.length ? ["## Sources", sources.join("\n")] : []),
     `Index \`${session.root}\`, snapshot \`${turn.result.snapshot}\`. ${addressOf(turn)}`, ""].join("\n\n");
+}
+
+/** Save turns that have an answer as one file of Markdown. */
+export function save(turns) {
+  const text = turns.filter((turn) => turn.result).map(toMarkdown).join("\n");
+  const address = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
+  Object.assign(document.createElement("a"), { href: address, download: turns.length === 1 ? `answer-${turns[0].number}.md` : "conversation.md" }).click();
+  URL.revokeObjectURL(address);
 }
 
 /** Copy a text; without HTTPS browsers offer the older way only. */

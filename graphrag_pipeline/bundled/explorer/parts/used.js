@@ -1,12 +1,12 @@
 // The records that a search read: entities, relationships, reports and text units, with links to their pages.
 
 import { link } from "../core/routes.js";
-import { shorten, visible } from "../core/text.js";
+import { excerpt, visible } from "../core/text.js";
 import { html, number, Table } from "../core/ui.js";
 
 export function Used({ context }) {
   const { entities = [], relationships = [], reports = [], text_units: units = [] } = context;
-  return html`<section aria-label="Used for this answer"><h2>Used for this answer</h2>
+  return html`<section aria-label="Used for this answer">
     <${Part} name="Entities" rows=${entities} columns=${[
       ["Entity", (one) => html`<a href=${link("entities", one.human_readable_id)}>${visible(one.title)}</a>`],
       ["Type", (one) => visible(one.type)],
@@ -17,7 +17,7 @@ export function Used({ context }) {
     <${Part} name="Relationships" rows=${relationships} columns=${[
       ["Relationship", (one) => html`<a href=${link("relationships", one.human_readable_id)}>${one.human_readable_id}</a>`, "number"],
       ["From", (one) => visible(one.source)], ["To", (one) => visible(one.target)],
-      ["Description", (one) => visible(one.description), "long"], ["Weight", (one) => number(one.weight), "number"],
+      ["Description", (one) => excerpt(one.description, 240), "long"], ["Weight", (one) => number(one.weight), "number"],
       ["In the context", inContext],
     ]} />
     <${Part} name="Reports" rows=${reports} columns=${[
@@ -27,7 +27,7 @@ export function Used({ context }) {
     <${Part} name="Text units" rows=${units} columns=${[
       ["Text unit", (one) => html`<a href=${link("documents", "", { unit: one.human_readable_id })}>${one.human_readable_id}</a>`, "number"],
       ["Document", (one) => visible(one.document_title)], ["Tokens", (one) => number(one.n_tokens), "number"],
-      ["Score", (one) => number(one.score), "number"], ["Text", (one) => shorten(one.text, 160), "long"],
+      ["Score", (one) => number(one.score), "number"], ["Text", (one) => excerpt(one.text, 160), "long"],
     ]} />
   </section>`;
 }
