@@ -16,7 +16,7 @@ from graphrag_pipeline.defs.assets import bodies
 from graphrag_pipeline.defs.assets.by_workers import compute_in_parts, start_buckets, take_bucket
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
-from graphrag_pipeline.defs.assets.published import link_snapshot
+from graphrag_pipeline.defs.assets.published import with_publication
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
@@ -231,8 +231,8 @@ def _run_stage(
                 keep_prompts(root, stage)
             finally:
                 session.costs.book(stage.name, run.account)
-    if before := run.details.get("published before"):
-        run.details |= link_snapshot(context.instance, root, before, "run that published the snapshot before")
+    if stage is SNAPSHOT and not run.is_withheld:
+        run.details = with_publication(context.instance, context.run, root, run.details)
     run.book_calls_ahead(is_fresh)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:

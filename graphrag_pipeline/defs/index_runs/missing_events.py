@@ -86,7 +86,9 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         if is_known and incomplete:
             event = _completed(incomplete, tags)
         elif stage is SNAPSHOT:
-            event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
+            event = published_event(
+                instance, root, version, "Published outside of a run of Dagster, as by a rollback.", tags
+            )
         else:
             reason = "Reported from the heads: the table exists, Dagster's event was missing."
             key_of_event = partition if stage.is_partitioned else None
@@ -157,7 +159,7 @@ def _confirm(instance: DagsterInstance, root: Root, snapshot_id: str) -> None:
     if last and (last.tags or {}).get(DATA_VERSION_TAG) == snapshot_id:
         event = AssetMaterialization(key, _CONFIRMED, last.metadata, tags=last.tags)
     else:
-        event = published_event(root, snapshot_id, _CONFIRMED)
+        event = published_event(instance, root, snapshot_id, _CONFIRMED)
     instance.report_runless_asset_event(event)
     _repeat_checks(instance, event, shown)
 

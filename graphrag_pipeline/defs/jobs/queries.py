@@ -68,7 +68,7 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: SearchResult
         "method": method,
         "strategy": answer.options.get("strategy") or f"{method} search has none",
         "snapshot": answer.snapshot,
-        **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
+        **link_snapshot(context.instance, root, answer.snapshot),
         "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
         **count_tokens(answer.usage),
         "model calls": total.calls,
