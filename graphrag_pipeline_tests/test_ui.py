@@ -84,7 +84,7 @@ def test_the_published_snapshot_shows_its_documents(browser: Any, server: str, r
 
 
 def test_a_buckets_page_shows_its_rows(browser: Any, server: str) -> None:
-    text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/row_count", "tokens")
+    text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/partition_row_count", "tokens")
     assert f"Materialized ({N_BUCKETS})" in text and "Failed (0)" in text
     keep(browser, "bucket")
 

@@ -16,6 +16,7 @@ from graphrag_pipeline.defs.assets import bodies
 from graphrag_pipeline.defs.assets.by_workers import compute_in_parts, start_buckets, take_bucket
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
+from graphrag_pipeline.defs.assets.pages.stage_pages import describe_totals
 from graphrag_pipeline.defs.assets.published import with_publication
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
@@ -107,14 +108,17 @@ def _materialization(
                     if result := _run_stage(context, index_root, stage, partition, shared):
                         made[partition] = result
         except Exception:
-            yield from _events(context, index_root.open(), stage, made)  # of the buckets that are done
+            root = index_root.open()
+            yield from _events(context, root, stage, made, describe_totals(root, stage))  # of the buckets that are done
             raise
+        totals = describe_totals(index_root.open(), stage)
         if len(made) > 1:
             # Dagster records one result for all partitions of a run, with one version; their own events follow it.
-            yield dg.MaterializeResult(metadata={"buckets of this run": len(made)})
-            yield from _events(context, index_root.open(), stage, made)
+            yield dg.MaterializeResult(metadata={"buckets of this run": len(made), **totals})
+            yield from _events(context, index_root.open(), stage, made, totals)
         else:
-            yield from made.values()
+            for result in made.values():
+                yield result._replace(metadata={**totals, **(result.metadata or {})})
 
     return materialize
 
@@ -147,14 +151,19 @@ def _listed_files(context: dg.AssetExecutionContext, root: Root, stage: Stage) -
 
 
 def _events(
-    context: dg.AssetExecutionContext, root: Root, stage: Stage, made: Mapping[str, dg.MaterializeResult]
+    context: dg.AssetExecutionContext,
+    root: Root,
+    stage: Stage,
+    made: Mapping[str, dg.MaterializeResult],
+    totals: Mapping[str, int],
 ) -> Iterator[dg.AssetMaterialization]:
-    """Yield the materialization of each bucket of a run, with its own data version."""
+    """Yield the materialization of each bucket of a run, with its own data version and the totals of all buckets."""
     key, code_version = asset_key(root, stage.name), version_with_above(root, stage)
     for partition, result in made.items():
         version = result.data_version.value if result.data_version else ""
         tags = version_tags(root, context.instance, stage, version, code_version) | dict(result.tags or {})
-        yield dg.AssetMaterialization(key, partition=partition, metadata=result.metadata, tags=tags)
+        shown = {**totals, **(result.metadata or {})}
+        yield dg.AssetMaterialization(key, partition=partition, metadata=shown, tags=tags)
 
 
 def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: Stage, is_estimated: bool) -> None:
