@@ -89,6 +89,13 @@ def test_a_buckets_page_shows_its_rows(browser: Any, server: str) -> None:
     keep(browser, "bucket")
 
 
+def test_the_page_of_a_partitioned_asset_shows_the_totals_of_all_buckets(browser: Any, server: str, root: Root) -> None:
+    total = root.snapshots.open().n_rows("text_units")
+    page = f"{server}/assets/text_units"
+    show(browser, page, f"Row count\n{total:,}", "dagster/partition_row_count", "tokens of text units in all buckets")
+    keep(browser, "totals")
+
+
 def test_the_definitions_know_their_versions(server: str) -> None:
     data = graphql(server, "{ assetNodes { opName isPartitioned staleStatus assetKey { path } } }")
     nodes = {node["assetKey"]["path"][0]: node for node in data["assetNodes"]}
@@ -99,7 +106,8 @@ def test_the_definitions_know_their_versions(server: str) -> None:
 
 def test_a_query_job_runs_from_the_launchpad_and_shows_its_answer(browser: Any, server: str) -> None:
     location = "graphrag_pipeline.definitions"
-    show(browser, f"{server}/locations/{location}/jobs/local_search_job/playground", "Launch Run", "question")
+    show(browser, f"{server}/locations/{location}/jobs/local_search_job/playground", "Launch Run", "with_options")
+    keep(browser, "launchpad")
     click(browser, "//button[contains(., 'Launch Run') and not(@disabled)]")
     query = '{ runsOrError(filter: {pipelineName: "local_search_job"}) { ... on Runs { results { runId } } } }'
     run_id = wait_until(lambda: graphql(server, query)["runsOrError"]["results"], 60)[0]["runId"]
