@@ -34,6 +34,7 @@ from graphrag_pipeline.defs.runs.naming import (
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     REVIEW_TAG,
+    STARTED_BY_TAG,
     WHOLE_INPUT,
     asset_key,
     group_of,
@@ -257,7 +258,7 @@ def _run_stage(
 
 def _is_chosen_by_hand(context: dg.AssetExecutionContext, root: Root) -> bool:
     """Whether a user materialized the snapshot, and nothing else, in Dagster's UI: that approves the candidate."""
-    by_itself = (KIND_TAG, "dagster/sensor_name", "dagster/schedule_name", "dagster/auto_materialize",
+    by_itself = (KIND_TAG, STARTED_BY_TAG, "dagster/sensor_name", "dagster/schedule_name", "dagster/auto_materialize",
                  "dagster/from_automation_condition")  # fmt: skip
     is_alone = context.run.asset_selection == {asset_key(root, SNAPSHOT.name)}
     return is_alone and not any(tag in context.run.tags for tag in by_itself)

@@ -176,10 +176,12 @@ def with_publication(instance: DagsterInstance, run: DagsterRun, root: Root, sho
         return of_publication(instance, root, root.snapshots.current() or "") | shown
     before = shown.get("published before")
     return {
+        "snapshot": shown["snapshot"],
         _PUBLISHER: _name_publisher(instance, run),
         _RUN: dg.MetadataValue.dagster_run(run.run_id),
         **(link_snapshot(instance, root, before, f"{_RUN} before") if before else {}),
         **({} if "model calls" in shown else _cost_of_run(root, run)),
+        DIFFERENCE: shown[DIFFERENCE],
         **shown,
     }
 
