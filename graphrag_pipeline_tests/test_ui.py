@@ -6,6 +6,7 @@ GRAPHRAG_SCREENSHOTS names, if it is set.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, GROUPS
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, keep, running_chromium, show, wait_for_text
@@ -52,8 +53,9 @@ def browser() -> Iterator[Any]:
         yield driver
 
 
-def test_the_lineage_page_shows_every_group(browser: Any, server: str) -> None:
-    show(browser, f"{server}/asset-groups", "documents", "graph", "communities", "embeddings", "publish")
+def test_the_link_that_dev_prints_shows_every_asset(browser: Any, server: str, root: Root) -> None:
+    [link] = re.findall(r"http://\S+/asset-groups\S+", (root.path / "dev.log").read_text(encoding="utf-8"))
+    show(browser, link, *GROUPS, "corpus_manifest", "community_reports", "report_embeddings", "index_snapshot", "costs")
     keep(browser, "lineage")
 
 

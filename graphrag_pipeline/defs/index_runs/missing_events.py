@@ -56,7 +56,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     import dagster as dg
 
     from graphrag_pipeline.defs.assets.published import published_event
-    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
+    from graphrag_pipeline.defs.assets.sources import MARKED, observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     known: dict[str, str | None] = {}
@@ -70,7 +70,8 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         last = record.asset_materialization
         tags = (last.tags or {}) if last else {}
         known = {WHOLE: tags.get(DATA_VERSION_TAG)}
-        if f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}" not in tags:
+        marked = f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}"
+        if stage_name in MARKED and marked not in tags:
             incomplete = last
     n_reported = 0
     for partition in stage.partitions(root.settings):

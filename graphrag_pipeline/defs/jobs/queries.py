@@ -46,7 +46,7 @@ def build_answers_asset(root: Root) -> dg.AssetSpec:
     return dg.AssetSpec(
         asset_key(root, ANSWERS),
         deps=[asset_key(root, SNAPSHOT.name)],
-        group_name=group_of(root, "answers"),
+        group_name=group_of(root, SNAPSHOT.group),
         description="What query jobs and the batch job answered, one materialization each, with its account.",
         kinds={"markdown"},
     )
