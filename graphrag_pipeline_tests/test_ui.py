@@ -6,6 +6,7 @@ GRAPHRAG_SCREENSHOTS names, if it is set.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from graphrag_pipeline.identity import bucket_keys
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, GROUPS
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.command_line import run
 from graphrag_pipeline_tests.support.dagster.live_browser import click, keep, running_chromium, show, wait_for_text
@@ -52,8 +53,9 @@ def browser() -> Iterator[Any]:
         yield driver
 
 
-def test_the_lineage_page_shows_every_group(browser: Any, server: str) -> None:
-    show(browser, f"{server}/asset-groups", "documents", "graph", "communities", "embeddings", "publish")
+def test_the_link_that_dev_prints_shows_every_asset(browser: Any, server: str, root: Root) -> None:
+    [link] = re.findall(r"http://\S+/asset-groups\S+", (root.path / "dev.log").read_text(encoding="utf-8"))
+    show(browser, link, *GROUPS, "corpus_manifest", "community_reports", "report_embeddings", "index_snapshot", "costs")
     keep(browser, "lineage")
 
 
@@ -84,9 +86,16 @@ def test_the_published_snapshot_shows_its_documents(browser: Any, server: str, r
 
 
 def test_a_buckets_page_shows_its_rows(browser: Any, server: str) -> None:
-    text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/row_count", "tokens")
+    text = show(browser, f"{server}/assets/text_units{PARTITIONS}001", "002", "dagster/partition_row_count", "tokens")
     assert f"Materialized ({N_BUCKETS})" in text and "Failed (0)" in text
     keep(browser, "bucket")
+
+
+def test_the_page_of_a_partitioned_asset_shows_the_totals_of_all_buckets(browser: Any, server: str, root: Root) -> None:
+    total = root.snapshots.open().n_rows("text_units")
+    page = f"{server}/assets/text_units"
+    show(browser, page, f"Row count\n{total:,}", "dagster/partition_row_count", "tokens of text units in all buckets")
+    keep(browser, "totals")
 
 
 def test_the_definitions_know_their_versions(server: str) -> None:
@@ -99,7 +108,8 @@ def test_the_definitions_know_their_versions(server: str) -> None:
 
 def test_a_query_job_runs_from_the_launchpad_and_shows_its_answer(browser: Any, server: str) -> None:
     location = "graphrag_pipeline.definitions"
-    show(browser, f"{server}/locations/{location}/jobs/local_search_job/playground", "Launch Run", "question")
+    show(browser, f"{server}/locations/{location}/jobs/local_search_job/playground", "Launch Run", "with_options")
+    keep(browser, "launchpad")
     click(browser, "//button[contains(., 'Launch Run') and not(@disabled)]")
     query = '{ runsOrError(filter: {pipelineName: "local_search_job"}) { ... on Runs { results { runId } } } }'
     run_id = wait_until(lambda: graphql(server, query)["runsOrError"]["results"], 60)[0]["runId"]

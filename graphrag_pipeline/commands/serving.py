@@ -406,6 +406,7 @@ def dev(
     """Start Dagster's UI and daemon, with DAGSTER_HOME under the root."""
     from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
     from graphrag_pipeline.pipeline.root import ROOT_VARIABLE
+    from graphrag_pipeline.pipeline.stages import GROUPS
 
     project = open_root(root)
     project.tables.check_layout(project.settings.storage.n_buckets)
@@ -417,5 +418,7 @@ def dev(
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:Function")))
     shown = f"[{host}]" if ":" in host else host
     echo(f"Dagster's UI of {project.path}: http://{shown}:{port} (in about 10 s; stop it with Ctrl-C)")
+    opened = ",".join(f"global@global:{group}" for group in GROUPS)  # ids of groups in the UI
+    echo(f"All assets from left to right: http://{shown}:{port}/asset-groups?expanded={opened}")
     arguments = ["--host", host, "--port", str(port), *(["--reload"] if reload else [])]
     os.execv(sys.executable, [sys.executable, "-m", "graphrag_pipeline.defs.dev", *arguments])

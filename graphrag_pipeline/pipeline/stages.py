@@ -19,7 +19,7 @@ class Stage:
 
     Attributes:
         name: of the asset.
-        group: of the asset, in the UI.
+        group: of the asset, in the UI; one of `GROUPS`.
         description: of the asset, in the UI.
         reads: stage tables it reads; a partitioned stage reads the same partition of partitioned tables.
         tables: stage tables it owns.
@@ -52,6 +52,9 @@ class Stage:
     def partitions(self, settings: Settings) -> list[str]:
         return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
 
+
+GROUPS = ("documents", "graph", "embeddings", "publish")
+"""Groups of all assets, as the UI draws them from left to right."""
 
 _GRAPH_TABLES = ("entities", "relationships", "covariates")
 
@@ -127,7 +130,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "communities",
-            "communities",
+            "graph",
             "Hierarchical Leiden communities of the graph.",
             reads=("entities", "relationships"),
             tables=("communities",),
@@ -136,7 +139,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "community_reports",
-            "communities",
+            "graph",
             "A report on every community, deepest level first.",
             reads=("communities", *_GRAPH_TABLES, "descriptions"),
             tables=("community_reports", "community_reports_failures"),

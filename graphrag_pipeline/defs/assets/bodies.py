@@ -298,5 +298,6 @@ def index_snapshot(run: StageRun) -> None:
     before = open_published(run.root)
     trial = partial(try_searches, run.root)
     publish(run.root.snapshots, candidate, run.settings.publishing, trial, run.allows_removal)
-    run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
-    run.details |= of_quality(run.root, candidate, before)
+    if is_new:
+        run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
+        run.details |= of_quality(run.root, candidate, before)

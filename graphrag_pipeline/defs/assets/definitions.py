@@ -16,7 +16,8 @@ from graphrag_pipeline.defs.assets import bodies
 from graphrag_pipeline.defs.assets.by_workers import compute_in_parts, start_buckets, take_bucket
 from graphrag_pipeline.defs.assets.ledger import report_costs
 from graphrag_pipeline.defs.assets.pages import metadata
-from graphrag_pipeline.defs.assets.published import link_snapshot
+from graphrag_pipeline.defs.assets.pages.stage_pages import describe_totals
+from graphrag_pipeline.defs.assets.published import with_publication
 from graphrag_pipeline.defs.assets.sources import observe_what_was_read, sources_of
 from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.defs.runs.call_pool import call_stage_ahead
@@ -33,6 +34,7 @@ from graphrag_pipeline.defs.runs.naming import (
     ONLY_STALE_TAG,
     RECLUSTER_TAG,
     REVIEW_TAG,
+    STARTED_BY_TAG,
     WHOLE_INPUT,
     asset_key,
     group_of,
@@ -107,14 +109,17 @@ def _materialization(
                     if result := _run_stage(context, index_root, stage, partition, shared):
                         made[partition] = result
         except Exception:
-            yield from _events(context, index_root.open(), stage, made)  # of the buckets that are done
+            root = index_root.open()
+            yield from _events(context, root, stage, made, describe_totals(root, stage))  # of the buckets that are done
             raise
+        totals = describe_totals(index_root.open(), stage)
         if len(made) > 1:
             # Dagster records one result for all partitions of a run, with one version; their own events follow it.
-            yield dg.MaterializeResult(metadata={"buckets of this run": len(made)})
-            yield from _events(context, index_root.open(), stage, made)
+            yield dg.MaterializeResult(metadata={"buckets of this run": len(made), **totals})
+            yield from _events(context, index_root.open(), stage, made, totals)
         else:
-            yield from made.values()
+            for result in made.values():
+                yield result._replace(metadata={**totals, **(result.metadata or {})})
 
     return materialize
 
@@ -147,14 +152,19 @@ def _listed_files(context: dg.AssetExecutionContext, root: Root, stage: Stage) -
 
 
 def _events(
-    context: dg.AssetExecutionContext, root: Root, stage: Stage, made: Mapping[str, dg.MaterializeResult]
+    context: dg.AssetExecutionContext,
+    root: Root,
+    stage: Stage,
+    made: Mapping[str, dg.MaterializeResult],
+    totals: Mapping[str, int],
 ) -> Iterator[dg.AssetMaterialization]:
-    """Yield the materialization of each bucket of a run, with its own data version."""
+    """Yield the materialization of each bucket of a run, with its own data version and the totals of all buckets."""
     key, code_version = asset_key(root, stage.name), version_with_above(root, stage)
     for partition, result in made.items():
         version = result.data_version.value if result.data_version else ""
         tags = version_tags(root, context.instance, stage, version, code_version) | dict(result.tags or {})
-        yield dg.AssetMaterialization(key, partition=partition, metadata=result.metadata, tags=tags)
+        shown = {**totals, **(result.metadata or {})}
+        yield dg.AssetMaterialization(key, partition=partition, metadata=shown, tags=tags)
 
 
 def _refuse_before_paid(context: dg.AssetExecutionContext, root: Root, stage: Stage, is_estimated: bool) -> None:
@@ -231,8 +241,8 @@ def _run_stage(
                 keep_prompts(root, stage)
             finally:
                 session.costs.book(stage.name, run.account)
-    if before := run.details.get("published before"):
-        run.details |= link_snapshot(context.instance, root, before, "run that published the snapshot before")
+    if stage is SNAPSHOT and not run.is_withheld:
+        run.details = with_publication(context.instance, context.run, root, run.details)
     run.book_calls_ahead(is_fresh)
     session.observer.finish(stage.name, partition, is_fresh)
     if run.is_withheld:
@@ -248,7 +258,7 @@ def _run_stage(
 
 def _is_chosen_by_hand(context: dg.AssetExecutionContext, root: Root) -> bool:
     """Whether a user materialized the snapshot, and nothing else, in Dagster's UI: that approves the candidate."""
-    by_itself = (KIND_TAG, "dagster/sensor_name", "dagster/schedule_name", "dagster/auto_materialize",
+    by_itself = (KIND_TAG, STARTED_BY_TAG, "dagster/sensor_name", "dagster/schedule_name", "dagster/auto_materialize",
                  "dagster/from_automation_condition")  # fmt: skip
     is_alone = context.run.asset_selection == {asset_key(root, SNAPSHOT.name)}
     return is_alone and not any(tag in context.run.tags for tag in by_itself)

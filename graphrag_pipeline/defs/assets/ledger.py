@@ -23,6 +23,7 @@ from graphrag_pipeline.inspection.index_reports import (
     say_command,
 )
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import SNAPSHOT
 
 COSTS = "costs"
 _LEDGER_TAG = "graphrag/ledger"
@@ -34,7 +35,7 @@ def build_costs_asset(root: Root) -> dg.AssetSpec:
     """Build the asset of a root."""
     return dg.AssetSpec(
         asset_key(root, COSTS),
-        group_name=group_of(root, COSTS),
+        group_name=group_of(root, SNAPSHOT.group),
         description="What models cost so far, by run, day, stage, model and command, as `costs` lists it.",
         kinds={"markdown"},
     )

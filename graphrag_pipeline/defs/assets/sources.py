@@ -1,8 +1,9 @@
 """Observable source assets for the files that the user edits: the input folder by bucket and whole, and the overrides.
 
 The input folder has the buckets' partitions: an unpartitioned source would make every bucket stale when one changes.
-Assets of the whole corpus read one version of the whole folder besides, because Dagster marks an asset only if a direct
-input changed.
+The first and the last asset of the whole corpus read one version of the whole folder besides, because Dagster marks an
+asset only if a direct input changed. Those between show it by their check `up_to_date`: an edge to each would hide the
+lineage.
 Each materialization names the source version that it read. If no observation of that version exists, one is
 recorded. Keep out: what is stale (`pipeline/staleness.py`).
 """
@@ -24,13 +25,15 @@ from graphrag_pipeline.inspection.index_state import read_versions
 from graphrag_pipeline.pipeline.data_versions import owned_tables
 from graphrag_pipeline.pipeline.detected_input import INPUT, detect_input, input_versions
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, Stage
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage
 from graphrag_pipeline.settings.settings import OVERRIDES_FILE
 from graphrag_pipeline.settings.urls import mask_url
 
 INPUT_FOLDER = "input_folder"
 ENTITY_OVERRIDES = "entity_overrides"
 INPUT_TABLE = "corpus_manifest"
+MARKED = ("graph", SNAPSHOT.name)
+"""Assets that Dagster marks once a file of the input changed, before its bucket is indexed."""
 _MAX_LISTED = 10
 _SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
 """Input of a head -> source asset."""
@@ -39,7 +42,7 @@ _SOURCES = {INPUT: INPUT_FOLDER, OVERRIDES_FILE: ENTITY_OVERRIDES}
 def sources_of(stage: Stage) -> list[str]:
     """Return the names of the source assets that a stage reads."""
     inputs = [*([INPUT] if stage is ALL_STAGES["corpus_manifest"] else []), *stage.files]
-    return [*(_SOURCES[name] for name in inputs), *([] if stage.is_partitioned else [WHOLE_INPUT])]
+    return [*(_SOURCES[name] for name in inputs), *([WHOLE_INPUT] if stage.name in MARKED else [])]
 
 
 def build_sources(root: Root) -> list[dg.SourceAsset]:
@@ -71,7 +74,7 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
             dg.observable_source_asset(
                 name=INPUT_FOLDER,
                 key_prefix=root.key_prefix or None,
-                group_name=group_of(root, "sources"),
+                group_name=group_of(root, ALL_STAGES["documents"].group),
                 metadata={"path of the folder": _place(root)},
                 description=f"Documents in {shown}, by bucket. Observe it to see what changed.",
                 partitions_def=dg.StaticPartitionsDefinition(bucket_keys(root.settings.storage.n_buckets)),
@@ -79,15 +82,15 @@ def build_sources(root: Root) -> list[dg.SourceAsset]:
             dg.observable_source_asset(
                 name=WHOLE_INPUT,
                 key_prefix=root.key_prefix or None,
-                group_name=group_of(root, "sources"),
+                group_name=group_of(root, ALL_STAGES["documents"].group),
                 metadata={"path of the folder": _place(root)},
                 description=f"All documents in {shown} and {OVERRIDES_FILE} as one version: a changed file shows "
-                "on each asset of the whole corpus at once, before its bucket is indexed.",
+                "on the graph and on the published snapshot at once, before its bucket is indexed.",
             )(whole_input),
             dg.observable_source_asset(
                 name=ENTITY_OVERRIDES,
                 key_prefix=root.key_prefix or None,
-                group_name=group_of(root, "sources"),
+                group_name=group_of(root, ALL_STAGES["documents"].group),
                 metadata={"path of the file": _path_of_overrides(root)},
                 description=f"{OVERRIDES_FILE}: entities that the user merged or kept apart. The file may be missing.",
             )(entity_overrides),
@@ -178,7 +181,7 @@ def _versions_read(root: Root, stage: Stage, partition: str) -> Mapping[str, str
     tables = owned_tables(stage)
     head = root.tables.head(tables[0], partition) if tables and sources_of(stage) else None
     found = {_SOURCES[name]: version for name, version in head.inputs.items() if name in _SOURCES} if head else {}
-    return found if stage.is_partitioned else found | {WHOLE_INPUT: _whole_version_read(root)}
+    return found | {WHOLE_INPUT: _whole_version_read(root)} if stage.name in MARKED else found
 
 
 def _observation_of(

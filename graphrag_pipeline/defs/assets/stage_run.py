@@ -275,13 +275,13 @@ class StageRun:
         Args:
             seconds: time since the partition started.
         """
-        return {
-            **describe_contents(StageContents(self.root, self.stage, self.partition, self._written)),
+        own = {
             "seconds to make it": seconds,
             **metadata.of_calls(self.account),
             **metadata.of_origins(self.stage, self.root.key_prefix),
-            **self.details,
         }
+        contents = describe_contents(StageContents(self.root, self.stage, self.partition, self._written))
+        return {**contents, **self.details, **own, **self.details}  # the details come before `own`, and win
 
     def show_reused(self) -> None:
         """Note in the metadata that nothing was computed; the tables are shown as if they had just been made."""

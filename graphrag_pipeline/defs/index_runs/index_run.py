@@ -273,7 +273,8 @@ def _materialize(
         held.callback(report_costs, instance, root)
         prepare = held.enter_context(log_costs(root, session, tags.get(STARTED_BY_TAG, "")))
         end_dead_runs(instance, root)
-        materialize = _materializer(root, session, instance, {**tags, KIND_TAG: INDEX, **host_tags()}, changed)
+        begun_by = {} if STARTED_BY_TAG in tags else {KIND_TAG: INDEX}
+        materialize = _materializer(root, session, instance, {**tags, **begun_by, **host_tags()}, changed)
         materialize(first)
         prepare([*second, *whole])
         call_ahead(root, sorted({item.partition for item in second}), session)

@@ -56,7 +56,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     import dagster as dg
 
     from graphrag_pipeline.defs.assets.published import published_event
-    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
+    from graphrag_pipeline.defs.assets.sources import MARKED, observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     known: dict[str, str | None] = {}
@@ -70,7 +70,8 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         last = record.asset_materialization
         tags = (last.tags or {}) if last else {}
         known = {WHOLE: tags.get(DATA_VERSION_TAG)}
-        if f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}" not in tags:
+        marked = f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}"
+        if stage_name in MARKED and marked not in tags:
             incomplete = last
     n_reported = 0
     for partition in stage.partitions(root.settings):
@@ -86,7 +87,9 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         if is_known and incomplete:
             event = _completed(incomplete, tags)
         elif stage is SNAPSHOT:
-            event = published_event(root, version, "Published outside of a run of Dagster, as by a rollback.", tags)
+            event = published_event(
+                instance, root, version, "Published outside of a run of Dagster, as by a rollback.", tags
+            )
         else:
             reason = "Reported from the heads: the table exists, Dagster's event was missing."
             key_of_event = partition if stage.is_partitioned else None
@@ -157,7 +160,7 @@ def _confirm(instance: DagsterInstance, root: Root, snapshot_id: str) -> None:
     if last and (last.tags or {}).get(DATA_VERSION_TAG) == snapshot_id:
         event = AssetMaterialization(key, _CONFIRMED, last.metadata, tags=last.tags)
     else:
-        event = published_event(root, snapshot_id, _CONFIRMED)
+        event = published_event(instance, root, snapshot_id, _CONFIRMED)
     instance.report_runless_asset_event(event)
     _repeat_checks(instance, event, shown)
 

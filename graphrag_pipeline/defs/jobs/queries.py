@@ -1,6 +1,7 @@
 """The jobs that answer a question: one for each search method, its ops and configuration; and the asset of answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from enum import Enum
@@ -8,6 +9,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import dagster as dg
+import pyarrow.compute as pc
 from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
@@ -17,6 +19,7 @@ from graphrag_pipeline.defs.assets.published import link_snapshot
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.naming import ASK, KIND_TAG, SEARCH_JOB, asset_key, full_name, group_of
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
@@ -43,7 +46,7 @@ def build_answers_asset(root: Root) -> dg.AssetSpec:
     return dg.AssetSpec(
         asset_key(root, ANSWERS),
         deps=[asset_key(root, SNAPSHOT.name)],
-        group_name=group_of(root, "answers"),
+        group_name=group_of(root, SNAPSHOT.group),
         description="What query jobs and the batch job answered, one materialization each, with its account.",
         kinds={"markdown"},
     )
@@ -68,7 +71,7 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: SearchResult
         "method": method,
         "strategy": answer.options.get("strategy") or f"{method} search has none",
         "snapshot": answer.snapshot,
-        **link_snapshot(context.instance, root, answer.snapshot, "run that published the snapshot"),
+        **link_snapshot(context.instance, root, answer.snapshot),
         "asset of the snapshot": dg.MetadataValue.asset(asset_key(root, SNAPSHOT.name)),
         **count_tokens(answer.usage),
         "model calls": total.calls,
@@ -89,9 +92,13 @@ def keep_answer(context: dg.OpExecutionContext, root: Root, answer: SearchResult
 
 
 OPTIONS = "with_options"
-"""Place of the options of a method. Dagster sorts names, so that it comes after question, filters and strategy."""
+"""Place of the options of a method. Dagster sorts names, so that it comes after question, method and snapshot."""
 EXAMPLE_QUESTION = "What are the main topics of these documents?"
-"""The question that the Launchpad shows at first."""
+"""The question that the Launchpad shows at first, where a search can answer it."""
+_NEEDS_A_NAME = ("local", "basic")
+"""Methods that look for the words of a question, so that an overview is not found."""
+PUBLISHED = "published"
+"""The published snapshot, in place of an id."""
 
 
 def _one_of(name: str, values: Iterable[str]) -> Any:
@@ -117,31 +124,36 @@ class Turn(dg.Config):
 
 
 class AskedQuestion(dg.Config):
-    """A question as a query job gets it; its subclasses add the options of a method."""
+    """A question as a query job gets it; its subclasses add the method and its options."""
 
-    question: str = Field(default=EXAMPLE_QUESTION, description="The question, in words.")
-    snapshot: str | None = Field(default=None, description="Snapshot id; null: the published snapshot.")
+    snapshot: str | None = Field(default=PUBLISHED, description=f"Snapshot id; `{PUBLISHED}` or null: that one.")
     filters: list[str] = Field(default=[], description="Read only documents that match all of them: year>=2024.")
+    strategy: StrategyName | None = Field(default=None, description=f"As in `{OPTIONS}`, for older run configurations.")
 
 
-def question_config(method: SearchMethod, settings: Settings) -> type[AskedQuestion]:
+def question_config(method: SearchMethod, settings: Settings, example: str) -> type[AskedQuestion]:
     """Return the configuration of a method's job; `OPTIONS` holds the options of the method.
 
-    `strategy` is an option of local search. It has its own place, because `auto` has it, too.
+    No option has a default here, so the Launchpad shows none at first; an absent one has the value of the settings.
+    `strategy` is an option of local search; `auto` has it, too.
+
+    Args:
+        example: the question that the Launchpad shows at first.
     """
     section: BaseModel = settings.search(method.name)
     fields_of = type(section).model_fields
-    options = {name: fields_of[name] for name in method.options if name != "strategy"}
-    fields = {name: _option(name, info, getattr(section, name)) for name, info in options.items()}
-    described = f"Options of {method.section}, with the values of settings.yaml."
-    section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **fields)  # type: ignore[call-overload]
-    own: dict[str, Any] = {OPTIONS: (section_config, Field(default=section_config(), description=described))}
-    if "strategy" in method.options:
-        chosen = StrategyName(getattr(section, "strategy"))  # noqa: B009 - not all sections have it
-        own["strategy"] = (StrategyName, Field(default=chosen, description="Text unit selection strategy."))
-    elif method.name not in CHOOSABLE_METHODS:
-        described = "Text unit selection strategy if local search is picked; null: that of the settings."
-        own["strategy"] = (StrategyName | None, Field(default=None, description=described))
+    options = {name: _option(name, fields_of[name], getattr(section, name)) for name in method.options}
+    if method.name not in CHOOSABLE_METHODS:
+        described = "Text unit selection strategy if local search is picked (settings: that of local search)."
+        options["strategy"] = (StrategyName | None, Field(default=None, description=described))
+    section_config: Any = create_model(f"{method.name.title()}Options", __base__=dg.Config, **options)  # type: ignore[call-overload]
+    names = _one_of(f"{method.name.title()}Method", [method.name])
+    described = f"Options over those of {method.section} in settings.yaml; complete a name with Ctrl+Space."
+    own: dict[str, Any] = {
+        "question": (str, Field(default=example, description="The question, in words.")),
+        "method": (names, Field(default=names(method.name), description="That of the job; each method has its job.")),
+        OPTIONS: (section_config | None, Field(default={}, description=described)),
+    }
     model: type[AskedQuestion] = create_model(f"{method.name.title()}Question", __base__=AskedQuestion, **own)
     return model
 
@@ -154,9 +166,8 @@ def _option(name: str, info: FieldInfo, value: Any) -> tuple[Any, Any]:
         for bound, words in _BOUNDS.items()
         if getattr(limit, bound, None) is not None
     ]
-    text = f"{(info.description or '').rstrip('.')}" + (f" ({', '.join(bounds)})" if bounds else "") + "."
-    config_type = _config_type(name, info.annotation)
-    return config_type, Field(default=_default(config_type, value), description=text)
+    text = f"{(info.description or '').rstrip('.')} ({'; '.join([*bounds, f'settings: {value}'])})."
+    return _config_type(name, info.annotation) | None, Field(default=None, description=text)
 
 
 def _config_type(name: str, annotation: Any) -> Any:
@@ -166,28 +177,13 @@ def _config_type(name: str, annotation: Any) -> Any:
         return _config_type(name, arguments[0])
     if origin in _UNION_TYPES:
         [inner] = [each for each in arguments if each is not type(None)]
-        return _config_type(name, inner) | None
+        return _config_type(name, inner)
     if origin is Literal:
         return _one_of(f"{name}_value", arguments)
     if origin is tuple:
         is_turn = get_origin(arguments[0]) is tuple
         return list[Turn] if is_turn else list[_config_type(name, arguments[0])]  # type: ignore[misc]
     return str if annotation is date else annotation
-
-
-def _default(config_type: Any, value: Any) -> Any:
-    """Return the value of the settings as Dagster takes a default: items of a list as in YAML, a choice as its enum."""
-    if isinstance(value, tuple):
-        return [_turn(*each) if isinstance(each, tuple) else each for each in value]
-    if isinstance(value, date):
-        return value.isoformat()
-    types = [each for each in (config_type, *get_args(config_type)) if isinstance(each, type)]
-    enums = [each for each in types if issubclass(each, Enum)]
-    return enums[0](value) if enums and value is not None else value
-
-
-def _turn(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
 
 
 class MethodOptions(dg.PermissiveConfig):
@@ -209,8 +205,12 @@ class PinnedQuestion(dg.Config):
 
 def pin_question(asked: AskedQuestion) -> PinnedQuestion:
     """Return a job's configuration as plain values for its first op."""
-    values = asked.model_dump(mode="json", warnings=False)
-    options = values.pop(OPTIONS)
+    values = asked.model_dump(mode="json", warnings=False, exclude_none=True)
+    options = values.pop(OPTIONS, {})
+    values["strategy"] = options.pop("strategy", values.get("strategy"))
+    del values["method"]
+    if values.get("snapshot") == PUBLISHED:
+        del values["snapshot"]
     return PinnedQuestion(**values, options=MethodOptions(**options))
 
 
@@ -371,9 +371,22 @@ def build_query_jobs(root: Root) -> list[dg.JobDefinition]:
     return [_build_job(root, method) for method in METHODS.values()]
 
 
+def _example_question(root: Root, method: SearchMethod) -> str:
+    """Return a question that a method answers from any index: an overview, or what is said of its most linked name."""
+    if method.name not in _NEEDS_A_NAME:
+        return EXAMPLE_QUESTION
+    try:
+        with closing(root.snapshots.open()) as snapshot:
+            rows = snapshot.table("entities").select(["title", "degree"])
+            [title] = rows.take(pc.select_k_unstable(rows, 1, [("degree", "descending")]))["title"].to_pylist()
+    except (PipelineError, ValueError):  # nothing is published, or it has no name
+        return EXAMPLE_QUESTION
+    return f"What is said about {title}?"
+
+
 def _map_question(root: Root, method: SearchMethod) -> dg.ConfigMapping:
     """Return the mapping of a job's configuration to that of its first op."""
-    config_type = question_config(method, root.settings)
+    config_type = question_config(method, root.settings, _example_question(root, method))
 
     @dg.config_mapping
     def hand_on(config: config_type) -> dg.RunConfig:  # type: ignore[valid-type]

@@ -23,7 +23,6 @@ from graphrag_pipeline.defs.runs.naming import (
     INDEX,
     KIND_TAG,
     LOADED_TAG,
-    PARENT_TAGS,
     REINDEX_ALL,
     REINDEX_STALE,
     STARTED_BY_TAG,
@@ -89,7 +88,7 @@ def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDef
 
 def _tags_of_children(context: dg.OpExecutionContext) -> dict[str, str]:
     """Return the tags of the runs that this run starts."""
-    return dict.fromkeys((STARTED_BY_TAG, *PARENT_TAGS), context.run_id)
+    return {STARTED_BY_TAG: context.run_id}
 
 
 def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:

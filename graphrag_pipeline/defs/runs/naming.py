@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dagster import AssetKey, DagsterRun
 
 
-ONLY_STALE_TAG = "graphrag/only_stale"
+_HIDDEN = ".dagster/graphrag_"
+"""Beginning of tags that Dagster's UI does not show."""
+
+ONLY_STALE_TAG = f"{_HIDDEN}only_stale"
 """Run tag: skip a partition that is fresh by now, because the stages above it came out equal."""
 
 RECLUSTER_TAG = "graphrag/recluster"
@@ -27,33 +30,30 @@ ALLOW_REMOVAL_TAG = "graphrag/allow_removal"
 REVIEW_TAG = "graphrag/review"
 """Run tag: let the candidate wait for review, whatever `publishing.review` says."""
 
-APPROVED_TAG = "graphrag/approved"
+APPROVED_TAG = f"{_HIDDEN}approved"
 """Run tag: id of the candidate that a reviewer publishes."""
 
-WANTED_TAG = "graphrag/wanted"
+WANTED_TAG = f"{_HIDDEN}wanted"
 """Run tag: hash of what a run started from that the fan-out requested; it counts the attempts by it."""
 
-LISTED_TAG = "graphrag/listed"
+LISTED_TAG = f"{_HIDDEN}listed"
 """Run tag: hash of the list of the bucket's files in the shared store, which the run reads instead of the folder."""
 
 STARTED_BY_TAG = "graphrag/started_by"
-"""Tag of a run of assets: id of the job run that started it."""
-
-PARENT_TAGS = ("dagster/parent_run_id", "dagster/root_run_id")
-"""Dagster's own tags of a run that belongs to another: the UI links them, and lists such runs beside their root."""
+"""Tag of a run of assets: id of the job run that started it. Dagster's own tag for that means a re-execution."""
 
 CHANGED_TAG = "graphrag/changed_files"
 """Run tag: the changed files that the run indexes, at most three by name."""
 
 KIND_TAG = "graphrag/kind"
-"""Tag of a job and of its runs: what the job is for."""
+"""Tag of a job and of its runs: what the job is for. The runs that a job starts have `STARTED_BY_TAG` instead."""
 INDEX, ASK, INSPECT, EVALUATE = "index", "ask", "inspect", "evaluate"
 """Kinds of jobs."""
 
 BACKFILL_TAG = "dagster/backfill"
 """Dagster's own tag of a run: the id of its backfill."""
 
-HOST_TAG = "graphrag/host"
+HOST_TAG = f"{_HIDDEN}host"
 """Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
 
 LOADED_TAG = "graphrag/code_version"

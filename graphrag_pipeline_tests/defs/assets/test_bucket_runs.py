@@ -17,7 +17,7 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import KEY, KEY_VARIABLE, make_model_root
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import make_root, put
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 BUCKETS = ("000", "001")
@@ -62,6 +62,27 @@ def test_one_run_of_several_buckets_records_the_version_of_each(tmp_path: Path) 
     assert run(root, CORPUS_JOB, {}).success and root.snapshots.current()
     (dagster_home(root) / "graphrag_reported.json").unlink(missing_ok=True)
     assert report_missing_events(root) == 0
+
+
+def test_each_event_of_a_bucket_has_the_totals_of_all(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root")
+    for number in range(6):
+        put(root.path, f"more_{number}.txt", f"They say that Scrooge saw the fog of night {number}.")
+    stages = ("corpus_manifest", "documents", "text_units", "extracted_graph")
+    for bucket in BUCKETS:
+        assert run(root, BUCKET_JOB, {"dagster/partition": bucket}, stages).success
+    alone = [events(root, stage, "001")[0].metadata for stage in stages]
+    assert run(root, BUCKET_JOB, RANGE, stages).success
+    for stage, before in zip(stages, alone, strict=True):
+        for shown in (before, *(events(root, stage, bucket)[0].metadata for bucket in BUCKETS)):
+            heads = [root.tables.head(STAGES[stage].tables[0], bucket) for bucket in BUCKETS]
+            name = "rows of entity_mentions in all buckets" if stage == "extracted_graph" else "dagster/row_count"
+            assert shown[name].value == sum(head.n_rows for head in heads if head) > 0
+    of_buckets = [events(root, "text_units", bucket)[0].metadata for bucket in BUCKETS]
+    for own, total in (("dagster/partition_row_count", "dagster/row_count"),
+                       ("tokens of text units", "tokens of text units in all buckets")):  # fmt: skip
+        parts = [shown[own].value for shown in of_buckets]
+        assert min(parts) > 0 and of_buckets[-1][total].value == sum(parts)
 
 
 def test_the_buckets_that_were_done_before_a_failure_have_their_events(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import dagster as dg
@@ -10,6 +11,7 @@ import pytest
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
+from graphrag_pipeline.defs.runs.naming import ONLY_STALE_TAG
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.storage.snapshot_store import roll_back
@@ -141,5 +143,50 @@ def test_a_damaged_published_snapshot_is_reported_as_damaged(root: Root) -> None
     from graphrag_pipeline.defs.assets.published import published_event
 
     current = str(root.snapshots.current())
-    root.snapshots.path_of(current).unlink()
-    assert "is missing" in shown(published_event(root, current, "Published."))["problem"]
+    with open_instance(root) as instance:
+        root.snapshots.path_of(current).unlink()
+        assert "is missing" in shown(published_event(instance, root, current, "Published."))["problem"]
+
+
+FACTS = {
+    "snapshot", "published by", "run that published the snapshot", "model calls", "model cost (USD)", "entities",
+    "documents in it", "difference to the snapshot before",
+}  # fmt: skip
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def test_a_run_that_finds_the_snapshot_published_shows_what_its_publication_showed(root: Root) -> None:
+    first = shown(materializations(root)[0])
+    assert first.keys() >= FACTS and first["difference to the snapshot before"] == "nothing was published before"
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    run_index(root)
+    published = shown(materializations(root)[0])
+    assert published.keys() >= FACTS | {"published before"} and "graphrag-pipeline" in published["published by"]
+    with open_instance(root) as instance:
+        job = build_definitions(root).resolve_job_def("graph_and_later")
+        assert job.execute_in_process(instance=instance, run_config=QUIET).success
+        assert job.execute_in_process(instance=instance, run_config=QUIET, tags={ONLY_STALE_TAG: "true"}).success
+    reused, again, *_ = (shown(event) for event in materializations(root))
+    assert reused.pop("reused") and again.keys() == reused.keys() == published.keys()
+    for event in (reused, again):
+        assert {name for name in published if event[name] != published[name]} <= {"seconds to make it"}
+
+
+def test_a_job_is_named_as_the_publisher(root: Root) -> None:
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    with open_instance(root) as instance:
+        definitions = build_definitions(root)
+        for name, tags in (("reindex_stale", {}), ("reindex_stale", {"dagster/sensor_name": "input_folder_sensor"})):
+            job = definitions.resolve_job_def(name)
+            assert job.execute_in_process(instance=instance, run_config=QUIET, tags=tags).success
+            put(root.path, "five.txt", "They say that Marley saw the fog.")
+    names = [shown(event)["published by"] for event in materializations(root)[:2]]
+    assert names == ["sensor input_folder_sensor", "job reindex_stale"]
+
+
+def test_without_dagsters_records_a_rollback_shows_the_difference_to_the_checked_snapshot_before(root: Root) -> None:
+    put(root.path, "four.txt", "They say that Scrooge saw the fog.")
+    run_index(root)
+    shutil.rmtree(root.path / "dagster")
+    run_index(root)
+    assert "- document added: four.txt" in shown(materializations(root)[0])["difference to the snapshot before"]

@@ -8,7 +8,7 @@ import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.definitions.observe import observe
 
-from graphrag_pipeline.defs.assets.sources import build_sources
+from graphrag_pipeline.defs.assets.sources import MARKED, build_sources
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.index_runs.missing_events import report_missing_events
@@ -18,8 +18,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.support.roots import put
-
-WHOLE_STAGES = [stage.name for stage in ALL_STAGES.values() if not stage.is_partitioned]
 
 
 def unsynced(root: Root) -> set[tuple[str, str]]:
@@ -55,7 +53,7 @@ def test_only_the_bucket_of_an_edited_document_is_unsynced(indexed_root: Root) -
     changed = {s.partition for s in find_stale(indexed_root, detect_input(indexed_root)) if s.stage == "documents"}
     assert len(changed) == 1
     look(indexed_root)
-    assert unsynced(indexed_root) == {("corpus_manifest", *changed), *((name, "all") for name in WHOLE_STAGES)}
+    assert unsynced(indexed_root) == {("corpus_manifest", *changed), *((name, "all") for name in MARKED)}
     run_index(indexed_root)
     assert unsynced(indexed_root) == set()
 
@@ -71,7 +69,7 @@ def test_the_job_observes_every_source_in_one_run(indexed_root: Root) -> None:
             result = job.execute_in_process(instance=instance, run_config=quiet)
         [output] = [event.step_output_data.metadata for event in result.all_events if event.is_successful_output]
         changes.append(output["what changed"].value)
-        assert unsynced(indexed_root) == {("corpus_manifest", changed), *((name, "all") for name in WHOLE_STAGES)}
+        assert unsynced(indexed_root) == {("corpus_manifest", changed), *((name, "all") for name in MARKED)}
     assert changes == [f"input_folder {changed}, whole_input, entity_overrides", "nothing"]
 
 
@@ -114,7 +112,7 @@ def test_an_observation_shows_the_number_of_documents_and_the_changed_ones(index
 def test_edited_overrides_make_the_graph_unsynced(indexed_root: Root) -> None:
     (indexed_root.path / "entity_overrides.csv").write_text("name,entity,action\nFezziwig,OLD FEZZIWIG,merge\n")
     look(indexed_root)
-    assert unsynced(indexed_root) == {(name, "all") for name in WHOLE_STAGES}
+    assert unsynced(indexed_root) == {(name, "all") for name in MARKED}
     (indexed_root.path / "entity_overrides.csv").unlink()
     look(indexed_root)
     assert unsynced(indexed_root) == set(), "the index was made without overrides"

@@ -72,7 +72,7 @@ def test_a_query_job_shows_the_matched_entities_that_the_context_has_no_text_abo
         ({"with_options": {"packing": "loose"}}, "not in enum type packing_value got loose"),
         ({"with_options": {"top_k_entities": "many"}}, "root:with_options:top_k_entities"),
         ({"strateggy": "balanced"}, "strateggy"),
-        ({"with_options": {"strategy": "graph"}}, "strategy"),
+        ({"with_options": {"strategy": "deepest"}}, "not in enum type strategy_value got deepest"),
     ],
 )
 def test_a_mistake_in_the_launchpad_is_refused_before_the_run(

@@ -7,7 +7,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 from dagster._core.snap import JobSnap
 from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 from dagster_shared.yaml_utils import load_run_config_yaml
@@ -17,9 +16,11 @@ from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
 from graphrag_pipeline.defs.jobs.queries import EXAMPLE_QUESTION, OPTIONS, build_query_jobs, question_config
 from graphrag_pipeline.defs.jobs.stale_report import build_stale_report
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import ALL_STAGES
+from graphrag_pipeline.query.index.graph_index import GraphIndex
+from graphrag_pipeline.query.methods.method import SearchMethod
 from graphrag_pipeline.query.methods.registry import METHODS
-from graphrag_pipeline.settings.settings import Settings
-from graphrag_pipeline_tests.support.roots import make_root
+from graphrag_pipeline_tests.support.roots import built_root, make_root
 
 
 @pytest.fixture
@@ -35,27 +36,37 @@ def scaffold(job: dg.JobDefinition) -> dict[str, Any]:
     return dict(load_run_config_yaml(text) or {})
 
 
-def test_a_scaffold_shows_every_option_that_has_a_value(root: Root) -> None:
+def test_a_scaffold_is_five_lines_with_a_place_for_options(root: Root) -> None:
     for method, job in zip(METHODS.values(), build_query_jobs(root), strict=True):
-        shown = scaffold(job)
-        section = Settings().search(method.name).model_dump(mode="json", exclude={"for_questions"})
-        strategy = {"strategy": shown["strategy"]} if "strategy" in shown else {}
-        assert shown[OPTIONS] | strategy == {name: value for name, value in section.items() if value is not None}
-        assert shown["question"] == EXAMPLE_QUESTION and shown["filters"] == []
+        assert list(scaffold(job).items()) == [
+            ("filters", []),
+            ("method", method.name),
+            ("question", EXAMPLE_QUESTION),
+            ("snapshot", "published"),
+            (OPTIONS, {}),
+        ]
 
 
-def test_defaults_are_the_settings_of_the_root(root: Root) -> None:
-    text = (
-        "local_search: {strategy: graph, top_k_entities: 7, for_questions: {now: 2024-05-01}}\n"
-        "auto_search: {methods: [basic, lazy]}\n"
-    )
-    (root.path / "settings.yaml").write_text(f"{text}global_search: {{rated_text: summary}}\n")
-    jobs = {job.name: scaffold(job) for job in build_query_jobs(Root(root.path))}
-    assert jobs["local_search_job"]["strategy"] == "graph"
-    shown = jobs["local_search_job"][OPTIONS]
-    assert (shown["top_k_entities"], shown["now"]) == (7, "2024-05-01")
-    assert jobs["auto_search_job"][OPTIONS]["methods"] == ["basic", "lazy"]
-    assert jobs["global_search_job"][OPTIONS]["rated_text"] == "summary"
+def test_a_search_for_words_is_asked_about_a_name_of_the_index_and_answers(tmp_path: Path) -> None:
+    built = built_root(tmp_path / "root", stages=ALL_STAGES)
+    questions = {job.name: scaffold(job)["question"] for job in build_query_jobs(built)}
+    assert questions.pop("local_search_job") == questions.pop("basic_search_job") == "What is said about SCROOGE?"
+    assert set(questions.values()) == {EXAMPLE_QUESTION}
+    with GraphIndex.open(built.path) as index:
+        assert index.search("What is said about SCROOGE?", method="local").citations
+
+
+def test_options_name_the_value_of_the_settings(root: Root) -> None:
+    (root.path / "settings.yaml").write_text("local_search: {top_k_entities: 7, for_questions: {now: 2024-05-01}}\n")
+    options: Any = section_of(METHODS["local"], Root(root.path))
+    assert "settings: 7" in options["top_k_entities"].description
+    assert "settings: 2024-05-01" in options["now"].description
+
+
+def section_of(method: SearchMethod, root: Root) -> Any:
+    """The fields of a method's options."""
+    model: Any = question_config(method, root.settings, "").model_fields[OPTIONS].annotation
+    return model.__args__[0].model_fields
 
 
 def test_other_jobs_have_one_place_too_and_no_launchpad_names_the_root(root: Root) -> None:
@@ -71,16 +82,27 @@ def test_other_jobs_have_one_place_too_and_no_launchpad_names_the_root(root: Roo
 
 def test_every_option_is_described_with_its_bounds(root: Root) -> None:
     for method in METHODS.values():
-        model = question_config(method, root.settings)
-        options: Any = model.model_fields[OPTIONS].annotation
-        for field in (*model.model_fields.values(), *options.model_fields.values()):
+        options = section_of(method, root)
+        for field in (*question_config(method, root.settings, "").model_fields.values(), *options.values()):
             assert field.description and field.description.endswith(".")
-    text = str(options.model_fields["budget"].description)
-    assert "at least 1" in text
+    assert "at least 1" in options["budget"].description
 
 
-def test_a_conversation_before_the_question_is_handed_on(root: Root) -> None:
+def test_run_configurations_of_before_are_accepted(root: Root) -> None:
+    [job] = [job for job in build_query_jobs(root) if job.name == "local_search_job"]
     turn = {"role": "user", "content": "Who is Scrooge?"}
-    (root.path / "settings.yaml").write_text(yaml.safe_dump({"local_search": {"conversation_history": [turn]}}))
-    [job] = [job for job in build_query_jobs(Root(root.path)) if job.name == "local_search_job"]
-    assert scaffold(job)[OPTIONS]["conversation_history"] == [turn]
+    options = {"top_k_entities": 3, "packing": "shared", "now": "2024-05-01", "conversation_history": [turn]}
+    old = {
+        "filters": [],
+        "question": "Who?",
+        "snapshot": None,
+        "strategy": "graph",
+        OPTIONS: {**options, "budget": None},
+    }
+    new = {"question": "Who?", "snapshot": "published", "method": "local", OPTIONS: {**options, "strategy": "graph"}}
+    handed = [dg.validate_run_config(job, config)["ops"]["open_snapshot_for_local_search"]["config"]
+              for config in (old, new)]  # fmt: skip
+    assert handed[0] == handed[1]
+    assert (handed[0]["strategy"], handed[0]["snapshot"], handed[0]["options"]) == ("graph", None, options)
+    with pytest.raises(dg.DagsterInvalidConfigError, match=r"with_options\?: \{.*top_k_entities"):
+        dg.validate_run_config(job, {"top_k_entities": 3})

@@ -48,10 +48,15 @@ def of_origins(stage: Stage, key_prefix: tuple[str, ...] = ()) -> dict[str, Any]
     return {"dagster/column_lineage": lineage} if lineage.deps_by_column else {}
 
 
-def of_rows(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the rows of each table; under Dagster's own key if it is the only table beside its failures."""
+def of_rows(counts: Mapping[str, int], is_bucket: bool = False) -> dict[str, int]:
+    """Return the rows of each table; under Dagster's own key if it is the only table beside its failures.
+
+    Args:
+        is_bucket: whether these are the rows of one partition.
+    """
     is_alone = sum(not name.endswith("_failures") for name in counts) == 1
-    names = ("dagster/row_count" if is_alone and not at else f"rows of {name}" for at, name in enumerate(counts))
+    own = "dagster/partition_row_count" if is_bucket else "dagster/row_count"
+    names = (own if is_alone and not at else f"rows of {name}" for at, name in enumerate(counts))
     return dict(zip(names, counts.values(), strict=True))
 
 

@@ -16,7 +16,8 @@ from graphrag_pipeline.defs.assets.pages.previews import Preview, preview_of, re
 from graphrag_pipeline.defs.assets.pages.stage_contents import StageContents
 from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.identity import WHOLE
-from graphrag_pipeline.pipeline.stages import CANDIDATE
+from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.stages import CANDIDATE, Stage
 
 
 def describe_contents(contents: StageContents) -> dict[str, Any]:
@@ -25,11 +26,38 @@ def describe_contents(contents: StageContents) -> dict[str, Any]:
     shown = {name: n for name, n in counts.items() if n or not name.endswith("_failures")}
     previews = {name: preview_of(contents, name) for name in shown}
     return {
-        **of_rows(shown),
+        **of_rows(shown, contents.stage.is_partitioned),
         **{f"preview of {name}": show_preview(found, contents.partition) for name, found in previews.items() if found},
         **_EXTRAS.get(contents.stage.name, _nothing)(contents),
         **_files(contents),
     }
+
+
+_IN_ALL = " in all buckets"
+_SUMMED = {
+    "corpus_manifest": ("bytes of documents", "corpus_manifest", "n_bytes"),
+    **dict.fromkeys(
+        ("text_units", "extracted_graph", "sentence_embeddings"), ("tokens of text units", "text_units", "n_tokens")
+    ),
+}
+"""Stage -> name of a number, and the column whose sum it is."""
+
+
+def describe_totals(root: Root, stage: Stage) -> dict[str, int]:
+    """Return the rows and tokens of all buckets of a stage: an asset's own page shows its last event, of one bucket."""
+    if not stage.is_partitioned:
+        return {}
+    keys = stage.partitions(root.settings)
+    heads = {name: [head for key in keys if (head := root.tables.head(name, key))] for name in stage.tables}
+    counts = {name: sum(head.n_rows for head in found) for name, found in heads.items()}
+    rows = of_rows({name: n for name, n in counts.items() if n or not name.endswith("_failures")})
+    totals = {name if name.startswith("dagster/") else name + _IN_ALL: n for name, n in rows.items()}
+    if stage.name in _SUMMED:
+        name, table, column = _SUMMED[stage.name]
+        read = [head for key in keys if (head := root.tables.head(table, key)) and head.files]
+        rows_read = root.tables.dataset(read).to_table(columns=[column]) if read else None
+        totals[name + _IN_ALL] = (pc.sum(rows_read[column]).as_py() or 0) if rows_read else 0
+    return totals
 
 
 def show_preview(preview: Preview, partition: str) -> dg.MarkdownMetadataValue:
