@@ -133,6 +133,7 @@ def test_a_candidate_that_waits_is_reviewed(browser: Any, tmp_path: Path, size: 
         find(browser, f"a[href='#/review/{candidate}']").click()
         wait_for_text(browser, "Review of a candidate", "All checks passed", "two.txt", "Martha carried Tiny Tim home")
         assert is_fitting(browser)
+        assert serious_findings(browser) == []
         keep(browser, f"explorer_review_{size[0]}")
 
 

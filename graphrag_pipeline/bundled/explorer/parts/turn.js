@@ -3,7 +3,7 @@
 import { post, session } from "../core/api.js";
 import { link } from "../core/routes.js";
 import { pages, visible } from "../core/text.js";
-import { Component, html, Icon, Problem } from "../core/ui.js";
+import { Component, count, html, Icon, Problem } from "../core/ui.js";
 import { Feedback } from "./feedback.js";
 import { Markdown } from "./markdown.js";
 import { Strategies } from "./strategies.js";
@@ -66,7 +66,7 @@ export class Turn extends Component {
 function facts({ method, selection, seconds, citations, usage }) {
   const chosen = method === "auto" && selection.chosen ? `${selection.chosen} search, because ${selection.reason}` : `${method} search`;
   const cost = usage.calls ? ` · ${usage.calls} model calls${usage.cost ? `, $${usage.cost.toFixed(4)}` : ""}` : "";
-  return visible(`${chosen} · ${citations.length} sources · ${seconds.toFixed(2)} s${cost}`);
+  return visible(`${chosen} · ${count(citations.length, "source")} · ${seconds.toFixed(2)} s${cost}`);
 }
 
 function Sources({ citations, cite, source }) {
