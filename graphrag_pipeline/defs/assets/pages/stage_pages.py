@@ -44,10 +44,13 @@ _SUMMED = {
 
 
 def describe_totals(root: Root, stage: Stage) -> dict[str, int]:
-    """Return the rows and tokens of all buckets of a stage: an asset's own page shows its last event, of one bucket."""
-    if not stage.is_partitioned:
-        return {}
+    """Return the rows and tokens of all buckets of a stage: an asset's own page shows its last event, of one bucket.
+
+    Nothing while a bucket is missing, as at first, and on a machine that holds only the bucket of its run.
+    """
     keys = stage.partitions(root.settings)
+    if not stage.is_partitioned or not all(root.tables.head(stage.tables[0], key) for key in keys):
+        return {}
     heads = {name: [head for key in keys if (head := root.tables.head(name, key))] for name in stage.tables}
     counts = {name: sum(head.n_rows for head in found) for name, found in heads.items()}
     rows = of_rows({name: n for name, n in counts.items() if n or not name.endswith("_failures")})
