@@ -205,7 +205,7 @@ export default class GraphPage extends Component {
 
 function Legend({ groups, color, what }) {
   if (!groups.length) return "";
-  return html`<ul class="legend" aria-label=${`Colors: ${what}`}>${groups.map(({ name, hue }) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${visible(name)}</li>`)}<li><span class="swatch" style=${{ background: color() }}></span>others</li></ul>`;
+  return html`<ul class="legend" aria-label=${`Colors: ${what}`}>${groups.map(({ name, hue }) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${visible(name)}</li>`)}<li><span class="swatch" style=${{ background: color() }}></span>${what.startsWith("Types") ? "others" : "others, paler"}</li></ul>`;
 }
 
 function Chosen({ node, isOpen, toggle, surround, joinTo, near, choose }) {

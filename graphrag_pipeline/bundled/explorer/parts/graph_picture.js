@@ -7,6 +7,8 @@ import { keyOf } from "./graph_model.js";
 const LEAST_RADIUS = 0.25;
 const MORE_RADIUS = 0.3; // of the entity with most relationships
 const LABEL_SIZE = 13;
+const GOLDEN_ANGLE = 137.5; // of hues: numbers that follow each other are far apart
+const PALE = 0.25;
 const LEAST_ROOM = 44; // pixels
 const MOST_ROOM = 260;
 
@@ -69,7 +71,7 @@ export class GraphPicture {
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
-      if (!model.open.has(key) && !(this.isFocused && node.kind === "community")) this.graph.addNode(key, this.nodeLook(node, hues.get(model.groupOf(node, isByType)), key === chosen || path?.includes(key)));
+      if (!model.open.has(key) && !(this.isFocused && node.kind === "community")) this.graph.addNode(key, this.nodeLook(node, this.groupColor(hues, model.groupOf(node, isByType), node.kind === "community"), key === chosen || path?.includes(key)));
     }
     const strongest = Math.max(...[...model.edges.values()].map((edge) => edge.weight), 1);
     for (const { a, b, weight } of model.edges.values()) {
@@ -80,18 +82,24 @@ export class GraphPicture {
     this.frame(model);
   }
 
-  nodeLook(node, hue, forceLabel) {
+  /** Return the color of a group; communities without a name in the legend differ from their neighbours, but are paler. */
+  groupColor(hues, group, isSoft) {
+    if (hues.has(group) || typeof group !== "number" || group < 0) return this.colorOf(hues.get(group), isSoft);
+    return this.colorOf((group * GOLDEN_ANGLE) % 360, isSoft, PALE);
+  }
+
+  nodeLook(node, color, forceLabel) {
     const isCommunity = node.kind === "community";
     return {
-      x: node.x, y: node.y, color: this.colorOf(hue, isCommunity), size: this.radiusOf(node), zIndex: isCommunity ? node.level : 1000,
+      x: node.x, y: node.y, color, size: this.radiusOf(node), zIndex: isCommunity ? node.level : 1000,
       label: visible(node.title), about: about(node), forceLabel: Boolean(forceLabel),
     };
   }
 
   /** Return the color of a group: soft below the names in discs of communities, strong for entities. */
-  colorOf(hue, isSoft) {
+  colorOf(hue, isSoft, saturation = 0.6) {
     const lightness = (isSoft ? this.colors.soft : this.colors.lightness) / 100;
-    return hexOf(hue ?? 230, hue === undefined ? 0.08 : isSoft ? 0.62 : 0.58, lightness);
+    return hexOf(hue ?? 230, hue === undefined ? 0.08 : saturation, lightness);
   }
 
   radiusOf(node) { return node.kind === "community" ? node.radius : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
@@ -104,7 +112,9 @@ export class GraphPicture {
 
   edgeSize(model, a, b, share) {
     const radius = Math.min(...[a, b].map((key) => this.radiusOf(model.nodes.get(key))));
-    return radius * (0.03 + 0.14 * Math.sqrt(share));
+    // Beside an open community the edges of others are hairlines, which do not cover what is in it.
+    const isOutside = model.open.size > 0 && ![a, b].some((key) => model.open.has(`community-${model.nodes.get(key).parent}`));
+    return radius * (0.03 + 0.14 * Math.sqrt(share)) * (isOutside ? 0.02 : 1);
   }
 
   /** Draw the discs of open communities below everything else, the outer ones first; around chosen entities, of all. */
