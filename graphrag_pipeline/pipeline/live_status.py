@@ -15,7 +15,7 @@ from typing import Literal
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
-from graphrag_pipeline.storage.locks import hold_alone, is_held
+from graphrag_pipeline.storage.locks import hold_alone, is_held_alone
 
 _FILE, _LOCK = "live.json", "live.lock"
 State = Literal["", "indexing", "watching", "failed"]
@@ -65,6 +65,6 @@ def write_live_status(root: Path, status: LiveStatus) -> None:
 def read_live_status(root: Path) -> LiveStatus:
     """Return what the process that keeps a root up to date says; an empty status without one."""
     with contextlib.suppress(OSError, ValueError, TypeError):
-        if is_held(root / "cache" / _LOCK):
+        if is_held_alone(root / "cache" / _LOCK):
             return LiveStatus(**json.loads((root / "cache" / _FILE).read_bytes()))
     return LiveStatus()

@@ -152,3 +152,18 @@ def is_held(path: Path) -> bool:
     """Return whether a process holds a file by `hold_for_reading`."""
     with hold_alone(path) as is_alone:
         return not is_alone
+
+
+def is_held_alone(path: Path) -> bool:
+    """Return whether a process holds a file by `hold_alone`; processes that only look do not see each other."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
