@@ -142,6 +142,8 @@ def read_input(
         PipelineError: the folder does not exist or cannot be listed, or no file of a URL can be fetched.
     """
     wanted = None if buckets is None else frozenset(buckets)
+    if listed is None and not isinstance(folder, str):
+        listed = list_input(folder, settings)  # now: an error of the folder is not one of reading
     records = _read(folder, settings, n_buckets, wanted, cache_folder, listed, detected)
     return (
         record
