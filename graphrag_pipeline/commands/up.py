@@ -15,14 +15,10 @@ import typer
 
 from graphrag_pipeline.commands.terminal import check_port, echo, echo_error
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.models.accounting import CallStats
-from graphrag_pipeline.pipeline.live_status import LiveStatus, keeping_up, write_live_status
-from graphrag_pipeline.pipeline.progress import IndexProgress
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
     from graphrag_pipeline.pipeline.root import Root
-    from graphrag_pipeline.pipeline.staleness import StalePartition
 
 _PORTS = range(8000, 8020)
 _LOOK_S = 1.0
@@ -47,6 +43,8 @@ def up(
 ) -> None:
     """Index a folder of documents, open a page to ask questions, and follow changes of the folder until Ctrl-C."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from graphrag_pipeline.pipeline.live_status import keeping_up
+
     project = _root_of(folder, root)
     if port:
         check_port(_HOST, port)
@@ -166,6 +164,8 @@ def _index(root: Path, why: str) -> None:
     """
     from graphrag_pipeline.defs.automation.sensors import why_not_unattended
     from graphrag_pipeline.defs.index_runs.index_run import run_index
+    from graphrag_pipeline.models.accounting import CallStats
+    from graphrag_pipeline.pipeline.live_status import LiveProgress, LiveStatus, write_live_status
     from graphrag_pipeline.pipeline.root import Root
     from graphrag_pipeline.pipeline.stage_code import asks_any_model
     from graphrag_pipeline.workers import WorkerPool, choose_number
@@ -176,7 +176,7 @@ def _index(root: Path, why: str) -> None:
         is_first = project.snapshots.current() is None
         if not is_first and asks_any_model(project.settings) and (obstacle := why_not_unattended(project)):
             raise PipelineError(f"not indexed, since it may cost much: {obstacle}")
-        with _ShownProgress(root, why, account) as progress:
+        with LiveProgress(root, why, account) as progress:
             report = run_index(project.counted_in(account), progress, workers=WorkerPool(choose_number()))
     except PipelineError as error:
         echo_error(error)
@@ -189,32 +189,3 @@ def _index(root: Path, why: str) -> None:
     took = f"{time.monotonic() - started:.1f} s{paid}" if report.ran else "nothing to index"
     echo(f"{time.strftime('%H:%M:%S')} {why or 'indexed'}: {done}, {took}")
     write_live_status(root, LiveStatus("watching", f"{counted(report.n_documents, 'documents')}, up to date{paid}"))
-
-
-class _ShownProgress(IndexProgress):
-    """A progress bar that the page shows, too."""
-
-    def __init__(self, root: Path, why: str, account: CallStats) -> None:
-        super().__init__()
-        self._root, self._why, self._account = root, why, account
-        self._n_done = self._n_total = 0
-        self._show("looking for changes")
-
-    def plan(self, stale: list[StalePartition]) -> None:
-        """Receive what is stale, before anything runs."""
-        super().plan(stale)
-        self._n_done, self._n_total = 0, len(stale)
-        buckets = {item.partition for item in stale if item.partition != "all"}
-        self._show(f"{counted(len(buckets), 'buckets')} stale")
-
-    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
-        """Receive that a partition of a stage is done."""
-        super().finish(stage, partition, is_fresh)
-        self._n_done += 1
-        self._show(stage.replace("_", " "))
-
-    def _show(self, what: str) -> None:
-        paid = f", {self._account.cost:.2f} USD" if self._account.cost else ""
-        write_live_status(
-            self._root, LiveStatus("indexing", f"{self._why or 'indexing'}: {what}{paid}", self._n_done, self._n_total)
-        )

@@ -1,4 +1,4 @@
-"""The status of `up` at this moment, in a file that the server beside it shows.
+"""The status of `up` at this moment, in a file that the server beside it shows, and the progress that writes it.
 
 Keep out: the work itself.
 """
@@ -15,7 +15,11 @@ from typing import Literal
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
+from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.pipeline.progress import IndexProgress
+from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.storage.locks import hold_alone, is_held_alone
+from graphrag_pipeline.text.counted import counted
 
 _FILE, _LOCK = "live.json", "live.lock"
 State = Literal["", "indexing", "watching", "failed"]
@@ -68,3 +72,37 @@ def read_live_status(root: Path) -> LiveStatus:
         if is_held_alone(root / "cache" / _LOCK):
             return LiveStatus(**json.loads((root / "cache" / _FILE).read_bytes()))
     return LiveStatus()
+
+
+class LiveProgress(IndexProgress):
+    """A progress bar that the page shows, too.
+
+    Args:
+        why: what changed; "" for the first run.
+        account: what the run pays.
+    """
+
+    def __init__(self, root: Path, why: str, account: CallStats) -> None:
+        super().__init__()
+        self._root, self._why, self._account = root, why, account
+        self._n_done = self._n_total = 0
+        self._show("looking for changes")
+
+    def plan(self, stale: list[StalePartition]) -> None:
+        """Receive what is stale, before anything runs."""
+        super().plan(stale)
+        self._n_done, self._n_total = 0, len(stale)
+        buckets = {item.partition for item in stale if item.partition != "all"}
+        self._show(f"{counted(len(buckets), 'buckets')} stale")
+
+    def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
+        """Receive that a partition of a stage is done."""
+        super().finish(stage, partition, is_fresh)
+        self._n_done += 1
+        self._show(stage.replace("_", " "))
+
+    def _show(self, what: str) -> None:
+        paid = f", {self._account.cost:.2f} USD" if self._account.cost else ""
+        write_live_status(
+            self._root, LiveStatus("indexing", f"{self._why or 'indexing'}: {what}{paid}", self._n_done, self._n_total)
+        )
