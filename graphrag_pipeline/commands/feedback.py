@@ -44,6 +44,6 @@ def promote(
 
     project = open_root(root)
     path = promote_feedback(project, feedback_id, answer, evidence or ())
-    echo(f"added a gold question to {path}")
+    echo(f"the gold question is in {path}")
     if not project.settings.publishing.golden_questions:
-        echo(f"set publishing.golden_questions: {path.name} in settings.yaml, so that publications are compared by it")
+        echo(f"To compare publications by it, set publishing.golden_questions: {path.name} in settings.yaml.")

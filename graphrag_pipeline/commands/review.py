@@ -47,7 +47,7 @@ def show(
     elif markdown:
         echo(to_markdown(found), nl=False)
     else:
-        for heading, lines in render_review(found):
+        for _, heading, lines in render_review(found):
             echo(heading, style="heading")
             for line in lines:
                 echo(f"  {line}")
@@ -64,6 +64,7 @@ def publish(candidate: _Candidate = "", root: RootOption = None) -> None:
     from graphrag_pipeline.defs.runs.naming import APPROVED_TAG
     from graphrag_pipeline.inspection.review import find_candidate
     from graphrag_pipeline.pipeline.stages import SNAPSHOT
+    from graphrag_pipeline.storage.snapshot_store import read_review, refusal_of
 
     project = open_root(root)
     newest = find_candidate(project)
@@ -72,6 +73,11 @@ def publish(candidate: _Candidate = "", root: RootOption = None) -> None:
         raise PipelineError(
             f"snapshot {wanted} is not the newest candidate, which is {newest}; to publish an earlier one, run "
             "`graphrag-pipeline snapshots rollback`"
+        )
+    if not candidate and read_review(project.snapshots, wanted) == "rejected":
+        raise PipelineError(
+            f"candidate {wanted} was {refusal_of(project.snapshots, wanted)}; change what is wrong and run `index`, or "
+            f"publish it all the same with `graphrag-pipeline review publish {wanted}`"
         )
     run_stages(project, [SNAPSHOT.name], tags={APPROVED_TAG: wanted})
     published = project.snapshots.current()

@@ -68,12 +68,17 @@ def list_all(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 def _marks_of(facts: SnapshotFacts) -> Iterator[str]:
+    from graphrag_pipeline.storage.snapshot_store import review_in
+
+    review = review_in(facts.refusal)
     marks = {
         "published": facts.is_published,
         "pinned": facts.is_pinned,
         "imported": facts.is_imported,
-        "waiting": facts.is_waiting,
-        "refused": facts.refusal and not facts.is_published and not facts.is_waiting,
+        "waiting": facts.is_waiting and review != "rejected",
+        facts.refusal: review == "rejected" and not facts.is_published,
+        "not reviewed": review == "waiting" and not facts.is_waiting and not facts.is_published,
+        "refused": facts.refusal and not review and not facts.is_published and not facts.is_waiting,
         "unchecked": not (facts.is_checked or facts.refusal),
         "open": facts.is_read,
     }

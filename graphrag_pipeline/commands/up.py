@@ -53,6 +53,7 @@ def up(
     echo(f"root: {project.path}")
     try:
         with keeping_up(project.path), _serving(project.path, address) as server:
+            echo(f"page: {address}  (answers once the first index is there)")
             seen = _look(project.path)
             _index(project.path, "")
             echo(f"ask: {address}  (stop with Ctrl-C)")
@@ -126,15 +127,15 @@ def _follow(root: Path, server: subprocess.Popen[bytes], indexed: Seen) -> None:
     Args:
         indexed: what there was when the last index run began.
     """
-    last = indexed
+    last = known = indexed  # known: the last look at a folder that could be listed
     while server.poll() is None:
         started = time.monotonic()
         seen = _look(root)
         pause = max(_LOOK_S, _LOOK_SHARE * (time.monotonic() - started))
         if seen == last != indexed:
-            n_changed = len({path for path, _ in seen.items() ^ indexed.items()})
-            indexed = seen
-            _index(root, f"{counted(n_changed, 'files')} changed")
+            n_changed = len({path for path, _ in seen.items() ^ known.items()})
+            _index(root, "settings changed" if "" in seen else f"{counted(n_changed, 'files')} changed")
+            indexed, known = seen, known if "" in seen else seen
         last = seen
         time.sleep(pause)
     log = (root / "cache" / "serve.log").read_text(encoding="utf-8", errors="replace")
@@ -185,7 +186,9 @@ def _index(root: Path, why: str) -> None:
     for path, problem in report.problems:
         echo(f"not read: {path}: {problem}", err=True)
     paid = f", {account.cost:.4f} USD" if account.n_calls else ""
-    done = f"{counted(report.n_documents, 'documents')}, snapshot {report.snapshot}"
+    shown = f"candidate {report.waiting} waits for review" if report.waiting else f"snapshot {report.snapshot}"
+    done = f"{counted(report.n_documents, 'documents')}, {shown}"
     took = f"{time.monotonic() - started:.1f} s{paid}" if report.ran else "nothing to index"
     echo(f"{time.strftime('%H:%M:%S')} {why or 'indexed'}: {done}, {took}")
-    write_live_status(root, LiveStatus("watching", f"{counted(report.n_documents, 'documents')}, up to date{paid}"))
+    state = f"candidate {report.waiting} waits for review" if report.waiting else "up to date"
+    write_live_status(root, LiveStatus("watching", f"{counted(report.n_documents, 'documents')}, {state}{paid}"))

@@ -115,12 +115,16 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
     named = tuple(evidence) or (given.documents if given.rating == "up" else ())
     if not reference and not named:
         raise PipelineError(
-            f"feedback {given.id} is a thumb down without a correction; say what is right with --answer or --evidence"
+            f"nothing in feedback {given.id} says what is right: no correction, and no document of a good answer; give "
+            "--answer or --evidence"
         )
     question = {"question": given.question, "evidence": [*named], **({"answer": reference} if reference else {})}
     path = root.path / (root.settings.publishing.golden_questions or GOLD_FILE)
     data = path.read_bytes() if path.exists() else b""
+    line = json.dumps(question, ensure_ascii=False).encode() + b"\n"
+    if line in data:
+        return path
     if data and not data.endswith(b"\n"):
         data += b"\n"
-    files.replace(path, data + json.dumps(question, ensure_ascii=False).encode() + b"\n")
+    files.replace(path, data + line)
     return path

@@ -197,6 +197,22 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     return shown | {f"golden {figure.name} before": figure.mean for figure in old}
 
 
+def explain_worse(root: Root, candidate: str) -> list[str]:
+    """Return what `check_golden_questions` would refuse a candidate for, and refuse nothing.
+
+    Raises:
+        PipelineError: as there.
+    """
+    published = root.snapshots.current()
+    if not root.settings.publishing.golden_questions or published in (None, candidate):
+        return []
+    path = find_golden_questions(root)
+    questions, _ = leave_out_deleted(root, candidate, str(published), read_gold(path))
+    new, old = (measure_golden(root, str(snapshot), questions) for snapshot in (candidate, published))
+    pairs = zip(new, old, strict=True)
+    return [_explain(path, now, str(published), was) for now, was in pairs if now.is_too_low(was)]
+
+
 def find_golden_questions(root: Root) -> Path:
     """Return the path that `publishing.golden_questions` names, relative to the root.
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from graphrag_pipeline.errors import NoSnapshotError, PipelineError
 from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.evaluation.regression_gate import find_golden_questions, without_models
+from graphrag_pipeline.evaluation.regression_gate import explain_worse, find_golden_questions, without_models
 from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots, render_diff
 from graphrag_pipeline.pipeline.root import Root
@@ -116,6 +116,7 @@ def review_candidate(root: Root, candidate: str) -> Review:
         for name, check in POLICY_CHECKS.items():
             problems += [f"{name}: {text}" for text in check(new, root.settings.publishing)]
         problems += [f"removed_documents: {text}" for text in check_removal(old, new, root.settings.publishing)]
+        problems += [f"golden_questions: {text}" for text in explain_worse(root, candidate)]
         n_questions, questions = _compare_questions(root, old, new)
         n_calls, cost = _paid_since(root, old)
         review = Review(
@@ -189,22 +190,22 @@ def _compare_figures(root: Root, old: Snapshot | None, new: Snapshot) -> Iterato
         yield FigureChange(figure.kind.meaning, before.get(figure.name), figure.value, advice)
 
 
-def render_review(review: Review) -> Iterator[tuple[str, list[str]]]:
-    """Yield the heading and the lines of each part of a review, the most important first."""
+def render_review(review: Review) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the level, the heading and the lines of each part of a review, the most important first."""
     facts = [f"published: {review.published or 'nothing'}", *([review.reason] if review.state == "rejected" else [])]
     facts.append(f"model calls since the publication: {review.n_calls:,}, {review.cost:.4f} USD")
-    yield f"Candidate {review.candidate}{f': {review.state}' if review.state else ''}", facts
-    yield "Checks", list(review.problems) or ["all passed"]
+    yield 2, f"Candidate {review.candidate}{f': {review.state}' if review.state else ''}", facts
+    yield 2, "Checks", list(review.problems) or ["all passed"]
     if review.diff:
-        yield "Changes", render_diff(review.diff, _MAX_SHOWN)[1:]
+        yield 2, "Changes", render_diff(review.diff, _MAX_SHOWN)[1:]
     if review.n_questions:
         changed = len(review.questions)
-        yield "Gold questions", [f"{changed:,} of {counted(review.n_questions, 'questions')} find other passages"]
+        yield 2, "Gold questions", [f"{changed:,} of {counted(review.n_questions, 'questions')} find other passages"]
         for one in review.questions:
-            yield one.question, [*_passages("before", one.before), *_passages("after", one.after)]
+            yield 3, one.question, [*_passages("before", one.before), *_passages("after", one.after)]
     if review.figures:
         measured = [figure for figure in review.figures if figure.after is not None or figure.before is not None]
-        yield "Quality", [_describe_figure(figure) for figure in measured]
+        yield 2, "Quality", [_describe_figure(figure) for figure in measured]
 
 
 def _passages(when: str, passages: Sequence[str]) -> list[str]:
@@ -219,8 +220,8 @@ def _describe_figure(figure: FigureChange) -> str:
 
 def to_markdown(review: Review) -> str:
     """Return a review as Markdown, such as for a comment of a CI job; no text in it makes a link, image or HTML."""
-    parts = [
-        "\n".join([f"## {neutralize_markdown(heading)}", "", *(f"- {neutralize_markdown(line)}" for line in lines)])
-        for heading, lines in render_review(review)
-    ]
+    parts = []
+    for level, heading, lines in render_review(review):
+        shown = [f"- {neutralize_markdown(line)}" for line in lines]
+        parts.append("\n".join([f"{'#' * level} {neutralize_markdown(heading)}", "", *shown]))
     return "\n\n".join(parts) + "\n"

@@ -512,7 +512,11 @@ def reject_in_review(store: SnapshotStore, snapshot_id: str, reason: str) -> Non
 
 def read_review(store: SnapshotStore, snapshot_id: str) -> Literal["", "waiting", "rejected"]:
     """Return how far the review of a candidate is; "" if it needs none."""
-    refusal = refusal_of(store, snapshot_id)
+    return review_in(refusal_of(store, snapshot_id))
+
+
+def review_in(refusal: str) -> Literal["", "waiting", "rejected"]:
+    """Return how far a review is by the refusal that it left."""
     return "waiting" if refusal == _WAITS else "rejected" if refusal.startswith(_REJECTED) else ""
 
 

@@ -25,6 +25,19 @@ GOLD = [
     {"question": "Who carried Tiny Tim home?", "evidence": ["two.txt"]},
     {"question": "With whom did Fezziwig dance?", "evidence": ["three.md"]},
 ]
+OTHERS = (
+    "The fog came pouring in at every chink and keyhole.",
+    "A very small fire burned in the cell beyond.",
+    "The knocker on the door was large and plain.",
+    "A disused bell hung in the room upstairs.",
+    "The pudding and the goose were on the table.",
+    "People shovelled snow away from the houses.",
+    "They say that Topper sang.",
+    "They say that Topper sang with the harp.",
+    "The dance of the leaves began in the street.",
+    "With whom did the fog play?",
+)
+"""More text units than recall looks at."""
 
 
 @pytest.fixture
@@ -95,6 +108,9 @@ def test_a_rejected_candidate_stays_listed_and_is_not_published_again(root: Root
     report = run_index(Root(root.path))
     assert (report.snapshot, report.waiting) == (published, candidate)
     assert "rejected in review: Tim was carried by Bob" in call("--root", root.path, "status").out
+    refused = call("--root", root.path, "review", "publish")
+    assert refused.status == 1 and "was rejected in review: Tim was carried by Bob" in refused.err
+    assert "rejected in review: Tim" in call("--root", root.path, "snapshots", "list").out
     put(root.path, "two.txt", "Bob Cratchit carried Tiny Tim home on his shoulder.")
     other = run_index(Root(root.path)).waiting
     assert other not in (candidate, None)
@@ -113,6 +129,21 @@ def test_one_index_run_can_ask_for_review(tmp_path: Path, call: Call) -> None:
     assert json.loads(call("--root", root.path, "review", "show", "--json").out)["diff"] is None
     call("--root", root.path, "review", "publish")
     assert root.snapshots.current()
+
+
+def test_gold_questions_that_find_less_are_shown_and_the_candidate_waits_on(root: Root, call: Call) -> None:
+    settings = REVIEWED.replace("review: true", "review: false")
+    (root.path / "settings.yaml").write_text(settings)
+    for number, text in enumerate(OTHERS):
+        put(root.path, f"other_{number}.txt", text)
+    run_index(Root(root.path))
+    put(root.path, "three.md", "The retention period of backup volumes is ninety days.")
+    report = run_index(Root(root.path), is_reviewed=True)
+    assert "golden_questions: recall@5" in call("--root", root.path, "review", "show").out
+    outcome = call("--root", root.path, "review", "publish")
+    assert outcome.status == 1 and "recall@5" in outcome.err
+    again = run_index(Root(root.path))
+    assert again.waiting == report.waiting and "waits for review" in call("--root", root.path, "status").out
 
 
 def test_a_damaged_candidate_is_not_published_by_a_reviewer(root: Root, call: Call) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from graphrag_pipeline.defs.assets.pages import metadata
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import Failure
 from graphrag_pipeline.tables import STAGE_TABLES, VECTOR_TABLES
 
@@ -273,7 +274,7 @@ def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions, try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
     from graphrag_pipeline.publishing.candidates import publish
-    from graphrag_pipeline.storage.snapshot_store import hold_for_review, read_review, refusal_of
+    from graphrag_pipeline.storage.snapshot_store import hold_for_review, read_review, record_refusal, refusal_of
 
     candidate = run.root.tables.need(CANDIDATE.name).data_version
     pinned = run.root.snapshots.pinned()
@@ -294,10 +295,16 @@ def index_snapshot(run: StageRun) -> None:
         run.details |= of_review(run.root, candidate)
         run.is_withheld = True
         return
-    run.details |= check_golden_questions(run.root, candidate)
-    before = open_published(run.root)
+    refusal = refusal_of(run.root.snapshots, candidate) if state else ""
     trial = partial(try_searches, run.root)
-    publish(run.root.snapshots, candidate, run.settings.publishing, trial, run.allows_removal)
+    try:
+        run.details |= check_golden_questions(run.root, candidate)
+        before = open_published(run.root)
+        publish(run.root.snapshots, candidate, run.settings.publishing, trial, run.allows_removal)
+    except PipelineError:
+        if refusal:  # what a reviewer could not publish still waits for one
+            record_refusal(run.root.snapshots, candidate, refusal)
+        raise
     if is_new:
         run.details |= of_snapshot(run.root, candidate, before) | metadata.of_calls(run.session.costs.total)
         run.details |= of_quality(run.root, candidate, before)
