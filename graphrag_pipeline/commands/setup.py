@@ -157,13 +157,14 @@ def _settings_of(
 
 
 def _describe_price(model: Any, is_named: bool) -> str:
-    from graphrag_pipeline.models.spending import describe_price
+    from graphrag_pipeline.models.spending import describe_price, find_price
     from graphrag_pipeline.settings.presets import is_loopback
 
-    price = describe_price(model.model, model.base_url, model.prompt_price, model.completion_price)
-    is_odd = is_loopback(model.base_url) and not is_named and "nothing" not in price
+    asked = model.model, model.base_url, model.prompt_price, model.completion_price
+    price = find_price(*asked)
+    is_odd = is_loopback(model.base_url) and not is_named and price is not None and not price.is_free
     way_out = "; if your server charges nothing, name it by --preset or set the prices to 0" if is_odd else ""
-    return f"{model.model} costs {price}{way_out}"
+    return f"{model.model} costs {describe_price(*asked)}{way_out}"
 
 
 def _with_window(settings: Settings) -> Settings:

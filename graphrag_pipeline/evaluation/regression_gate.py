@@ -184,11 +184,11 @@ def check_golden_questions(root: Root, candidate: str) -> dict[str, Any]:
     if published in (None, candidate) or not new:
         return shown
     old = measure_golden(root, published, questions)
-    worse = [pair for pair in zip(new, old, strict=True) if pair[0].is_too_low(pair[1])]
+    worse = _find_worse(path, new, published, old)
     if worse:
-        reason = "; ".join(_explain(path, now, published, was) for now, was in worse)
+        reason = "; ".join(worse)
         record_refusal(root.snapshots, candidate, reason)
-        options = " and ".join(dict.fromkeys(f"`{now.setting}`" for now, _ in worse))
+        options = " and ".join(dict.fromkeys(f"`{setting}`" for setting in worse.values()))
         raise PipelineError(
             f"candidate {candidate} is not published: {reason}. The published snapshot stays, and the candidate is "
             f"kept. Compare them with `graphrag-pipeline evaluate --snapshot {candidate} --against {published}`, fix "
@@ -209,8 +209,13 @@ def explain_worse(root: Root, candidate: str) -> list[str]:
     path = find_golden_questions(root)
     questions, _ = leave_out_deleted(root, candidate, str(published), read_gold(path))
     new, old = (measure_golden(root, str(snapshot), questions) for snapshot in (candidate, published))
+    return list(_find_worse(path, new, str(published), old))
+
+
+def _find_worse(path: Path, new: Sequence[GoldenFigure], published: str, old: Sequence[GoldenFigure]) -> dict[str, str]:
+    """Return what is said of each figure that fell by more than is allowed -> the option that allows it."""
     pairs = zip(new, old, strict=True)
-    return [_explain(path, now, str(published), was) for now, was in pairs if now.is_too_low(was)]
+    return {_explain(path, now, published, was): now.setting for now, was in pairs if now.is_too_low(was)}
 
 
 def find_golden_questions(root: Root) -> Path:

@@ -19,7 +19,7 @@ from typing import Any
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.inputs.files import InputFile, state_of
-from graphrag_pipeline.inputs.source_records import SourceRecord, version_of_readers, without_text
+from graphrag_pipeline.inputs.source_records import SourceRecord, version_of_readers
 from graphrag_pipeline.settings.input import InputSettings
 
 DETECTED_FILE = "detected.json.gz"
@@ -59,14 +59,13 @@ class DetectedFiles:
                 unknown.append(file)
         return records, unknown
 
-    def add(self, file: InputFile, records: Sequence[SourceRecord]) -> list[SourceRecord]:
-        """Keep what was read from a file that `split` returned, and return it without text."""
+    def add(self, file: InputFile, records: Sequence[SourceRecord]) -> None:
+        """Keep what was read from a file that `split` returned, but for its texts."""
         state = self._present[file.path]
         is_known = not any(record.is_unknown for record in records)
         if state and is_known and (file.url_path or _is_old(file)):
             self._known[file.path] = state, [[getattr(record, name) for name in _KEPT] for record in records]
             self._is_changed = True
-        return [without_text(record) for record in records]
 
     def save(self) -> None:
         """Write the entries of the files that are still there, if any changed; without permission nothing is kept."""

@@ -87,8 +87,8 @@ class Detection(Protocol):
     def split(self, listed: Iterable[InputFile]) -> tuple[list[SourceRecord], list[InputFile]]:
         """Return the records of unchanged files, without text, and the files that must be read."""
 
-    def add(self, file: InputFile, records: Sequence[SourceRecord]) -> list[SourceRecord]:
-        """Keep what was read from a file, and return it without text."""
+    def add(self, file: InputFile, records: Sequence[SourceRecord]) -> None:
+        """Keep what was read from a file."""
 
 
 def label_of(name: bytes) -> str:
@@ -136,7 +136,7 @@ def read_input(
         last_known: returns the documents of the last index from a file, or from a folder, whose path ends with "/".
             They stay while the content of the file or folder is not known.
         listed: the files, from `list_input` with the same cache folder; None lists them now.
-        detected: if given, records are without text, those of unchanged files come first, and only others are opened.
+        detected: if given, unchanged files are not opened; their records come first, without text.
 
     Raises:
         PipelineError: the folder does not exist or cannot be listed, or no file of a URL can be fetched.
@@ -314,7 +314,9 @@ def _read(
         if isinstance(folder, str) and kept is not None:
             inputs = fetch(folder, list(inputs), kept / COPIES)
         for file, records in _read_files(inputs, settings, cache_folder):
-            yield from detected.add(file, records) if detected else records
+            if detected:
+                detected.add(file, records)
+            yield from records
 
 
 def choose_files(inputs: Sequence[InputFile], n_buckets: int, wanted: Collection[str] | None) -> list[InputFile]:

@@ -7,11 +7,11 @@ Keep out: publishing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from graphrag_pipeline.errors import NoSnapshotError, PipelineError
+from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.index_quality.measurement import measure_quality
 from graphrag_pipeline.evaluation.questions import read_gold
 from graphrag_pipeline.evaluation.regression_gate import explain_worse, find_golden_questions, without_models
@@ -19,8 +19,7 @@ from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.inspection.snapshot_diff import SnapshotDiff, diff_snapshots, render_diff
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE
-from graphrag_pipeline.publishing.candidates import verify
-from graphrag_pipeline.publishing.checks import POLICY_CHECKS, check_removal
+from graphrag_pipeline.publishing.candidates import check_candidate, open_published
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.storage.snapshot_store import find_snapshot, read_review, refusal_of
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -110,19 +109,21 @@ def review_candidate(root: Root, candidate: str) -> Review:
         PipelineError: the candidate cannot be read.
     """
     published = root.snapshots.current()
-    with closing(root.snapshots.open(candidate)) as new:
-        old = _open(root, published if published != candidate else None)
-        problems = [f"{check.name}: {text}" for check in verify(root.snapshots, new) for text in check.problems]
-        for name, check in POLICY_CHECKS.items():
-            problems += [f"{name}: {text}" for text in check(new, root.settings.publishing)]
-        problems += [f"removed_documents: {text}" for text in check_removal(old, new, root.settings.publishing)]
+    is_published = candidate == published
+    with ExitStack() as opened:
+        new = opened.enter_context(closing(root.snapshots.open(candidate)))
+        old = None if is_published else open_published(root.snapshots)
+        if old:
+            opened.enter_context(closing(old))
+        results = check_candidate(root.snapshots, new, old, root.settings.publishing)
+        problems = [f"{result.name}: {text}" for result in results for text in result.problems]
         problems += [f"golden_questions: {text}" for text in explain_worse(root, candidate)]
         n_questions, questions = _compare_questions(root, old, new)
         n_calls, cost = _paid_since(root, old)
-        review = Review(
+        return Review(
             candidate,
-            "published" if candidate == published else read_review(root.snapshots, candidate),
-            "" if candidate == published else refusal_of(root.snapshots, candidate),
+            "published" if is_published else read_review(root.snapshots, candidate),
+            "" if is_published else refusal_of(root.snapshots, candidate),
             published,
             diff_snapshots(old, new) if old else None,
             tuple(problems),
@@ -132,16 +133,6 @@ def review_candidate(root: Root, candidate: str) -> Review:
             questions,
             tuple(_compare_figures(root, old, new)),
         )
-        if old:
-            old.close()
-    return review
-
-
-def _open(root: Root, snapshot: str | None) -> Snapshot | None:
-    try:
-        return root.snapshots.open(snapshot) if snapshot else None
-    except NoSnapshotError:  # a damaged one counts as none, as in a publication
-        return None
 
 
 def _compare_questions(root: Root, old: Snapshot | None, new: Snapshot) -> tuple[int, tuple[QuestionChange, ...]]:

@@ -377,6 +377,11 @@ class Price:
     completion: float = 0.0
     provider: str | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a call costs nothing."""
+        return not self.cost(_MILLION, _MILLION)
+
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the US dollars of one call."""
         if self.provider is None:
@@ -413,11 +418,11 @@ def describe_price(model: str, base_url: str, prompt: float | None = None, compl
     price = find_price(model, base_url, prompt, completion)
     if price is None:
         return "not known"
-    each_in, each_out = price.cost(_MILLION, 0), price.cost(0, _MILLION)
     is_set = prompt is not None or completion is not None
     source = "settings" if is_set else "price list" if price.provider else "on this machine, in no price list"
-    if not each_in + each_out:
+    if price.is_free:
         return f"nothing ({source})"
+    each_in, each_out = price.cost(_MILLION, 0), price.cost(0, _MILLION)
     return f"{each_in:.4g} and {each_out:.4g} USD per million tokens in and out ({source})"
 
 

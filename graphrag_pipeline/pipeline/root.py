@@ -271,7 +271,7 @@ class Root:
 
         Args:
             listed: the files, if they were listed before (`list_input`).
-            detected: if given, records are without text, and files that did not change are not opened.
+            detected: if given, files that did not change are not opened, and their records have no text.
         """
         from graphrag_pipeline.inputs.files import read_input
 

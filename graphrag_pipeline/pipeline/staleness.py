@@ -57,7 +57,7 @@ def find_stale_versions(
     """Return what `find_stale` returns, given only the version of each bucket of the input folder."""
     stale: dict[tuple[str, str], StalePartition] = {}
     for stage in ALL_STAGES.values():
-        if stage is SNAPSHOT and (root.snapshots.pinned() or is_in_review(root, stale)):
+        if stage is SNAPSHOT and (root.snapshots.pinned() or _is_in_review(root, stale)):
             continue  # only `unpin` or a reviewer publishes it, not a run
         code = root.code_of(stage)
         for partition in stage.partitions(root.settings):
@@ -72,11 +72,10 @@ def find_stale_versions(
     return list(stale.values())
 
 
-def is_in_review(root: Root, stale: Collection[tuple[str, str]] = ()) -> bool:
+def _is_in_review(root: Root, stale: Collection[tuple[str, str]]) -> bool:
     """Whether the newest candidate waits for review or was rejected in it, and no other one has to be made."""
-    candidate = root.tables.head(CANDIDATE.name)
-    is_newest = candidate is not None and (CANDIDATE.name, WHOLE) not in stale
-    return is_newest and bool(candidate and read_review(root.snapshots, candidate.data_version))
+    candidate = None if (CANDIDATE.name, WHOLE) in stale else root.tables.head(CANDIDATE.name)
+    return candidate is not None and bool(read_review(root.snapshots, candidate.data_version))
 
 
 def _with_changes(

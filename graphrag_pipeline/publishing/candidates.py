@@ -246,10 +246,8 @@ def publish(
             "unpin`, then `graphrag-pipeline index` (or `import` again)"
         )
     snapshot = store.open(snapshot_id)
-    policy = settings or PublishingSettings()
-    policies = [CheckResult(name, check(snapshot, policy)) for name, check in POLICY_CHECKS.items()]
-    removal = [] if allow_removal else check_removal(_open_published(store), snapshot, policy)
-    results = [*verify(store, snapshot), *policies, CheckResult("removed_documents", removal)]
+    published = None if allow_removal else open_published(store)
+    results = check_candidate(store, snapshot, published, settings or PublishingSettings())
     failed = [result for result in results if not result.passed]
     if failed:
         reasons = "; ".join(f"{result.name}: {result.problems[0]}" for result in failed)
@@ -259,7 +257,21 @@ def publish(
     store.point_at(snapshot_id)
 
 
-def _open_published(store: SnapshotStore) -> Snapshot | None:
+def check_candidate(
+    store: SnapshotStore, snapshot: Snapshot, published: Snapshot | None, settings: PublishingSettings
+) -> list[CheckResult]:
+    """Run all checks that a candidate must pass to be published.
+
+    Args:
+        published: the snapshot whose documents must still be there; None: any may be gone.
+    """
+    policies = [CheckResult(name, check(snapshot, settings)) for name, check in POLICY_CHECKS.items()]
+    removal = CheckResult("removed_documents", check_removal(published, snapshot, settings))
+    return [*verify(store, snapshot), *policies, removal]
+
+
+def open_published(store: SnapshotStore) -> Snapshot | None:
+    """Return the published snapshot; None if no whole snapshot is published."""
     try:
         return store.open()
     except NoSnapshotError:  # a damaged snapshot counts as none

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,10 @@ import pytest
 from graphrag_pipeline.pipeline.live_status import read_live_status
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import Call, environment, program, started
+from graphrag_pipeline_tests.support.dagster.live_dagster import wait_until
 from graphrag_pipeline_tests.support.roots import CAROL, make_root
 
-PATIENCE_S = 90
-
-
-def wait_for(find: Callable[[], Any], log: Path) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if found := find():
-            return found
-        time.sleep(0.2)
-    raise AssertionError(log.read_text())
+wait = partial(wait_until, timeout_s=90)
 
 
 @contextmanager
@@ -41,6 +33,9 @@ def running_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[A
     ):
         try:
             yield process, log
+        except BaseException:
+            print(log.read_text())
+            raise
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -57,15 +52,15 @@ def write(folder: Path) -> Path:
 def test_a_folder_becomes_a_page_that_follows_it_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     folder, root = write(tmp_path / "docs"), tmp_path / "docs_index"
     with running_up(folder) as (process, log):
-        address = wait_for(lambda: [line for line in log.read_text().splitlines() if line.startswith("ask: ")], log)
+        address = wait(lambda: [line for line in log.read_text().splitlines() if line.startswith("ask: ")])
         url = address[0].split()[1]
-        first = wait_for(lambda: httpx.get(f"{url}/roots").json()["roots"][0]["snapshot"], log)
+        first = wait(lambda: httpx.get(f"{url}/roots").json()["roots"][0]["snapshot"])
         assert httpx.get(f"{url}/live").json()["state"] == "watching"
         (folder / "new.md").write_text("# Cornhill\n\nBob Cratchit skated on Cornhill with Amalia Eld.")
-        second = wait_for(lambda: {httpx.get(f"{url}/roots").json()["roots"][0]["snapshot"]} - {first, None}, log).pop()
+        second = wait(lambda: {httpx.get(f"{url}/roots").json()["roots"][0]["snapshot"]} - {first, None}).pop()
         found = httpx.get(f"{url}/entities", params={"search": "Amalia"}).json()
         assert (found["snapshot"], found["total"]) == (second, 1)
-        wait_for(lambda: f"1 file changed: {len(CAROL) + 1} documents, snapshot {second}" in log.read_text(), log)
+        wait(lambda: f"1 file changed: {len(CAROL) + 1} documents, snapshot {second}" in log.read_text())
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     assert log.read_text().endswith("stopped; what was indexed is kept\n")
@@ -81,23 +76,23 @@ def test_an_empty_folder_and_an_unreadable_setting_are_said_and_watched(tmp_path
     folder = tmp_path / "docs"
     folder.mkdir()
     with running_up(folder) as (_, log):
-        wait_for(lambda: "no readable documents" in log.read_text() and "ask: " in log.read_text(), log)
+        wait(lambda: "no readable documents" in log.read_text() and "ask: " in log.read_text())
         assert read_live_status(tmp_path / "docs_index").state == "failed"
         (folder / "one.md").write_text("# One\n\nMarley was dead.")
-        wait_for(lambda: "1 file changed: 1 document, snapshot" in log.read_text(), log)
+        wait(lambda: "1 file changed: 1 document, snapshot" in log.read_text())
         settings = tmp_path / "docs_index" / "settings.yaml"
         good = settings.read_text()
         settings.write_text("storage: [")
-        wait_for(lambda: read_live_status(tmp_path / "docs_index").state == "failed", log)
+        wait(lambda: read_live_status(tmp_path / "docs_index").state == "failed")
         settings.write_text(good)
-        wait_for(lambda: read_live_status(tmp_path / "docs_index").state == "watching", log)
+        wait(lambda: read_live_status(tmp_path / "docs_index").state == "watching")
 
 
 @pytest.mark.thorough
 def test_a_root_is_used_as_it_is_and_only_once(tmp_path: Path, call: Call) -> None:
     root = make_root(tmp_path / "own")
     with running_up(root.path) as (_, log):
-        wait_for(lambda: "ask: " in log.read_text(), log)
+        wait(lambda: "ask: " in log.read_text())
         assert Root(root.path).snapshots.current()
         outcome = call("up", root.path)
         assert outcome.status == 1 and "another `graphrag-pipeline up`" in outcome.err
@@ -121,10 +116,10 @@ def test_what_is_in_the_way_is_said(tmp_path: Path, call: Call) -> None:
 @pytest.mark.thorough
 def test_the_next_free_port_is_taken(tmp_path: Path) -> None:
     with running_up(write(tmp_path / "one")) as (_, log):
-        wait_for(lambda: "ask: " in log.read_text(), log)
+        wait(lambda: "ask: " in log.read_text())
         (tmp_path / "more").mkdir()
         with running_up(write(tmp_path / "more" / "two")) as (_, other):
-            wait_for(lambda: "ask: " in other.read_text(), other)
+            wait(lambda: "ask: " in other.read_text())
             assert (
                 other.read_text().partition("ask: ")[2].split()[0] != log.read_text().partition("ask: ")[2].split()[0]
             )

@@ -270,10 +270,10 @@ def _carried_numbers(run: StageRun, previous: "Manifest | None") -> pa.Table | N
 
 def index_snapshot(run: StageRun) -> None:
     from graphrag_pipeline.defs.assets.checks import of_quality
-    from graphrag_pipeline.defs.assets.published import of_review, of_snapshot, open_published
+    from graphrag_pipeline.defs.assets.published import of_review, of_snapshot
     from graphrag_pipeline.evaluation.regression_gate import check_golden_questions, try_searches
     from graphrag_pipeline.pipeline.stages import CANDIDATE
-    from graphrag_pipeline.publishing.candidates import publish
+    from graphrag_pipeline.publishing.candidates import open_published, publish
     from graphrag_pipeline.storage.snapshot_store import hold_for_review, read_review, record_refusal, refusal_of
 
     candidate = run.root.tables.need(CANDIDATE.name).data_version
@@ -299,7 +299,7 @@ def index_snapshot(run: StageRun) -> None:
     trial = partial(try_searches, run.root)
     try:
         run.details |= check_golden_questions(run.root, candidate)
-        before = open_published(run.root)
+        before = open_published(run.root.snapshots)
         publish(run.root.snapshots, candidate, run.settings.publishing, trial, run.allows_removal)
     except PipelineError:
         if refusal:  # what a reviewer could not publish still waits for one

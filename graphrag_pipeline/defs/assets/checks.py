@@ -13,7 +13,6 @@ from typing import Any
 import dagster as dg
 
 from graphrag_pipeline.defs.assets.pages.metadata import of_lines
-from graphrag_pipeline.defs.assets.published import open_published
 from graphrag_pipeline.defs.runs.errors import in_words
 from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.naming import ALLOW_REMOVAL_TAG, asset_key, full_name
@@ -22,6 +21,7 @@ from graphrag_pipeline.evaluation.index_quality.figures import FIGURES, QualityF
 from graphrag_pipeline.evaluation.index_quality.measurement import IndexQuality, measure_quality
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
+from graphrag_pipeline.publishing.candidates import open_published
 from graphrag_pipeline.publishing.checks import CHECKS, NEEDED, POLICY_CHECKS, check_removal
 from graphrag_pipeline.settings.section import QualitySettings
 from graphrag_pipeline.storage.snapshots import Snapshot
@@ -112,7 +112,7 @@ def _judge_problems(problems: list[str]) -> _Judgement:
 
 
 def _judge_removal(context: dg.AssetCheckExecutionContext, root: Root, snapshot: Snapshot) -> _Judgement:
-    problems = check_removal(open_published(root), snapshot, root.settings.publishing)
+    problems = check_removal(open_published(root.snapshots), snapshot, root.settings.publishing)
     is_allowed = context.run.tags.get(ALLOW_REMOVAL_TAG) == "true"
     way_out = f"In the UI, launch the run with the tag {ALLOW_REMOVAL_TAG}: true"
     line = "; ".join([*problems, "the run allows it" if is_allowed else way_out]) if problems else ""

@@ -232,14 +232,6 @@ def _name_publisher(instance: DagsterInstance, run: DagsterRun) -> str:
     return "graphrag-pipeline"
 
 
-def open_published(root: Root) -> Snapshot | None:
-    """Return the published snapshot; None if no whole snapshot is published."""
-    try:
-        return root.snapshots.open()
-    except NoSnapshotError:
-        return None
-
-
 def published_event(
     instance: DagsterInstance, root: Root, snapshot_id: str, description: str, tags: Mapping[str, str] | None = None
 ) -> AssetMaterialization:

@@ -448,9 +448,10 @@ def _judge_speed(settings: ChatModelSettings, speed: Speed) -> Iterator[Finding]
 def _check_price(settings: ChatModelSettings | EmbeddingModelSettings | RerankModelSettings) -> Finding:
     prices = settings.prompt_price, settings.completion_price
     said = f"costs {describe_price(settings.model, settings.base_url, *prices)}"
-    if find_price(settings.model, settings.base_url, *prices) is None:
+    price = find_price(settings.model, settings.base_url, *prices)
+    if price is None:
         return Finding("price", "note", f"{said}, so its cost is not counted; set prompt_price and completion_price")
-    if prices == (None, None) and is_loopback(settings.base_url) and "nothing" not in said:
+    if prices == (None, None) and is_loopback(settings.base_url) and not price.is_free:
         return Finding("price", "note", f"{said}; if the server on this machine charges nothing, set both prices to 0")
     return Finding("price", "ok", said)
 
