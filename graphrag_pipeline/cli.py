@@ -30,40 +30,23 @@ from graphrag_pipeline.commands import (
     snapshots,
     up,
 )
-from graphrag_pipeline.commands.terminal import (
-    DAGSTER_GROUP,
-    INDEX_GROUP,
-    INSPECT_GROUP,
-    QUESTION_GROUP,
-    READ_GROUP,
-    SNAPSHOT_GROUP,
-    RootOption,
-    echo,
-    echo_error,
-    escape_log,
-)
+from graphrag_pipeline.commands.terminal import ADVANCED_GROUP, DAILY_GROUP, RootOption, echo, echo_error, escape_log
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.ports import load_commands
 
 COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
-    INDEX_GROUP: {
-        "up": up.up, "init": setup.init, "settings": setup.settings, "doctor": setup.doctor, "index": indexing.index,
-        "status": indexing.status, "costs": indexing.costs,
+    DAILY_GROUP: {
+        "up": up.up, "init": setup.init, "doctor": setup.doctor, "index": indexing.index, "status": indexing.status,
+        "query": questions.query, "show": showing.show, "serve": serving.serve, "dev": serving.dev,
     },
-    QUESTION_GROUP: {
-        "query": questions.query, "batch": questions.batch, "serve": serving.serve, "mcp": serving.mcp,
-        "access": serving.access,
-    },
-    READ_GROUP: {"show": showing.show, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges},
-    INSPECT_GROUP: {
+    ADVANCED_GROUP: {
+        "settings": setup.settings, "costs": indexing.costs,
         "try": evaluation.try_stage, "tune": None, "evaluate": evaluation.evaluate, "feedback": feedback.feedback,
-    },
-    SNAPSHOT_GROUP: {
         "review": review.review, "snapshots": snapshots.snapshots, "verify": snapshots.verify,
-        "forget": snapshots.forget,
-        "import": snapshots.import_index, "export": snapshots.export_index,
+        "forget": snapshots.forget, "import": snapshots.import_index, "export": snapshots.export_index,
+        "batch": questions.batch, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges,
+        "mcp": serving.mcp, "access": serving.access,
     },
-    DAGSTER_GROUP: {"dev": serving.dev},
 }  # fmt: skip
 """Group in `--help` -> commands, in the order in which a user of a new root needs them; None: an engine mounts it."""
 

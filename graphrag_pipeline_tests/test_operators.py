@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -219,6 +220,13 @@ def test_the_image_installs_extras_that_exist_and_starts_programs_that_exist() -
         "GRAPHRAG_ROOT": "/data",
         "DAGSTER_HOME": "/data/dagster",
     }
+
+
+def test_the_image_has_no_finding_of_the_linter() -> None:
+    [dockerfile] = blocks_of("dockerfile")
+    program = Path(sys.executable).with_name("hadolint")
+    linted = subprocess.run([program, "--no-color", "-"], input=dockerfile, capture_output=True, text=True, timeout=60)
+    assert linted.returncode == 0 and not linted.stdout, linted.stdout + linted.stderr
 
 
 def test_the_services_start_programs_that_exist_with_the_variables_that_are_read() -> None:

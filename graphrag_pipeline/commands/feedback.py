@@ -30,6 +30,18 @@ def list_feedback(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 @feedback.command()
+def export(root: RootOption = None) -> None:
+    """Print all feedback with its answers as JSON lines, oldest first."""
+    import json
+    from dataclasses import asdict
+
+    from graphrag_pipeline.evaluation.feedback import read_feedback
+
+    for one in read_feedback(open_root(root).path):
+        echo(json.dumps(asdict(one)))
+
+
+@feedback.command()
 def promote(
     feedback_id: Annotated[str, typer.Argument(metavar="ID", help="Feedback or its first digits.")],
     answer: Annotated[str, typer.Option(help="Reference answer; default: the correction.")] = "",

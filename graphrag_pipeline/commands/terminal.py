@@ -188,12 +188,8 @@ STYLES: dict[str, dict[str, Any]] = {
 """Looks of lines in a terminal; no meaning is in a colour alone."""
 
 # Groups of commands in `--help`, in the order of work.
-INDEX_GROUP = "Index documents"
-QUESTION_GROUP = "Ask questions"
-READ_GROUP = "Read the index"
-INSPECT_GROUP = "Improve and evaluate"
-SNAPSHOT_GROUP = "Manage snapshots, import and export"
-DAGSTER_GROUP = "Run Dagster"
+DAILY_GROUP = "Daily"
+ADVANCED_GROUP = "Advanced"
 
 
 def open_root(root: Path | None) -> Root:

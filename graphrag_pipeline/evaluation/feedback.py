@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.evaluation.questions import Question, find_evidence
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.pipeline.root import Root
@@ -105,7 +106,7 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
         evidence: documents that answer the question; default: those that an answer with a thumb up cited.
 
     Raises:
-        PipelineError: there is no such feedback, or nothing says what is right.
+        PipelineError: there is no such feedback, nothing says what is right, or the index has none of the evidence.
     """
     matching = [one for one in read_feedback(root.path) if one.id.startswith(start)]
     if len(matching) != 1:
@@ -118,6 +119,9 @@ def promote(root: Root, start: str, answer: str = "", evidence: Sequence[str] = 
             f"nothing in feedback {given.id} says what is right: no correction, and no document of a good answer; give "
             "--answer or --evidence"
         )
+    asked = Question(given.question, named, place="evidence")
+    if named and (unknown := find_evidence(root.snapshots.open(), [asked]).unknown):
+        raise PipelineError(f"not in the published snapshot: {'; '.join(unknown)}; give --evidence with its documents")
     question = {"question": given.question, "evidence": [*named], **({"answer": reference} if reference else {})}
     path = root.path / (root.settings.publishing.golden_questions or GOLD_FILE)
     data = path.read_bytes() if path.exists() else b""

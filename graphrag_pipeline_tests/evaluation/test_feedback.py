@@ -52,6 +52,8 @@ def test_the_server_keeps_feedback_and_changes_no_index(root: Root, call: Call) 
     shown = call("--root", root.path, "feedback", "list").out
     assert f"{second.id}  {second.time}  local  down  'Who danced?' -> 'Fezziwig danced.'" in shown
     assert json.loads(call("--root", root.path, "feedback", "list", "--json").out)[0]["answer"] == "Bob."
+    exported = call("--root", root.path, "feedback", "export").out.splitlines()
+    assert [json.loads(line)["id"] for line in exported] == [first.id, second.id]
 
 
 def test_only_a_principal_with_the_right_gives_feedback(root: Root) -> None:
@@ -84,6 +86,8 @@ def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
         ("Who danced?", (), ("Fezziwig danced.",)),
         ("Where is the clerk?", ("one.txt",), ("In the tank.",)),
     ]
+    with pytest.raises(PipelineError, match="not in the published snapshot"):
+        promote(opened, bare, "In the tank.", ["three.txt"])
     with pytest.raises(PipelineError, match="0 match 'ffff'"):
         promote(opened, "ffff")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphrag_pipeline.commands.terminal import (
-    INSPECT_GROUP,
+    ADVANCED_GROUP,
     JsonOption,
     RootOption,
     command_with_root,
@@ -129,7 +129,7 @@ _DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what i
 
 def add_tuning_commands(app: typer.Typer) -> None:
     """Mount the commands of this module."""
-    app.add_typer(tuning, name="tune", rich_help_panel=INSPECT_GROUP)
+    app.add_typer(tuning, name="tune", rich_help_panel=ADVANCED_GROUP)
 
 
 @tuning.callback()
