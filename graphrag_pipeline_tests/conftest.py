@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from graphrag_pipeline.cli import collect_rarely
 from graphrag_pipeline_tests.support.roots import BUILT_ROOTS
 from graphrag_pipeline_tests.support.thoroughness import IS_THOROUGH, repetitions
 
@@ -34,6 +35,7 @@ settings.register_profile(
 settings.load_profile("graphrag_pipeline")
 
 _place_numbers = itertools.count()
+collect_rarely()
 
 
 def pytest_configure(config: pytest.Config) -> None:

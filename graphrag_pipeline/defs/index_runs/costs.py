@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from graphrag_pipeline.defs.runs.session import IndexSession
-from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.inspection.costs import StageEstimate, append_costs, refuse_over_budget, render_estimates
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.models.accounting import Caller, CallStats, paid_run
@@ -98,6 +98,8 @@ def check_models(
             one.result()
         except CallFailedError as error:
             report(f"{settings.model}: a first request got no usable answer ({error.reason}); the run goes on")
+        except SettingsError:  # it names the variable to set, and nothing was sent
+            raise
         except PipelineError as error:
             raise PipelineError(f"only first tiny requests were paid for this run: {error}") from None
 

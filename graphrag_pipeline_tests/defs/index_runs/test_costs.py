@@ -50,6 +50,14 @@ def test_no_server_of_embeddings_shows_before_extraction_is_paid(tmp_path: Path)
         assert server.count("extraction") == 0
 
 
+def test_a_variable_that_is_not_set_is_named_before_anything_is_sent(tmp_path: Path) -> None:
+    with running_model_server() as server:
+        root = make_root(tmp_path / "root", server, embedding_model={"headers": {"X-Team": "$NOT_SET"}})
+        with pytest.raises(PipelineError, match=r"^the header X-Team: set the environment variable NOT_SET"):
+            run_index(root)
+        assert server.count("extraction") == 0
+
+
 @pytest.mark.thorough
 def test_the_check_is_booked_and_left_out_if_all_is_stored(tmp_path: Path) -> None:
     with running_model_server() as server:
