@@ -10,6 +10,7 @@ from graphrag_pipeline.defs.assets.definitions import build_assets
 from graphrag_pipeline.defs.assets.ledger import build_costs_asset
 from graphrag_pipeline.defs.assets.sources import build_sources
 from graphrag_pipeline.defs.assets.state_checks import build_state_checks
+from graphrag_pipeline.defs.automation.batches import build_batch_sensors
 from graphrag_pipeline.defs.automation.fan_out import build_fan_out_sensors
 from graphrag_pipeline.defs.automation.notifications import build_notification_sensors
 from graphrag_pipeline.defs.automation.schedules import build_schedules
@@ -34,6 +35,7 @@ def build_definitions(root: Root, is_alone: bool = True) -> dg.Definitions:
         sensors=[
             build_input_sensor(root),
             *build_fan_out_sensors(root, jobs),
+            *build_batch_sensors(root, jobs),
             *build_notification_sensors(root),
             *build_data_sensors(root),
         ],

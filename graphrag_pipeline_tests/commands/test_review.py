@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import dagster as dg
 import pytest
@@ -13,11 +15,12 @@ from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.review import review_candidate, to_markdown
+from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import CANDIDATE, SNAPSHOT
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.damage import zero
-from graphrag_pipeline_tests.support.roots import indexed_root, make_root, put
+from graphrag_pipeline_tests.support.roots import built_once, indexed_root, make_root, put
 from graphrag_pipeline_tests.support.serving import running_server
 
 REVIEWED = "storage:\n  n_buckets: 2\npublishing:\n  review: true\n  golden_questions: gold.jsonl\n"
@@ -49,18 +52,30 @@ def root(tmp_path: Path) -> Root:
     return Root(root.path)
 
 
-def edit(root: Root) -> tuple[str, str]:
-    """Change a document and index; return the published snapshot and the candidate that waits."""
-    published = root.snapshots.current()
-    put(root.path, "two.txt", "Martha carried Tiny Tim home. Bob Cratchit sang.")
-    report = run_index(Root(root.path))
-    assert (report.snapshot, root.snapshots.current()) == (published, published)
-    assert report.waiting and report.waiting != published
-    return str(published), report.waiting
+class Waiting(NamedTuple):
+    """A root in which the candidate of an edited document waits beside the published snapshot."""
+
+    root: Root
+    published: str
+    candidate: str
 
 
-def test_a_candidate_waits_and_says_so_until_it_is_published(root: Root, call: Call) -> None:
-    published, candidate = edit(root)
+@pytest.fixture
+def waiting(root: Root, tmp_path: Path) -> Waiting:
+    def edit(path: Path) -> None:
+        shutil.copytree(root.path, path)
+        put(path, "two.txt", "Martha carried Tiny Tim home. Bob Cratchit sang.")
+        report = run_index(Root(path))
+        assert report.waiting and report.snapshot == root.snapshots.current() != report.waiting
+
+    edited = built_once(tmp_path / "edited", "a candidate that waits for review", edit)
+    published, candidate = root.snapshots.current(), find_unpublished_candidate(edited)
+    assert edited.snapshots.current() == published and candidate
+    return Waiting(edited, str(published), candidate)
+
+
+def test_a_candidate_waits_and_says_so_until_it_is_published(waiting: Waiting, call: Call) -> None:
+    root, published, candidate = waiting
     status = call("--root", root.path, "status")
     assert f"candidate {candidate} is not published: waits for review" in status.out
     assert "everything is fresh" in status.out
@@ -73,8 +88,8 @@ def test_a_candidate_waits_and_says_so_until_it_is_published(root: Root, call: C
     assert json.loads(call("--root", root.path, "review", "show", "--json").out)["state"] == "published"
 
 
-def test_a_reviewer_sees_changes_questions_and_quality(root: Root, call: Call) -> None:
-    published, candidate = edit(root)
+def test_a_reviewer_sees_changes_questions_and_quality(waiting: Waiting, call: Call) -> None:
+    root, published, candidate = waiting
     found = json.loads(call("--root", root.path, "review", "show", "--json").out)
     assert (found["candidate"], found["published"], found["state"]) == (candidate, published, "waiting")
     assert found["problems"] == [] and found["cost"] == 0
@@ -89,8 +104,8 @@ def test_a_reviewer_sees_changes_questions_and_quality(root: Root, call: Call) -
     assert "review publish" in shown
 
 
-def test_the_server_shows_a_review_to_who_may_read_all(root: Root) -> None:
-    published, candidate = edit(root)
+def test_the_server_shows_a_review_to_who_may_read_all(waiting: Waiting) -> None:
+    root, published, candidate = waiting
     with running_server({"carol": root.path}) as running:
         answer = running.client.get(f"/snapshots/{candidate[:8]}/review").json()
         assert (answer["snapshot"], answer["review"]["state"]) == (published, "waiting")
@@ -101,8 +116,8 @@ def test_the_server_shows_a_review_to_who_may_read_all(root: Root) -> None:
     assert Root(root.path).snapshots.current() == published
 
 
-def test_a_rejected_candidate_stays_listed_and_is_not_published_again(root: Root, call: Call) -> None:
-    published, candidate = edit(root)
+def test_a_rejected_candidate_stays_listed_and_is_not_published_again(waiting: Waiting, call: Call) -> None:
+    root, published, candidate = waiting
     outcome = call("--root", root.path, "review", "reject", "--reason", "Tim was\ncarried by Bob")
     assert outcome.out == f"rejected candidate {candidate}: Tim was\ncarried by Bob\n"
     report = run_index(Root(root.path))
@@ -146,16 +161,16 @@ def test_gold_questions_that_find_less_are_shown_and_the_candidate_waits_on(root
     assert again.waiting == report.waiting and "waits for review" in call("--root", root.path, "status").out
 
 
-def test_a_damaged_candidate_is_not_published_by_a_reviewer(root: Root, call: Call) -> None:
-    published, candidate = edit(root)
+def test_a_damaged_candidate_is_not_published_by_a_reviewer(waiting: Waiting, call: Call) -> None:
+    root, published, candidate = waiting
     zero(root.snapshots.folder / "tables" / "entities" / root.snapshots.manifest(candidate).tables["entities"]["file"])
     assert "damaged" in call("--root", root.path, "review", "show").out
     assert call("--root", root.path, "review", "publish").status == 1
     assert root.snapshots.current() == published
 
 
-def test_materializing_the_snapshot_alone_in_dagster_approves_it_and_a_sensor_does_not(root: Root) -> None:
-    published, candidate = edit(root)
+def test_materializing_the_snapshot_alone_in_dagster_approves_it_and_a_sensor_does_not(waiting: Waiting) -> None:
+    root, published, candidate = waiting
     key = dg.AssetKey(SNAPSHOT.name)
     with open_instance(root) as instance:
         definitions = build_definitions(Root(root.path))

@@ -21,6 +21,7 @@ from graphrag_pipeline.defs.runs.executor import IndexRoot
 from graphrag_pipeline.defs.runs.live import WAY_ON
 from graphrag_pipeline.defs.runs.naming import (
     ASSET_JOB,
+    BATCHES_TAG,
     INDEXING_JOBS,
     OBSERVE_SOURCES,
     PUBLISHING_ASSET_JOBS,
@@ -87,6 +88,8 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
 
 def may_publish(root: Root, run: dg.DagsterRun) -> bool:
     """Return whether a run ends with the published snapshot; one bucket of a backfill does not."""
+    if BATCHES_TAG in run.tags:
+        return False
     is_named = plain_job(root, run) in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
     return is_named or asset_key(root, SNAPSHOT.name) in (run.asset_selection or ())
 

@@ -19,8 +19,10 @@ from graphrag_pipeline.defs.runs.errors import RETRY_POLICY, in_words, retrying
 from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.loaded_code import RELOAD, code_version_of_all, has_old_definitions
 from graphrag_pipeline.defs.runs.naming import (
+    BATCHES_TAG,
     EMBEDDINGS_ONLY,
     INDEX,
+    INDEX_IN_BATCHES,
     KIND_TAG,
     LOADED_TAG,
     REINDEX_ALL,
@@ -29,6 +31,7 @@ from graphrag_pipeline.defs.runs.naming import (
     full_name,
 )
 from graphrag_pipeline.models.accounting import CallStats
+from graphrag_pipeline.models.endpoints.batching import BatchesUnderWayError, sending_batches
 from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import asks_any_model
@@ -51,7 +54,17 @@ class _JobObserver(LogObserver):
 
 def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
     """Build the jobs of a root, tagged with the definitions that are loaded now."""
+    by_model = [
+        _build_job(
+            root,
+            INDEX_IN_BATCHES,
+            _index_in_batches,
+            "Runs what is stale with model calls at half price: sends them as batches and ends; batch_sensor starts it "
+            "again once they are over.",
+        )
+    ]
     return [
+        *(by_model if asks_any_model(root.settings) else []),
         _build_job(root, REINDEX_STALE, _index_stale, "Runs exactly what is stale, checks and publishes."),
         _build_job(root, REINDEX_ALL, _index_all, "Runs every stage of every bucket again, checks and publishes."),
         _build_job(root, EMBEDDINGS_ONLY, _embed_all, "Runs every embedding stage again, checks and publishes."),
@@ -93,6 +106,15 @@ def _tags_of_children(context: dg.OpExecutionContext) -> dict[str, str]:
 
 def _index_stale(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
     return _describe(run_index(root, _JobObserver(context.log.info), tags=_tags_of_children(context)))
+
+
+def _index_in_batches(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:
+    with sending_batches(root.models.database, context.log.info, is_waiting=False) as desk:
+        try:
+            return _index_stale(context, root)
+        except BatchesUnderWayError as error:
+            context.instance.add_run_tags(context.run_id, {BATCHES_TAG: " ".join(sorted(desk.under_way))})
+            return {"waits for": str(error), "batches under way": len(desk.under_way)}
 
 
 def _index_all(context: dg.OpExecutionContext, root: Root) -> dict[str, Any]:

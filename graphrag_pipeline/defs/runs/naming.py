@@ -56,13 +56,17 @@ BACKFILL_TAG = "dagster/backfill"
 HOST_TAG = f"{_HIDDEN}host"
 """Run tag: host name and boot id of the machine that works on the run. Only there can the run's lock be checked."""
 
+BATCHES_TAG = "graphrag/waits_for_batches"
+"""Run tag: ids of the batches of model calls after which the index goes on."""
+
 LOADED_TAG = "graphrag/code_version"
 """Tag of an asset's op and of a job that indexes: the code version when the definitions were loaded."""
 
 REINDEX_STALE = "reindex_stale"
 REINDEX_ALL = "reindex_all"
 EMBEDDINGS_ONLY = "embeddings_only"
-REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY)
+INDEX_IN_BATCHES = "index_in_batches"
+REINDEX_JOBS = (REINDEX_STALE, REINDEX_ALL, EMBEDDINGS_ONLY, INDEX_IN_BATCHES)
 """Jobs that index as the command line does, in one op."""
 
 BUCKET_JOB = "index_bucket"

@@ -12,6 +12,8 @@ its results instead of paying again.
 A request that a batch leaves without an answer, because it expired, is sent directly. If a batch answers nothing, or is
 cancelled, the run stops: what it answered is stored, and the rest is free for another batch.
 
+A run that may not wait for a day stops with `BatchesUnderWayError` once all is sent, and is run again later.
+
 Keep out: what is sent, and how an answer is read, booked and stored (`endpoint.py` and the clients).
 """
 
@@ -25,13 +27,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, delete, select, update
 
 from graphrag_pipeline.errors import PipelineError, SettingsError
 from graphrag_pipeline.identity import stable_hash
 from graphrag_pipeline.models.database import BATCH_ITEMS, CHUNK, SharedDatabase
-from graphrag_pipeline.models.endpoints.places import ModelPlace, ModelSettings
+from graphrag_pipeline.models.endpoints.places import ModelPlace, ModelSettings, make_client
 from graphrag_pipeline.models.endpoints.problems import (
     Problem,
     attempt_errors,
@@ -39,6 +42,7 @@ from graphrag_pipeline.models.endpoints.problems import (
     read_status_error,
     secrets_of,
 )
+from graphrag_pipeline.models.event_loop import start_in_loop
 from graphrag_pipeline.models.ports import canonical_json
 
 if TYPE_CHECKING:
@@ -61,11 +65,16 @@ TIMEOUT_S = 600.0
 """Seconds for the transfer of a file."""
 WINDOW_S = 26 * 3600.0
 """Seconds after which a batch is over for certain."""
+_SETTLE_S = 0.1
 _RETRIES = 5
 _NAME = "graphrag_pipeline"  # key of the metadata that holds the name of a batch
 _TOO_MUCH = "token_limit_exceeded"  # an account may have so many tokens in its batches at once
-_OVER = ("completed", "failed", "expired", "cancelled")
+OVER = ("completed", "failed", "expired", "cancelled")
 _WITHOUT = "run `index --batch` again to send the others in a new batch, or `index` to send them at the usual price"
+
+
+class BatchesUnderWayError(PipelineError):
+    """Requests are in batches that are not over, and the run does not wait for them."""
 
 
 @dataclass
@@ -91,14 +100,18 @@ class BatchDesk:
     Args:
         database: that of the cache.
         report: receives a line on each batch that is sent, found again, or over.
+        is_waiting: whether to wait for batches that are under way.
 
     Attributes:
         rounds: section -> how often its requests were sent as batches.
+        under_way: ids of batches that were not waited for.
     """
 
-    def __init__(self, database: SharedDatabase, report: Callable[[str], object]) -> None:
+    def __init__(self, database: SharedDatabase, report: Callable[[str], object], is_waiting: bool = True) -> None:
         self.database = database
         self.report = report
+        self.is_waiting = is_waiting
+        self.under_way: set[str] = set()
         self.rounds: Counter[str] = Counter()
         self._lanes: dict[tuple[str, ...], _Lane] = {}
 
@@ -118,6 +131,11 @@ class BatchDesk:
         if name not in self._lanes:
             self._lanes[name] = _Lane(self, place, section, path)
         return await self._lanes[name].ask(body, key)
+
+    async def settle(self) -> None:
+        """Wait until each request that was taken is in a batch."""
+        while any(lane.is_sending for lane in self._lanes.values()):
+            await asyncio.sleep(_SETTLE_S)
 
     def close(self) -> None:
         """Stop waiting for batches; a later run finds them again. Requests of an interrupted run may still wait."""
@@ -140,6 +158,7 @@ class _Lane:
     _handed_out: set[str] = field(default_factory=set)
     _waiting: dict[str, list[_Item]] = field(default_factory=dict)  # name of a batch -> requests in it
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _sending: set[asyncio.Task[None]] = field(default_factory=set)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _is_timing: bool = False
 
@@ -165,6 +184,10 @@ class _Lane:
             return await item.result
         finally:
             self._handed_out.add(key)
+
+    @property
+    def is_sending(self) -> bool:
+        return bool(self._pending or self._sending)
 
     def stop(self) -> None:
         """End all tasks; to be called in the event loop."""
@@ -197,9 +220,11 @@ class _Lane:
 
     def _flush(self) -> None:
         items, self._pending, self._n_bytes, self._n_inputs = self._pending, [], 0, 0
-        self._start(self._send(items), items)
+        sending = self._start(self._send(items), items)
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
 
-    def _start(self, work: Any, items: Sequence[_Item]) -> None:
+    def _start(self, work: Any, items: Sequence[_Item]) -> asyncio.Task[None]:
         """Run a task; its error is that of all items that still wait."""
 
         async def run() -> None:
@@ -214,6 +239,7 @@ class _Lane:
         task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _describe(self, error: Exception) -> str:
         problem = describe_problem(error, secrets_of(self._client), TIMEOUT_S)
@@ -314,7 +340,11 @@ class _Lane:
             await asyncio.sleep(min(QUIET_S, POLL_S))  # others of an earlier run's batch may arrive
             batch, said = await self._find(name), ""
             news = batch and _describe_state(batch)
-            while batch is not None and batch.status not in _OVER:
+            while batch is not None and batch.status not in OVER:
+                if not self.desk.is_waiting:
+                    self.desk.under_way.add(batch.id)
+                    await self.desk.settle()
+                    raise BatchesUnderWayError(f"{self.section}: {news}; run `index --batch` again once it is over")
                 if news and news != said:
                     self.desk.report(f"{self.section}: {news}")
                     said = news
@@ -442,15 +472,46 @@ _desks: list[BatchDesk] = []
 
 
 @contextmanager
-def sending_batches(database: SharedDatabase, report: Callable[[str], object]) -> Iterator[BatchDesk]:
+def sending_batches(
+    database: SharedDatabase, report: Callable[[str], object], is_waiting: bool = True
+) -> Iterator[BatchDesk]:
     """Let the calls of this process for the sections in `BATCHED` go in batches, until the block ends."""
-    desk = BatchDesk(database, report)
+    desk = BatchDesk(database, report, is_waiting)
     _desks.append(desk)
     try:
         yield desk
     finally:
         _desks.remove(desk)
         desk.close()
+
+
+def find_under_way(models: Sequence[ModelSettings], batch_ids: Sequence[str]) -> dict[str, str]:
+    """Return the state of each batch that is not over, by id; one that no endpoint of the models knows is over.
+
+    Raises:
+        PipelineError: an endpoint cannot be asked now.
+    """
+    return start_in_loop(_find_under_way(models, batch_ids)).result()
+
+
+async def _find_under_way(models: Sequence[ModelSettings], batch_ids: Sequence[str]) -> dict[str, str]:
+    import openai
+
+    places = {(one.base_url, one.api_key_env): one for model in models for one in model.places}
+    found = {}
+    for one in places.values():
+        client = make_client(one, urlsplit(one.base_url).hostname or "")
+        for batch_id in batch_ids:
+            try:
+                batch = await client.batches.retrieve(batch_id)
+            except openai.NotFoundError:
+                continue
+            except attempt_errors() as error:
+                problem = describe_problem(error, secrets_of(client), TIMEOUT_S)
+                raise PipelineError(f"{one.base_url}: the state of {batch_id} is not known now ({problem})") from None
+            if batch.status not in OVER:
+                found[batch_id] = _describe_state(batch)
+    return found
 
 
 def desk_for(section: str) -> BatchDesk | None:
