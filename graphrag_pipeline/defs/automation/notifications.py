@@ -31,6 +31,7 @@ from graphrag_pipeline.defs.runs.naming import (
     plain_job,
 )
 from graphrag_pipeline.errors import NoSnapshotError
+from graphrag_pipeline.models.endpoints.batching import BatchesUnderWayError
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.settings.section import NotificationsSettings
@@ -68,7 +69,7 @@ def build_notification_sensors(root: Root) -> list[dg.SensorDefinition]:
         description="Notifies notifications.webhook of failed runs of the index, with the reason.",
     )
     def notify_failure(context: dg.RunFailureSensorContext) -> None:
-        if plain_job(root, context.dagster_run) in {*INDEXING_JOBS, OBSERVE_SOURCES}:
+        if plain_job(root, context.dagster_run) in {*INDEXING_JOBS, OBSERVE_SOURCES} and not only_waits(context):
             notify(context, index_root.open(), {"status": "failure", "error": explain_failure(context)})
 
     @dg.run_failure_sensor(
@@ -92,6 +93,12 @@ def may_publish(root: Root, run: dg.DagsterRun) -> bool:
         return False
     is_named = plain_job(root, run) in (*REINDEX_JOBS, *PUBLISHING_ASSET_JOBS)
     return is_named or asset_key(root, SNAPSHOT.name) in (run.asset_selection or ())
+
+
+def only_waits(context: dg.RunFailureSensorContext) -> bool:
+    """Return whether a run ended because its model calls are in batches that are not over."""
+    errors = (explain_error("", event.step_failure_data.error) for event in context.get_step_failure_events())
+    return any(isinstance(error, BatchesUnderWayError) for error in errors)
 
 
 def explain_failure(context: dg.RunFailureSensorContext) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from graphrag_pipeline.defs.automation.notifications import may_publish
+from graphrag_pipeline.defs.automation.notifications import may_publish, only_waits
 from graphrag_pipeline.defs.build import build_definitions
 from graphrag_pipeline.defs.runs.instance import open_instance
 from graphrag_pipeline.defs.runs.naming import BATCHES_TAG, INDEX_IN_BATCHES
@@ -26,6 +26,12 @@ def look(root: Root, instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipRea
     tick = repository.get_sensor_def("batch_sensor").evaluate_tick(context)
     [request] = tick.run_requests or [None]
     return request or dg.SkipReason(tick.skip_message)
+
+
+def end_of(run: dg.DagsterRun, instance: dg.DagsterInstance) -> dg.RunFailureSensorContext:
+    [logged] = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
+    context = dg.build_run_status_sensor_context("notify", logged.get_dagster_event(), instance, run)
+    return context.for_run_failure()
 
 
 def run(root: Root, instance: dg.DagsterInstance) -> dg.DagsterRun:
@@ -62,6 +68,8 @@ def test_runs_send_batches_and_the_sensor_goes_on_until_the_index_is_published(
                 api.finish()
                 request = look(root, instance)
                 assert isinstance(request, dg.RunRequest) and request.run_key == ended.run_id
+            waiting = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+            assert waiting and all(only_waits(end_of(one, instance)) for one in waiting), "no webhook calls them failed"
         assert may_publish(root, ended) and root.snapshots.current()
         assert {one["status"] for one in api.batches} == {"completed"} and len(api.batches) >= 3
         keys = [call.key for call in server.calls if call.kind in ("extraction", "summary")]
