@@ -36,7 +36,7 @@ demo: $(VENV)/installed  ## index the sample corpus, ask a local and a global qu
 	$(RUN) query --method global "What are the main themes of the story?"
 
 test: $(VENV)/installed-dev  ## every rule and law, through real parts, with few repetitions: about 15 minutes
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ui and not thorough"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not ui and not thorough"  # a third works while two wait
 
 test-changed: $(VENV)/installed-dev  ## the tests of what differs from main (or BASE=REV), and the laws
 	$(BIN)/python -m graphrag_pipeline_tests.support.changed_tests $(or $(BASE),main)
