@@ -16,7 +16,7 @@ from graphrag_pipeline.evaluation.answer_figures import FIGURES
 from graphrag_pipeline.evaluation.confidence import INTERVALS, Estimate
 from graphrag_pipeline.evaluation.measurement import Evaluation, Wanted, measure
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.inspection.costs import costs_logged
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -56,11 +56,8 @@ def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationCon
         raise PipelineError("no questions: name a file in the config, or set `publishing.golden_questions`")
     questions = read_gold(opened.path / name)
     wanted = Wanted(tuple(config.methods), config.k, config.answers, config.judge)
-    with (
-        costs_logged(opened, "evaluate", EVALUATION_JOB, context.log.warning) as root,
-        GraphIndex.of_root(root, config.snapshot) as index,
-    ):
-        found = measure(root, index, questions, wanted, config.against, context.log.info)
+    with paid_run("evaluate", EVALUATION_JOB), GraphIndex.of_root(opened, config.snapshot) as index:
+        found = measure(opened, index, questions, wanted, config.against, context.log.info)
     for line in (*found.list_failures(), *filter(None, [found.unmeasured])):
         context.log.warning(line)
     shown = {"questions": len(questions), **_show(found)}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.costs import read_costs
 from graphrag_pipeline.inspection.doctor.diagnosis import RERANK_SECTION, Diagnosis, diagnose, render_diagnosis
+from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
@@ -271,7 +271,7 @@ def test_the_command_prints_json_counts_its_cost_and_fails_with_the_check(tmp_pa
         values = json.loads(shown.out)
         assert [model["section"] for model in values["models"]] == ["chat_model", "embedding_model"]
         assert values["forecast"] and values["has_failed"] is False
-        assert [line["command"] for line in read_costs(root)] == ["doctor"]
+        assert [run.command for run in report_ledger(root).runs] == ["doctor"]
         server.push(("chat", Fault("401")), (lambda request: request.kind != "embedding", Fault("401")))
         refused = call("--root", root.path, "doctor")
     assert refused.status == 1 and "failed  reply: " in refused.out
