@@ -21,6 +21,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -29,7 +30,7 @@ from graphrag_pipeline.serve import openai_api
 from graphrag_pipeline.serve.api_route import EncodedSlashes
 from graphrag_pipeline.serve.endpoint import Authenticator, Metrics, OpenAccess, ServedApp, Workers
 from graphrag_pipeline.serve.errors import ApiError, answer_error, answer_json, write_json
-from graphrag_pipeline.serve.gate import PUBLIC, Audit, Compression, Gate
+from graphrag_pipeline.serve.gate import PUBLIC, Audit, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp import AgentServer
 from graphrag_pipeline.serve.routes import documents, graph, search, server
@@ -133,6 +134,8 @@ API_ROUTES: tuple[APIRoute, ...] = tuple(
 )
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MIN_BYTES = 1_000
+"""Bytes of an answer from which compression pays."""
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 """Runs from the start of the server to its end."""
@@ -147,7 +150,6 @@ def build_app(
     is_public: Callable[[str], bool] = PUBLIC.__contains__,
     lifespans: Sequence[Lifespan] = (),
     audit: Audit | None = None,
-    compresses: bool = True,
 ) -> FastAPI:
     """Return the application.
 
@@ -185,7 +187,7 @@ def build_app(
             *mounts(app, workers),
         ],
         middleware=[
-            *([Middleware(Compression)] if compresses else []),
+            Middleware(GZipMiddleware, minimum_size=MIN_BYTES, compresslevel=4),
             Middleware(
                 Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
                 is_public=lambda path: is_page(path) or is_public(path), audit=audit,
