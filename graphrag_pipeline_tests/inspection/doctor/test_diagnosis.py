@@ -243,7 +243,7 @@ def test_a_reranker_is_checked_if_one_is_set(tmp_path: Path) -> None:
             tmp_path / "other", server.base_url, 2, rerank_model=rerank | {"base_url": server.base_url}
         )
         diagnosis = diagnose(root)
-    assert found(diagnosis, RERANK_SECTION, "order")[0] == "ok" == found(diagnosis, RERANK_SECTION, "longest text")[0]
+    assert found(diagnosis, RERANK_SECTION, "order")[0] == "ok"
     assert diagnosis.settings[RERANK_SECTION]["batch_size"] == 12
     assert "candidates of a question take about" in found(diagnosis, RERANK_SECTION, "speed")[1]
 
