@@ -298,7 +298,7 @@ def _guard(rules: FollowedRules, served: ServedRoots, builds: bool) -> dict[str,
 
     audit = rules.current().access.audit
     return {
-        "authenticator": rules,
+        "rules": rules,
         "audit": Audit(AuditLog(audit, rules.path.parent)) if audit else None,
         "lifespans": [lambda: building_views(rules, served)] if builds else [],
     }

@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from graphrag_pipeline.access.audit import AnswerTrace, AuditLog
-from graphrag_pipeline.access.rules import NotAuthenticatedError
+from graphrag_pipeline.access.rules import READER_OF_ALL, FollowedRules, NotAuthenticatedError, Principal
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.serve.endpoint import Authenticator, Metrics, OpenAccess, Reader
+from graphrag_pipeline.serve.endpoint import Metrics
 from graphrag_pipeline.serve.errors import ApiError, InvalidRequestError, answer_error
 from graphrag_pipeline.serve.limits import (
     MAX_BODY_MARKS,
@@ -264,6 +264,7 @@ class Gate:
     """Middleware around the whole server.
 
     Args:
+        rules: name the reader of a request; None: everybody reads all.
         hosts: names that the header Host may have, without a port; empty: any. A server without access rules needs
             this, since a web page can give its own name the address 127.0.0.1 and then ask in the user's browser.
         is_public: whether a path needs no key.
@@ -273,15 +274,15 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
-        authenticator: Authenticator,
+        rules: FollowedRules | None,
         limits: ServerLimits,
         metrics: Metrics,
-        hosts: Collection[str] = (),
-        is_public: Callable[[str], bool] = PUBLIC.__contains__,
-        audit: Audit | None = None,
+        hosts: Collection[str],
+        is_public: Callable[[str], bool],
+        audit: Audit | None,
     ) -> None:
         self._app = app
-        self._authenticator = authenticator
+        self._rules = rules
         self._limits = limits
         self._metrics = metrics
         self._hosts = frozenset(hosts)
@@ -332,11 +333,11 @@ class Gate:
         asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         await self._app(asked, limited(receive, self._limits.max_body_bytes, self._limits.max_body_s), send)
 
-    async def _find_reader(self, authorization: str | None) -> Reader:
-        if isinstance(self._authenticator, OpenAccess):
-            return self._authenticator.authenticate(authorization)
+    async def _find_reader(self, authorization: str | None) -> Principal:
+        if self._rules is None:
+            return READER_OF_ALL
         # In a thread, since the keys of tokens may be fetched.
-        return await asyncio.to_thread(self._authenticator.authenticate, authorization)
+        return await asyncio.to_thread(self._rules.authenticate, authorization)
 
     def _check_host(self, host: str) -> None:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host

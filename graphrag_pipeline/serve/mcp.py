@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 from starlette.routing import BaseRoute, Route
 
+from graphrag_pipeline.access.rules import READER_OF_ALL, Principal
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query
 from graphrag_pipeline.query.methods.state import SearchRequest
@@ -23,7 +24,7 @@ from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.lists import count_field
 from graphrag_pipeline.reading.records import read_entity, read_report, read_text
-from graphrag_pipeline.serve.endpoint import Reader, ReaderOfAll, ServedApp, Workers, named_root, permitted_roots
+from graphrag_pipeline.serve.endpoint import ServedApp, Workers, named_root, permitted_roots
 from graphrag_pipeline.serve.errors import asking_models, error_of
 from graphrag_pipeline.serve.limits import Filters, MethodText, timed_out
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
@@ -364,12 +365,12 @@ class AgentServer:
             raise ToolError(f"{known} {known.what_to_do}") from (error if known.status >= 500 else None)
 
 
-def _reader_of(ctx: Context) -> Reader:
+def _reader_of(ctx: Context) -> Principal:
     """Return the reader whom the gate named; over stdio, the user who started the process."""
     request = ctx.request_context.request
     if request is None:
-        return ReaderOfAll()
-    reader: Reader = request.scope["state"]["reader"]
+        return READER_OF_ALL
+    reader: Principal = request.scope["state"]["reader"]
     return reader
 
 

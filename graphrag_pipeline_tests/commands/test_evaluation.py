@@ -116,7 +116,7 @@ def test_a_model_judges_answers_only_on_request_and_its_calls_are_booked(root, a
         judged = call(*ask, "--answers")
     assert judged.status == 0 and "covered claims" in judged.out and "faithfulness" in judged.out, judged.err
     assert "basic: judgements took " in judged.out
-    runs = report_ledger(root).runs
+    runs = report_ledger(Root(root.path)).runs
     assert sum(run.n_calls for run in runs) == server.count() and {run.about for run in runs} == {"answers"}
 
 
@@ -137,7 +137,7 @@ def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_
     record = json.loads(compared.out)
     assert record["n_questions"] == 3 and [row["name"] for row in record["conditions"]] == ["C0", "SS"]
     assert list((root.path / "evaluations").glob("*/comparison-*.json"))
-    runs = report_ledger(root).runs
+    runs = report_ledger(Root(root.path)).runs
     assert [run.about for run in runs] == ["questions", "comparison"]
     assert sum(run.n_calls for run in runs) == server.count()
 
@@ -187,7 +187,7 @@ def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:
         (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
         shown = run_job(root, questions="answered.jsonl", methods=["basic"], answers=True)
     assert shown["faithfulness basic"].value == 1 and shown["failed judgements"].value == 0
-    [booked] = report_ledger(root).runs
+    [booked] = report_ledger(Root(root.path)).runs
     assert booked.n_calls == server.count() > 0
 
 
