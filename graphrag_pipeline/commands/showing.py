@@ -86,7 +86,7 @@ def _describe(record: Any) -> tuple[str, str]:
     text = next((values[name] for name in _TEXTS if values.get(name)), "")
     shown = {name: value for name, value in values.items() if name not in (*_HEADS, *_LEFT_OUT)}
     facts = ", ".join(f"{name} {value}" for name, value in _list_facts(shown))
-    return f"{head}  ({facts})" if head else facts, text
+    return f"{head} ({facts})" if head else facts, text
 
 
 def _label(name: str) -> str:

@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
     [
-        ("entity", "scrooge", ["SCROOGE", "Relationships (", "a.txt  (characters 0 to 23"]),
+        ("entity", "scrooge", ["SCROOGE", "Relationships (", "a.txt (characters 0 to 23"]),
         ("document", "b.txt", ["number", "Entities (3)", "text unit", small_index.TEXTS["b.txt"]]),
         ("community", "0", ["level", "Entities (", "Content", "Cited"]),
         ("report", "0", ["rank", "Content", "Passages ("]),
