@@ -176,7 +176,7 @@ def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(r
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
     shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
-    assert "basic     0.500 [0.013, 0.987]  0.500 [0.013, 0.987]" in shown["figures"].value
+    assert "basic   0.500 [0.013, 0.987]  0.500 [0.013, 0.987]" in shown["figures"].value
     assert "with reference answers" not in shown["figures"].value and "exact for shares" in shown["figures"].value
 
 
