@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
 from fastapi import Path, Query
-from openai.types import Model
-from openai.types.chat import ChatCompletion
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -102,11 +100,34 @@ def split_model(name: str) -> tuple[str, str]:
     return ("", name) if name in SEARCH_METHODS else (name, "auto")
 
 
+class ModelFacts(BaseModel):
+    """A root and a search method."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = "graphrag_pipeline"
+
+
 class ModelList(BaseModel):
     """All models that the reader may ask."""
 
     object: Literal["list"] = "list"
-    data: list[Model]
+    data: list[ModelFacts]
+
+
+class ChatCompletion(BaseModel):
+    """An answer; `system_fingerprint` and `snapshot` are the id of the snapshot that it comes from."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    system_fingerprint: str
+    snapshot: str
+    root: str
+    choices: list[dict[str, Any]] = Field(description="One, with OpenAI's fields and annotations `url_citation`.")
+    usage: dict[str, int] = Field(description="`prompt_tokens`, `completion_tokens` and `total_tokens`.")
 
 
 class OpenAIErrorFacts(BaseModel):
@@ -192,7 +213,7 @@ async def models(query: Annotated[ServerQuery, Query()], call: Call) -> Response
     return answer_json(write_json(ModelList(data=found)))
 
 
-@routes.get("/v1/models/{model}", response_model=Model)
+@routes.get("/v1/models/{model}", response_model=ModelFacts)
 async def model(model: ModelKey, query: Annotated[ServerQuery, Query()], call: Call) -> Response:
     """Show one model."""
     for one in await asyncio.to_thread(_list_models, call):
@@ -201,7 +222,7 @@ async def model(model: ModelKey, query: Annotated[ServerQuery, Query()], call: C
     raise _no_such_model(model)
 
 
-def _list_models(call: ApiCall) -> list[Model]:
+def _list_models(call: ApiCall) -> list[ModelFacts]:
     found = []
     for name, filters in permitted_roots(call.app, call.reader).items():
         try:
@@ -209,10 +230,7 @@ def _list_models(call: ApiCall) -> list[Model]:
                 created = lease.root.snapshots.created_ns(lease.snapshot) // 10**9
         except NotReadyError:
             continue
-        found += [
-            Model(id=f"{name}:{method}", created=created, object="model", owned_by="graphrag_pipeline")
-            for method in SEARCH_METHODS
-        ]
+        found += [ModelFacts(id=f"{name}:{method}", created=created) for method in SEARCH_METHODS]
     return found
 
 
