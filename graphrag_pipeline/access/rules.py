@@ -48,13 +48,13 @@ class Principal:
 
     Attributes:
         name: as in access.yaml.
-        roots: served root -> filters that his documents pass; no filters: the whole root.
+        roots: served root -> filters that his documents pass; no filters: the whole root. None: all of every root.
         subject: the claim `sub` of his token; "" with a key.
         may_give_feedback: whether he may rate and correct answers.
     """
 
     name: str
-    roots: Mapping[str, tuple[str, ...]]
+    roots: Mapping[str, tuple[str, ...]] | None
     subject: str = ""
     may_give_feedback: bool = False
 
@@ -64,10 +64,17 @@ class Principal:
         Raises:
             NotPermittedError: he may not read this root.
         """
+        if self.roots is None:
+            return ()
         if root not in self.roots:
             raise NotPermittedError(f"`{self.name}` may not read root `{root}`; `access.yaml` lists the roots")
         return self.roots[root]
 
+
+READER_OF_ALL = Principal("local", None, may_give_feedback=True)
+"""Who asks a server on loopback without access rules."""
+NOBODY = Principal("", {})
+"""Who asks without a key, for a path that needs none."""
 
 _log = logging.getLogger(__name__)
 _REQUIRED = ("exp", "iss", "aud")

@@ -22,11 +22,11 @@ from graphrag_pipeline.commands.terminal import (
     diff_lines,
     echo,
     echo_lines,
-    logging_costs,
     open_root,
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.settings.search_names import list_conditions
 from graphrag_pipeline.text.counted import counted
 
@@ -63,8 +63,8 @@ def try_stage(
 
     project, tried = open_root(root), find_tried_stage(stage)
     project.pull()
-    with logging_costs(project, "try", tried.name) as counted:
-        trial = run_trial(counted, tried, sample)
+    with paid_run("try", tried.name):
+        trial = run_trial(project, tried, sample)
     if as_json:
         print_json(asdict(trial))
         return
@@ -234,16 +234,16 @@ def evaluate(
         return
     path = _find_questions(project, questions, bool(generate))
     about = "questions" if generate else "comparison" if compare or raters else "answers" if answers else "recall"
-    with logging_costs(project, "evaluate", about) as counted, GraphIndex.of_root(counted, chosen) as index:
+    with paid_run("evaluate", about), GraphIndex.of_root(project, chosen) as index:
         if generate:
             _generate(index, path, generate, kind)
         elif compare:
-            _compare(counted, index, path, compare, as_json)
+            _compare(project, index, path, compare, as_json)
         elif raters:
-            _compare_raters(counted, index, path, raters, as_json)
+            _compare_raters(project, index, path, raters, as_json)
         else:
             wanted = Wanted(tuple((methods or "").split(",")) if methods else (), k, answers, judge)
-            _measure(counted, index, path, wanted, against, as_json)
+            _measure(project, index, path, wanted, against, as_json)
 
 
 def _refuse_questions(is_of_index: bool, **given: object) -> None:

@@ -19,7 +19,6 @@ from graphrag_pipeline.commands.terminal import (
     diff_lines,
     echo,
     echo_lines,
-    logging_costs,
     open_root,
     print_json,
 )
@@ -438,6 +437,7 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
 
     from graphrag_pipeline.inspection.costs import describe_prices, render_estimates
     from graphrag_pipeline.inspection.estimates import estimate_index
+    from graphrag_pipeline.inspection.index_reports import describe_spending
     from graphrag_pipeline.pipeline.detected_input import detect_input
     from graphrag_pipeline.pipeline.stage_code import asks_any_model
     from graphrag_pipeline.pipeline.staleness import find_stale
@@ -448,7 +448,7 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
     estimates = estimate_index(project, stale)
     spent = project.models.spending if asks_any_model(project.settings) else None
     if as_json:
-        budget = spent.describe() if spent else None
+        budget = describe_spending(spent) if spent else None
         print_json(
             {"stale": [asdict(item) for item in stale], "estimates": [asdict(e) for e in estimates], "budget": budget}
         )
@@ -457,7 +457,7 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
     for line in [*render_estimates(estimates), *describe_prices(project.settings, estimates)]:
         echo(line)
     if spent:
-        echo(spent.describe())
+        echo(describe_spending(spent))
 
 
 def merges(
@@ -476,11 +476,12 @@ def merges(
     from dataclasses import asdict
 
     from graphrag_pipeline.inspection.index_reports import list_merges, preview_merges, render_report
+    from graphrag_pipeline.models.accounting import paid_run
 
     project = open_root(root)
     project.pull()
-    with logging_costs(project, "merges", "resolution") as accounted:
-        report = preview_merges(accounted) if dry_run else list_merges(accounted)
+    with paid_run("merges", "resolution"):
+        report = preview_merges(project) if dry_run else list_merges(project)
     if as_json:
         print_json(asdict(report))
         return

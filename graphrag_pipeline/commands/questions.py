@@ -22,12 +22,12 @@ from graphrag_pipeline.commands.terminal import (
     complete_choice,
     echo,
     echo_lines,
-    logging_costs,
     open_root,
     open_snapshot,
     print_json,
     wrap,
 )
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES, WITHOUT_EXCERPTS, describe_methods
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def query(
     if snapshot:
         project.follow()
     found = find_snapshot(project.snapshots, snapshot) if snapshot else None
-    with logging_costs(project, "query", "explain" if explain else method) as counted:
-        index = GraphIndex.of_root(counted, found)
+    with paid_run("query", "explain" if explain else method):
+        index = GraphIndex.of_root(project, found)
         if explain:
             _explain(index, request, as_json)
             return
@@ -225,7 +225,7 @@ def batch(
     default = BatchQuestion("", method, filters=tuple(filters or ()))
     questions = read_question_file(file, default)
     project = open_root(root)
-    with logging_costs(project, "batch", "answers") as counted, GraphIndex.of_root(counted) as index:
+    with paid_run("batch", "answers"), GraphIndex.of_root(project) as index:
         index.where(default.filters)  # an invalid filter is one error, not one per question
         try:
             account = (

@@ -11,11 +11,11 @@ from graphrag_pipeline.commands.terminal import (
     RootOption,
     complete_snapshot,
     echo,
-    logging_costs,
     open_root,
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.accounting import paid_run
 
 review = typer.Typer(help="Review a candidate before it is published.", no_args_is_help=True)
 _Candidate = Annotated[
@@ -40,8 +40,8 @@ def show(
 
     project = open_root(root)
     project.follow()
-    with logging_costs(project, "review", "gold questions") as counted:
-        found = review_candidate(counted, find_candidate(project, candidate))
+    with paid_run("review", "gold questions"):
+        found = review_candidate(project, find_candidate(project, candidate))
     if as_json:
         print_json(asdict(found))
     elif markdown:

@@ -219,9 +219,6 @@ def serve(
     build: Annotated[
         bool, typer.Option("--build/--no-build", help="Make the views of principals with filters after a publication.")
     ] = True,
-    compress: Annotated[
-        bool, typer.Option("--compress/--no-compress", help="Compress answers for clients that ask for it.")
-    ] = True,
     drain: Annotated[float, typer.Option(min=0, help="Seconds for requests under way when the server stops.")] = 30.0,
 ) -> None:
     """Serve searches and records of published indexes over HTTP, read only.
@@ -252,7 +249,7 @@ def serve(
     served = ServedRoots({name: opened.path for name, opened in roots.items()}, find_view)
     options = _guard(rules, served, build) if rules else {"hosts": (*LOOPBACK, host)}
     lifespans = [_without_long_collections, *options.pop("lifespans", ())]
-    app = build_app(served, limits=limits, lifespans=lifespans, compresses=compress, **options)
+    app = build_app(served, limits=limits, lifespans=lifespans, **options)
     echo(f"serving {', '.join(roots)} on http://{f'[{host}]' if ':' in host else host}:{port}", err=True)
     with paid_run("serve"), suppress(KeyboardInterrupt):
         _listen(app, host, port, drain)
@@ -301,7 +298,7 @@ def _guard(rules: FollowedRules, served: ServedRoots, builds: bool) -> dict[str,
 
     audit = rules.current().access.audit
     return {
-        "authenticator": rules,
+        "rules": rules,
         "audit": Audit(AuditLog(audit, rules.path.parent)) if audit else None,
         "lifespans": [lambda: building_views(rules, served)] if builds else [],
     }

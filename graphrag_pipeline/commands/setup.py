@@ -11,11 +11,11 @@ from graphrag_pipeline.commands.terminal import (
     JsonOption,
     RootOption,
     echo,
-    logging_costs,
     open_root,
     prefer_own_root,
     print_json,
 )
+from graphrag_pipeline.models.accounting import paid_run
 
 if TYPE_CHECKING:
     from graphrag_pipeline.settings.settings import Settings
@@ -89,8 +89,8 @@ def doctor(root: RootOption = None, as_json: JsonOption = False) -> None:
     """Check the models of a root by about ten small requests each, and say what to set; exit status 1 if one fails."""
     from graphrag_pipeline.inspection.doctor.diagnosis import diagnose, render_diagnosis
 
-    with logging_costs(open_root(root), "doctor", "checks of the models") as counted:
-        diagnosis = diagnose(counted)
+    with paid_run("doctor", "checks of the models"):
+        diagnosis = diagnose(open_root(root))
     if as_json:
         print_json(diagnosis.to_json())
     else:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, fields, is_dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,157 +25,77 @@ from graphrag_pipeline.commands.terminal import (
     text_width,
     wrap,
 )
-from graphrag_pipeline.reading.pages import (
-    CommunityLink,
-    CommunityPage,
-    DocumentPage,
-    EntityLink,
-    EntityPage,
-    Neighbour,
-    PlacedText,
-    ReportPage,
-)
-from graphrag_pipeline.text.counted import counted
+from graphrag_pipeline.reading.pages import CommunityLink, ReportPage
 
 if TYPE_CHECKING:
     from graphrag_pipeline.inspection.tracing import Origin, Trace, TraceNode
-    from graphrag_pipeline.query.index_reader import SnapshotReader
 
 Lines = Iterator[Line]
-_MOST_PREDICATES = 3
+_HEADS = ("title", "name", "path", "document")
+"""Fields that name a record in a list, the first that has a value."""
+_TEXTS = ("description", "content", "text", "rating_explanation", "evidence")
+"""Fields that are shown as running text."""
+_LEFT_OUT = ("title", "summary", "findings", "document_id")
+"""Fields that another one repeats: `content` holds the summary and the findings of a report."""
 
 
-def render_entity(page: EntityPage, width: int) -> Lines:
-    """Render an entity.
+def render_page(page: Any, width: int) -> Lines:
+    """Render any record of `reading.pages`: its title, its values, its texts, and its lists of other records.
 
     Args:
         width: maximum of columns of a line; 0 does not wrap.
     """
     yield Line(page.title, "heading")
-    yield from _facts(
-        width,
-        {
-            "entity": f"number {page.number}, id {page.id}",
-            "type": ", ".join([page.type, *(kind for kind in page.types if kind != page.type)]),
-            "also written": "; ".join(page.names),
-            "relationships": f"{page.degree:,}",
-            "text units": f"{page.n_text_units:,}",
-        },
-    )
-    yield from _text("Description", page.description or "none", width)
-    merges = [(merge.name, f"{merge.rule}, {merge.score:.2f}: {merge.evidence}") for merge in page.merges]
-    yield from _list("Merged names", merges, len(merges), width)
-    neighbours = [(f"{one.title}  ({', '.join(_facts_of(one))})", one.description) for one in page.relationships]
-    yield from _list("Strongest relationships", neighbours, page.n_relationships, width)
-    yield from _communities("Communities", page.communities, width)
-    yield from _sentences(page, width)
+    values = {field.name: getattr(page, field.name) for field in fields(page) if field.name not in _LEFT_OUT}
+    yield from _facts(width, dict(_list_facts(values)))
+    for name, value in values.items():
+        if name in _TEXTS and value:
+            yield from _text(_label(name).capitalize(), value, width)
+        elif isinstance(value, ReportPage):
+            yield Line("")
+            yield from render_page(value, width)
+        elif isinstance(value, tuple) and value and is_dataclass(value[0]):
+            yield from _list(_label(name).capitalize(), list(map(_describe, value)), values.get(f"n_{name}"), width)
 
 
-def _facts_of(neighbour: Neighbour) -> tuple[str, ...]:
-    said = neighbour.predicates[:_MOST_PREDICATES]
-    return f"relationship {neighbour.number}", *said, f"weight {neighbour.weight:g}"
+def _list_facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the short values of a record, each with its name in words; no empty one."""
+    start, end = values.get("start"), values.get("end")
+    if start is not None and end is not None:
+        yield "characters", f"{start:,} to {end:,}"
+    for name, value in values.items():
+        is_count = name.startswith("n_") and name[2:] in values  # it stands in the heading of its list
+        if name in (*_TEXTS, "start", "end") or is_count or value is None or value is False or value in ("", ()):
+            continue
+        if isinstance(value, Mapping):
+            yield from ((key, _fold(one)) for key, one in value.items())
+        elif isinstance(value, CommunityLink):
+            yield _label(name), _describe(value)[0]
+        elif isinstance(value, tuple) and isinstance(value[0], str):
+            yield _label(name), "; ".join(value)
+        elif isinstance(value, str | bool):
+            yield _label(name), "yes" if value is True else _fold(value)
+        elif isinstance(value, int | float):
+            yield _label(name), f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _sentences(page: EntityPage, width: int) -> Lines:
-    if not page.sentences:
-        yield from _text("Sentences that name it", "none: its text units write none of its names", width)
-        return
-    first = f" (the first {len(page.sentences):,}; --most)" if page.has_more_sentences else ""
-    items = [(_place(one), _fold(one.text)) for one in page.sentences]
-    yield from _list(f"Sentences that name it{first}", items, None, width)
-    if page.n_unnamed:
-        yield Line(
-            f"  not named, although meant: in {counted(page.n_unnamed, 'text units')} read for this list", "faint"
-        )
+def _describe(record: Any) -> tuple[str, str]:
+    """Return a record of a list in one line, and the text below it."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    head = next((values[name] for name in _HEADS if values.get(name)), "")
+    text = next((values[name] for name in _TEXTS if values.get(name)), "")
+    shown = {name: value for name, value in values.items() if name not in (*_HEADS, *_LEFT_OUT)}
+    facts = ", ".join(f"{name} {value}" for name, value in _list_facts(shown))
+    return f"{head} ({facts})" if head else facts, text
 
 
-def render_report(page: ReportPage, width: int) -> Lines:
-    """Render a report; see `render_entity`."""
-    yield Line(page.title, "heading")
-    yield from _facts(width, {"report": f"number {page.number}, id {page.id}", "community": _community(page.community),
-                              **_rating(page)})  # fmt: skip
-    yield from _report_body(page, width)
-
-
-def _rating(page: ReportPage) -> dict[str, str]:
-    notes = {"is_verbatim": "repeats descriptions: the community is too small for a model",
-             "is_fallback": "written by rule, because the model failed"}  # fmt: skip
-    reason = f": {page.rating_explanation}" if page.rating_explanation else ""
-    note = "; ".join(text for name, text in notes.items() if getattr(page, name))
-    return {"rating": f"{page.rank:g} of 10{reason}", "note": note}
-
-
-def _report_body(page: ReportPage, width: int) -> Lines:
-    yield from _text("Summary", page.summary, width)
-    if page.findings:
-        yield from _list(
-            "Findings",
-            [(f"{n}. {one.summary}", one.explanation) for n, one in enumerate(page.findings, 1)],
-            None,
-            width,
-        )
-    else:
-        yield from _text("Text", page.content, width)
-    cited = [(f"{one.kind.replace('_', ' ')} {one.number}: {one.name}", "") for one in page.cited]
-    yield from _list("Sources that it cites", cited, page.n_cited, width)
-    yield from _list("Text units behind it", [(_place(one), "") for one in page.passages], page.n_passages, width)
-
-
-def render_document(page: DocumentPage, width: int) -> Lines:
-    """Render a document; see `render_entity`."""
-    yield Line(page.title, "heading")
-    facts = {
-        "document": f"number {page.number}, id {page.id}",
-        "path": page.path,
-        "record": page.record,
-        "date": page.creation_date or "",
-        "length": f"{len(page.text):,} characters, {counted(page.n_text_units, 'text units')}",
-    }
-    yield from _facts(width, facts | {name: str(value) for name, value in page.metadata.items()})
-    yield from _entities("Entities", page.entities, page.n_entities, width)
-    units = [
-        f"text unit {one.number}: {_span(one.start, one.end)}, {one.n_tokens:,} tokens, "
-        f"{counted(one.n_entities, 'entities')}"
-        for one in page.text_units
-    ]
-    yield from _list("Text units", [(unit, "") for unit in units], page.n_text_units, width)
-    yield from _text("Text", page.text, width)
-
-
-def render_community(page: CommunityPage, width: int) -> Lines:
-    """Render a community; see `render_entity`."""
-    yield Line(page.title, "heading")
-    yield from _facts(
-        width,
-        {
-            "community": f"number {page.number}, id {page.id}",
-            "level": f"{page.level}{' (coarsest)' if page.parent is None and not page.level else ''}",
-            "size": ", ".join(
-                [
-                    counted(page.size, "entities"),
-                    counted(page.n_relationships, "relationships"),
-                    counted(page.n_text_units, "text units"),
-                ]
-            ),
-            "above": _community(page.parent) if page.parent else "",
-        },
-    )
-    yield from _communities("Below", page.children, width)
-    yield from _entities("Leading entities", page.entities, page.n_entities, width)
-    if page.report:
-        yield Line("")
-        yield Line(f"Report {page.report.number}: {page.report.title}", "heading")
-        yield from _facts(width, _rating(page.report))
-        yield from _report_body(page.report, width)
-
-
-# --------------------------------------------------------------------------------------------------------------- parts
+def _label(name: str) -> str:
+    return name.removeprefix("n_").removeprefix("is_").removeprefix("has_").replace("_", " ")
 
 
 def _facts(width: int, facts: Mapping[str, str]) -> Lines:
-    known = {name: value for name, value in facts.items() if value}
-    column = max(map(len, known), default=0) + 2
-    for name, value in known.items():
+    column = max(map(len, facts), default=0) + 2
+    for name, value in facts.items():
         first, *others = (
             wrap(value, width, " " * (column + 2)) if width else [" " * (column + 2) + " ".join(value.split())]
         )
@@ -191,48 +110,15 @@ def _text(title: str, text: str, width: int) -> Lines:
 
 
 def _list(title: str, items: Sequence[tuple[str, str]], n_all: int | None, width: int) -> Lines:
-    """Render items, each a name with a text below it; nothing without items."""
-    if not items:
-        return
-    shown = (
-        "" if n_all is None else f" ({n_all:,})" if n_all == len(items) else f" ({len(items):,} of {n_all:,}; --most)"
-    )
+    """Render items, each a name with a text below it."""
+    n_shown = len(items)
+    shown = "" if n_all is None else f" ({n_all:,})" if n_all == n_shown else f" ({n_shown:,} of {n_all:,}; --most)"
     yield Line("")
     yield Line(f"{title}{shown}", "heading")
     for name, text in items:
-        yield from (
-            Line(line, "faint" if text and name[:1].islower() else "") for line in wrap(_fold(name), width, "  ")
-        )
+        yield from (Line(line) for line in wrap(_fold(name), width, "  "))
         if text:
             yield from (Line(line) for line in wrap(text.strip(), width, "    "))
-
-
-def _communities(title: str, links: Iterable[CommunityLink], width: int) -> Lines:
-    items = [(_community(link), "") for link in links]
-    yield from _list(title, items, len(items), width)
-
-
-def _community(link: CommunityLink) -> str:
-    title = f"{link.title}  " if link.title else ""
-    return f"{title}(community {link.number}, level {link.level}, {counted(link.size, 'entities')})"
-
-
-def _entities(title: str, links: Sequence[EntityLink], n_all: int, width: int) -> Lines:
-    items = []
-    for one in links:
-        found = f", in {counted(one.n_text_units, 'text units')}" if one.n_text_units else ""
-        head = f"{one.title}  (entity {one.number}, {one.type}, {counted(one.degree, 'relationships')}{found})"
-        items.append((head, "" if found else one.description))
-    yield from _list(title, items, n_all, width)
-
-
-def _place(found: PlacedText) -> str:
-    document = found.path or found.document
-    return f"in {document}, {_span(found.start, found.end)}, text unit {found.text_unit}"
-
-
-def _span(start: int | None, end: int | None) -> str:
-    return "place in the document not known" if start is None else f"characters {start:,} to {end:,}"
 
 
 def _fold(text: Any) -> str:
@@ -270,40 +156,21 @@ def show(
     whole text, findings, rating and sources. A document: metadata, entities, text units and its whole text. A
     community: its place in the hierarchy, leading entities and report.
     """
-    read, render = _page_of(kind)
-    with _reading(root, snapshot) as reader:
-        _print_page(read(reader, name, most), render, as_json, pager)
-
-
-_Page = tuple[Callable[..., Any], Callable[..., Iterator[Line]]]
-
-
-def _page_of(kind: RecordKind) -> _Page:
-    """Return how a record of a kind is read and rendered."""
+    from graphrag_pipeline.query.index_reader import SnapshotReader
     from graphrag_pipeline.reading.records import read_community, read_document, read_entity, read_report
 
-    pages: dict[RecordKind, _Page] = {
-        RecordKind.ENTITY: (read_entity, render_entity),
-        RecordKind.REPORT: (read_report, render_report),
-        RecordKind.DOCUMENT: (read_document, render_document),
-        RecordKind.COMMUNITY: (read_community, render_community),
-    }
-    return pages[kind]
-
-
-@contextmanager
-def _reading(root: Path | None, start: str | None) -> Iterator[SnapshotReader]:
-    from graphrag_pipeline.query.index_reader import SnapshotReader
-
-    with closing(open_snapshot(open_root(root), start)) as snapshot:
-        yield SnapshotReader(snapshot)
-
-
-def _print_page(page: Any, render: Callable[[Any, int], Iterator[Line]], as_json: bool, is_paged: bool) -> None:
+    read: Callable[..., Any] = {
+        RecordKind.ENTITY: read_entity,
+        RecordKind.REPORT: read_report,
+        RecordKind.DOCUMENT: read_document,
+        RecordKind.COMMUNITY: read_community,
+    }[kind]
+    with closing(open_snapshot(open_root(root), snapshot)) as opened:
+        page = read(SnapshotReader(opened), name, most)
     if as_json:
         print_json(asdict(page))
         return
-    (page_lines if is_paged else echo_lines)(render(page, text_width()))
+    (page_lines if pager else echo_lines)(render_page(page, text_width()))
 
 
 _MAX_NAME = 200

@@ -15,12 +15,12 @@ from graphrag_pipeline.commands.terminal import (
     can_ask,
     complete_snapshot,
     echo,
-    logging_costs,
     open_root,
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.interchange import EXPORT_NAMES
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.text.counted import counted
 
 if TYPE_CHECKING:
@@ -272,9 +272,6 @@ def verify(
 def import_index(
     directory: Annotated[Path, typer.Argument(help="Output folder of Microsoft GraphRAG.")],
     root: RootOption = None,
-    keep_vectors: Annotated[
-        bool, typer.Option("--keep-vectors", help="Keep the vectors in lancedb/ even if another model made them.")
-    ] = False,
 ) -> None:
     """Import a Microsoft GraphRAG index and publish it as a snapshot."""
     from graphrag_pipeline.evaluation.regression_gate import try_searches
@@ -285,9 +282,9 @@ def import_index(
         raise PipelineError("`import` needs `--root DIR`: the directory that becomes the root of the imported index")
     init_root(root)
     project = open_root(root)
-    with project.writing(), logging_costs(project, "import", "embeddings") as counted:
+    with project.writing(), paid_run("import", "embeddings"):
         trial = partial(try_searches, project)
-        report = import_graphrag(directory, project.path, counted.embedder, project.settings, keep_vectors, trial)
+        report = import_graphrag(directory, project.path, project.embedder, project.settings, trial)
     for note in report.notes:
         echo(f"repaired: {note}")
     echo(", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.rows.items()))

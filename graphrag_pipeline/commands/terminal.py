@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -223,13 +223,6 @@ def open_snapshot(root: Root, start: str | None) -> Snapshot:
 def command_with_root(root: Path | None) -> str:
     """Return how a command of this root begins, for hints that a user copies."""
     return f"graphrag-pipeline --root {shlex.quote(str(root))}" if root else "graphrag-pipeline"
-
-
-def logging_costs(root: Root, command: str, about: str) -> AbstractContextManager[Root]:
-    """Give the root whose model calls are logged for `costs` (see `inspection.costs.costs_logged`)."""
-    from graphrag_pipeline.inspection.costs import costs_logged
-
-    return costs_logged(root, command, about, lambda line: echo(line, err=True))
 
 
 def check_port(host: str, port: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any, cast
@@ -16,7 +15,7 @@ import pyarrow as pa
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.indexing.ports import CallingExtractor
-from graphrag_pipeline.models.accounting import CallStats, paid_run
+from graphrag_pipeline.models.accounting import CallStats
 from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
@@ -38,9 +37,7 @@ class StageEstimate:
         n_calls, n_cached: calls to send, and calls answered from stored replies.
         cost: US dollars; None if the price of the model is not known.
         is_scaled: whether the number of calls is scaled rather than counted.
-        least_calls, most_calls: range of a number of calls that is scaled, or that grows if the replies to retried
-            records can be used; None if the calls are counted.
-        n_retried: records whose replies could not be used before; each is asked once more.
+        least_calls, most_calls: range of a number of calls that is scaled; None if the calls are counted.
     """
 
     stage: str
@@ -52,7 +49,6 @@ class StageEstimate:
     is_scaled: bool = False
     least_calls: int | None = None
     most_calls: int | None = None
-    n_retried: int = 0
 
     @property
     def call_range(self) -> tuple[int, int]:
@@ -95,7 +91,7 @@ def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
     model.run_works(extractor.works(units, model))
     tokens_of = dict(zip(units["id"].to_pylist(), units["n_tokens"].to_pylist(), strict=True))
     reply_tokens = guess_reply_tokens(root, "extracted_graph")
-    n_calls = n_following = n_retried = prompt_tokens = 0
+    n_calls = prompt_tokens = 0
     frame = sum(count_tokens_each([message["content"] for message in extractor.frame()]))
     n_turns = root.settings.extraction.max_gleanings + 1
     for request, n_asked in zip(model.missing, chat.count_asked(model.missing), strict=True):
@@ -105,19 +101,10 @@ def count_extraction(root: Root, units: pa.Table) -> StageEstimate:
         n_left = n_turns - n_replies
         n_claims = n_turns * (root.settings.extraction.has_claims and len(request.messages) <= 2)
         opening = frame + tokens_of[request.record]
-        if n_asked:
-            n_calls, n_retried, n_following = n_calls + 1, n_retried + 1, n_following + n_left - 1 + n_claims
-            prompt_tokens += opening + n_replies * reply_tokens
-            continue
         n_calls += n_left + n_claims
         prompt_tokens += sum(opening + (n_replies + turn) * reply_tokens for turn in range(n_left))
         prompt_tokens += n_claims * (frame + root.settings.text_units.size // 2)
-    known = StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
-    # An estimate with the calls that follow if the replies to retried records can be used.
-    estimate = replace(known, n_retried=n_retried)
-    if not n_following:
-        return estimate
-    return replace(estimate, least_calls=estimate.n_calls, most_calls=estimate.n_calls + n_following)
+    return StageEstimate("extracted_graph", n_calls, model.n_cached, prompt_tokens, n_calls * reply_tokens)
 
 
 def guess_reply_tokens(root: Root, stage: str) -> int:
@@ -212,33 +199,8 @@ def append_costs(
     for stage, counts in (problems or {}).items():
         if counts and stage in stages:
             stages[stage]["problems"] = dict(sorted(counts.items()))
-    _append(root, _INDEX, stages)
-
-
-@contextmanager
-def costs_logged(root: Root, command: str, about: str, report: Callable[[str], object]) -> Iterator[Root]:
-    """Give the root whose model calls are counted; add them to the log if not all replies were stored.
-
-    Args:
-        about: subject of the calls, such as a stage.
-        report: called with a message if the log cannot be written; that is not an error, since the replies are kept.
-    """
-    account = CallStats()
-    try:
-        with paid_run(command, about):
-            yield root.counted_in(account)
-    finally:
-        if account.n_calls:
-            try:
-                _append(root, command, {about: {"estimated": None, "actual": account.as_metadata()}})
-            except PipelineError as error:
-                spent = _render_account(account.as_metadata())
-                report(f"{command}: {spent}; not in `graphrag-pipeline costs`: {error}")
-
-
-def _append(root: Root, command: str, stages: Mapping[str, Any]) -> None:
     ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = json.dumps({"command": command, "ended": ended, "stages": stages}, sort_keys=True).encode() + b"\n"
+    line = json.dumps({"command": _INDEX, "ended": ended, "stages": stages}, sort_keys=True).encode() + b"\n"
     path = root.cache_folder / _FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +217,7 @@ def _ends_a_line(descriptor: int) -> bool:
 
 
 def read_costs(root: Root) -> list[dict[str, Any]]:
-    """Return all logged commands, oldest first, without a partial line that a power cut left."""
+    """Return all logged index runs, oldest first, without a partial line that a power cut left."""
     path = root.cache_folder / _FILE
     runs = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
@@ -263,7 +225,7 @@ def read_costs(root: Root) -> list[dict[str, Any]]:
             runs.append({"command": _INDEX, **json.loads(line)})
         except ValueError:
             continue
-    return runs
+    return [run for run in runs if run["command"] == _INDEX]  # older versions logged other commands, too
 
 
 def describe_prices(settings: Settings, estimates: Sequence[StageEstimate]) -> list[str]:
@@ -307,14 +269,12 @@ def _render_range(estimates: Sequence[StageEstimate]) -> list[str]:
     least_cost, most_cost = (sum(estimate.at(end)[1] for estimate in estimates) for end in (0, 1))
     is_priced = most_cost and all(estimate.cost is not None for estimate in estimates)
     price = f" for {least_cost:.4f} to {most_cost:.4f} USD" if is_priced else ""
-    in_all = f"in all, {least:,} to {most:,} calls{price} are"
-    scaled = "~ is an estimate from the present index or from rules on a sample of this corpus"
-    is_scaled = any(estimate.is_scaled for estimate in estimates)
-    n_retried = sum(estimate.n_retried for estimate in estimates)
-    if n_retried and least < most:
-        retried = f"{n_retried:,} records whose replies could not be used are asked once more each"
-        return [scaled] * is_scaled + [f"{retried}, and further only if that reply can be used: {in_all} possible"]
-    return [f"{scaled}; {in_all} likely: a model may find less or more than rules"] if is_scaled else []
+    if not any(estimate.is_scaled for estimate in estimates):
+        return []
+    return [
+        "~ is an estimate from the present index or from rules on a sample of this corpus; in all, "
+        f"{least:,} to {most:,} calls{price} are likely: a model may find less or more than rules"
+    ]
 
 
 def _money(cost: float | None) -> str:
@@ -330,22 +290,18 @@ def _paid(actual: Mapping[str, Any]) -> str:
 
 
 def render_costs(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Render calls, tokens and cost: of each `index` by stage, estimated -> actual, and of each other command."""
+    """Render calls, tokens and cost of each `index` by stage, estimated -> actual."""
     lines = []
     for run in runs:
-        if run["command"] == _INDEX:
-            lines.append(run["ended"])
-            lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
-            lines += [f"  {line}" for line in render_problems(run)]
-        else:
-            accounts = (f"{about}: {_render_account(figures['actual'])}" for about, figures in run["stages"].items())
-            lines += [f"{run['ended']} {run['command']} {line}" for line in accounts]
-    return [*lines, _BUDGET_NOTE] if lines else ["no model calls yet"]
+        lines.append(run["ended"])
+        lines += [f"  {stage:26} {_compare(figures)}" for stage, figures in run["stages"].items()]
+        lines += [f"  {line}" for line in render_problems(run)]
+    return [*lines, _BUDGET_NOTE] if lines else ["no index run with model calls yet"]
 
 
 def list_last_problems(root: Root) -> list[str]:
     """Return what the last index run in the log left out of the replies of models, one line a stage."""
-    runs = [run for run in read_costs(root) if run["command"] == _INDEX]
+    runs = read_costs(root)
     return render_problems(runs[-1]) if runs else []
 
 
@@ -364,10 +320,6 @@ def _compare(figures: Mapping[str, Any]) -> str:
     calls = f"{estimated.get('n_calls', 0):,} -> {actual.get('calls', 0):,}"
     tokens = f"{_tokens(estimated):,} -> {_tokens(actual):,}"
     return f"calls {calls}, tokens {tokens}, USD {_money(estimated.get('cost', 0.0))} -> {_paid(actual)}"
-
-
-def _render_account(actual: Mapping[str, Any]) -> str:
-    return f"calls {actual['calls']:,}, tokens {_tokens(actual):,}, USD {_paid(actual)}"
 
 
 def _tokens(figures: Mapping[str, Any]) -> int:

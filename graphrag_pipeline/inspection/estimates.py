@@ -29,8 +29,8 @@ from graphrag_pipeline.models.endpoints.replies import MAX_ASKED
 from graphrag_pipeline.models.pool import StoredReplies
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stage_code import uses_chat_model
-from graphrag_pipeline.pipeline.stages import STAGES, all_upstream_of, upstream_of
-from graphrag_pipeline.pipeline.staleness import StalePartition, describe_retry, list_askable, why_stale
+from graphrag_pipeline.pipeline.stages import STAGES, upstream_of
+from graphrag_pipeline.pipeline.staleness import StalePartition
 from graphrag_pipeline.publishing.contract_tables import with_descriptions, with_full_content
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import VECTOR_TABLES
@@ -38,46 +38,6 @@ from graphrag_pipeline.text.tokens import count_tokens_each
 
 if TYPE_CHECKING:
     from graphrag_pipeline.models.endpoints.openai_embedder import OpenAIEmbedder
-
-
-class Retries:
-    """The retries among stale partitions.
-
-    Args:
-        stale: partitions that the run would compute: stage -> partition -> reason.
-    """
-
-    def __init__(self, root: Root, stale: Mapping[str, Mapping[str, StalePartition]]) -> None:
-        self._root = root
-        self._stale = stale
-
-    def count(self, stage: str) -> int:
-        """Return the records that a stage requests again, if it is stale for nothing else; else 0."""
-        items = self._stale.get(stage, {}).values()
-        counts = [len(self._list_keys(item)) for item in items]
-        is_only = all(item.reasons == (describe_retry(n),) for item, n in zip(items, counts, strict=True))
-        return sum(counts) if is_only else 0
-
-    def decide(self, stage: str) -> bool:
-        """Whether a stage runs only if a record whose replies could not be used gets a usable one."""
-        above = [other.name for other in all_upstream_of(STAGES[stage]) if other.name in self._stale]
-        retried = [name for name in above if self.count(name)]
-        followers = [stage, *(name for name in above if name not in retried)]
-        return bool(retried) and all(map(self._was_rejected, retried)) and all(map(self._follows, followers))
-
-    def _was_rejected(self, stage: str) -> bool:
-        """Whether each retried record of a stage has a stored reply, so that it is no failure of the endpoint."""
-        keys = {key for item in self._stale[stage].values() for key in self._list_keys(item)}
-        return keys == self._root.models.cache.read(keys).keys()
-
-    def _follows(self, stage: str) -> bool:
-        """Whether a stale stage is fresh but for the stages above it."""
-        code = self._root.code_of(STAGES[stage])
-        return not any(why_stale(self._root, STAGES[stage], partition, code) for partition in self._stale[stage])
-
-    def _list_keys(self, item: StalePartition) -> list[str]:
-        head = self._root.tables.head(f"{item.stage}_failures", item.partition)
-        return [row["request_key"] for row in list_askable(self._root, head)] if head else []
 
 
 @dataclass(frozen=True)
@@ -247,14 +207,13 @@ class _Estimator:
         self._stale = stale
         self._settings = root.settings
         self._units = ChangedUnits(root, stale)
-        self._retries = Retries(root, stale)
         self._n_written: dict[str, int] = {}  # changed texts, by the stage that embeds them
         self._sampled: set[str] = set()  # stages whose records are scaled from a sample of the corpus
 
     def run(self) -> list[StageEstimate]:
         chats: dict[str, Callable[[], StageEstimate]] = {
             "extracted_graph": self._extraction,
-            "graph": self._verdicts,
+            "graph": lambda: self._scaled("graph"),
             "summarized_descriptions": self._summaries,
             "community_reports": self._reports,
         }
@@ -266,10 +225,6 @@ class _Estimator:
         if self._settings.embeddings.engine == "model":
             names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]
             estimates += [self._priced(self._embedding(stage), None) for stage in names]
-        # A stage that runs only if the reply to a retried record can be used may need no call.
-        estimates = [
-            replace(one, least_calls=0, is_scaled=True) if self._retries.decide(one.stage) else one for one in estimates
-        ]
         return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
 
     def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
@@ -282,13 +237,6 @@ class _Estimator:
 
     def _extraction(self) -> StageEstimate:
         return count_extraction(self._root, self._units.read("extracted_graph"))
-
-    def _verdicts(self) -> StageEstimate:
-        n_retried = self._retries.count("graph")
-        if not n_retried:
-            return self._scaled("graph")
-        n_tokens = n_retried * PROMPT_TOKENS["graph"], n_retried * self._reply_tokens("graph")
-        return StageEstimate("graph", n_retried, 0, *n_tokens, n_retried=n_retried)
 
     def _summaries(self) -> StageEstimate:
         name = "summarized_descriptions"
@@ -346,11 +294,10 @@ class _Estimator:
 
     def _counted(self, stage: str, model: StoredReplies, chat: OpenAIChatModel) -> StageEstimate:
         counts = zip(model.missing, chat.count_asked(model.missing), strict=True)
-        asked = [(request, n_asked) for request, n_asked in counts if n_asked < MAX_ASKED]
-        texts = [message["content"] for request, _ in asked for message in request.messages]
+        asked = [request for request, n_asked in counts if n_asked < MAX_ASKED]
+        texts = [message["content"] for request in asked for message in request.messages]
         prompt_tokens = sum(count_tokens_each(texts, self._settings.text_units.encoding))
-        reply_tokens, n_retried = len(asked) * self._reply_tokens(stage), sum(n > 0 for _, n in asked)
-        return StageEstimate(stage, len(asked), model.n_cached, prompt_tokens, reply_tokens, n_retried=n_retried)
+        return StageEstimate(stage, len(asked), model.n_cached, prompt_tokens, len(asked) * self._reply_tokens(stage))
 
     def _scaled(self, stage: str) -> StageEstimate:
         n_calls = self._guess(stage)

@@ -136,17 +136,11 @@ class ChosenVectors:
 
 
 def choose_vectors(
-    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder, keep_vectors: bool
+    repaired: RepairedTables, stored: Mapping[str, ImportedVectors], embedder: Embedder
 ) -> ChosenVectors:
-    """Keep the stored vectors if `embedder` would make the same ones or if `keep_vectors`; else make all.
-
-    Raises:
-        PipelineError: `keep_vectors`, and the stored vectors are missing or differ in length.
-    """
+    """Keep the stored vectors if `embedder` would make the same ones; else make all."""
     dimensions = sorted({vectors.matrix.shape[1] for vectors in stored.values() if vectors.ids})
     reason = _why_foreign(repaired, stored, dimensions, embedder)
-    if reason and keep_vectors:
-        return _keep_foreign(repaired, stored, embedder.fingerprint)
     if reason:
         rows_of = {name: repaired.tables[table] for name, (table, _) in VECTOR_TABLES.items()}
         matrices = {name: embedder.embed(embedded_texts(name, rows)) for name, rows in rows_of.items()}
@@ -196,24 +190,6 @@ def _complete(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], e
         n_made, n_kept = n_made + len(missing), n_kept + len(rows) - len(missing)
     note = f"{n_kept} vectors of lancedb/ were kept, {n_made} that were missing or whose text was repaired were made"
     return ChosenVectors(matrices, embedder.fingerprint, (note,))
-
-
-def _keep_foreign(repaired: RepairedTables, stored: Mapping[str, ImportedVectors], configured: str) -> ChosenVectors:
-    """Return the stored vectors unchanged; a record without one gets zeros, which match nothing."""
-    lengths = {name: vectors.matrix.shape[1] for name, vectors in sorted(stored.items()) if vectors.ids}
-    if len(set(lengths.values())) != 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        why = f"they have different lengths ({listed})" if lengths else "the folder has no vectors"
-        raise PipelineError(f"the vectors in `lancedb/` cannot be kept: {why}; import without `--keep-vectors`")
-    [dimensions] = set(lengths.values())
-    matrices, n_without = {}, 0
-    for name, (table, _) in VECTOR_TABLES.items():
-        matrices[name], has_vector = _stored_matrix(repaired.tables[table], stored.get(name), dimensions)
-        n_without += int((~has_vector).sum())
-    notes = [f"the vectors of lancedb/ were kept; they are of another model than the configured one ({configured})"]
-    if n_without:
-        notes.append(f"{n_without} records have no vector in lancedb/ and match nothing by similarity")
-    return ChosenVectors(matrices, f"imported:{dimensions}", tuple(notes))
 
 
 def _stored_matrix(rows: pa.Table, stored: ImportedVectors | None, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -272,7 +248,6 @@ def import_graphrag(
     root: Path,
     embedder: Embedder,
     settings: Settings,
-    keep_vectors: bool = False,
     trial: Callable[[Snapshot], None] | None = None,
 ) -> ImportReport:
     """Publish a GraphRAG index in a root.
@@ -281,7 +256,6 @@ def import_graphrag(
         source: its project or output folder; read only.
         root: created if it does not exist; gets a settings.yaml if it has none.
         embedder: makes the vectors that the source lacks.
-        keep_vectors: keep the source's vectors even if another model than `embedder` made them.
 
     Raises:
         PipelineError: the root holds an index of its own documents, the source lacks a table or a column, or the
@@ -295,7 +269,7 @@ def import_graphrag(
             settings.reports.max_input_tokens,
             lambda texts: count_tokens_each(texts, settings.text_units.encoding),
         )
-        vectors = choose_vectors(repaired, read_graphrag_vectors(source), embedder, keep_vectors)
+        vectors = choose_vectors(repaired, read_graphrag_vectors(source), embedder)
         notes = (*repaired.notes, *vectors.notes)
         counts = {name: rows.num_rows for name, rows in repaired.tables.items()}
         tables = dict(repaired.tables)

@@ -214,13 +214,6 @@ class Spending:
             "run until the limit"
         )
 
-    def describe(self) -> str:
-        """Return a line on what is spent and what the budget allows."""
-        tokens, cost = self.total()
-        max_tokens = "no limit" if self.budget.max_tokens is None else f"{self.budget.max_tokens:,}"
-        max_cost = "no limit" if self.budget.max_cost is None else f"{self.budget.max_cost:g}"
-        return f"spent so far: {tokens:,} tokens (budget: {max_tokens}), {cost:.4f} USD (budget: {max_cost})"
-
     async def reserve(self, tokens: int, cost: float, timeout_s: float, name: str = "") -> str:
         """Reserve the most that a call may cost.
 

@@ -21,15 +21,17 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
+from graphrag_pipeline.access.rules import FollowedRules
 from graphrag_pipeline.serve import openai_api
 from graphrag_pipeline.serve.api_route import EncodedSlashes
-from graphrag_pipeline.serve.endpoint import Authenticator, Metrics, OpenAccess, ServedApp, Workers
+from graphrag_pipeline.serve.endpoint import Metrics, ServedApp, Workers
 from graphrag_pipeline.serve.errors import ApiError, answer_error, answer_json, write_json
-from graphrag_pipeline.serve.gate import PUBLIC, Audit, Compression, Gate
+from graphrag_pipeline.serve.gate import PUBLIC, Audit, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp import AgentServer
 from graphrag_pipeline.serve.routes import documents, graph, search, server
@@ -133,6 +135,8 @@ API_ROUTES: tuple[APIRoute, ...] = tuple(
 )
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MIN_BYTES = 1_000
+"""Bytes of an answer from which compression pays."""
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 """Runs from the start of the server to its end."""
@@ -140,22 +144,18 @@ Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 def build_app(
     served: ServedRoots,
-    authenticator: Authenticator | None = None,
+    rules: FollowedRules | None = None,
     limits: ServerLimits | None = None,
     hosts: Collection[str] = (),
-    mounts: Callable[[ServedApp, Workers], Sequence[BaseRoute]] = lambda app, workers: (),
-    is_public: Callable[[str], bool] = PUBLIC.__contains__,
     lifespans: Sequence[Lifespan] = (),
     audit: Audit | None = None,
-    compresses: bool = True,
 ) -> FastAPI:
     """Return the application.
 
     Args:
         served: is started with the application and closed with it.
-        authenticator: names the reader of a request; None: everybody reads all.
-        mounts: makes further routes; they come last.
-        is_public: whether a path needs no key; those of the explorer never do.
+        rules: name the reader of a request; None: everybody reads all.
+        lifespans: contexts of the server beside that of the agents.
     """
     limits = limits or ServerLimits()
     app, workers = _make_parts(served, limits)
@@ -182,13 +182,12 @@ def build_app(
             Route("/openapi.json", _describe, methods=["GET"]),
             *agents.routes(),
             *explorer_routes(),
-            *mounts(app, workers),
         ],
         middleware=[
-            *([Middleware(Compression)] if compresses else []),
+            Middleware(GZipMiddleware, minimum_size=MIN_BYTES, compresslevel=4),
             Middleware(
-                Gate, authenticator=authenticator or OpenAccess(), limits=limits, metrics=app.metrics, hosts=hosts,
-                is_public=lambda path: is_page(path) or is_public(path), audit=audit,
+                Gate, rules=rules, limits=limits, metrics=app.metrics, hosts=hosts,
+                is_public=lambda path: is_page(path) or path in PUBLIC, audit=audit,
             ),
             Middleware(EncodedSlashes),
         ],

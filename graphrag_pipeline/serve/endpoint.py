@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from fastapi import Depends
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
@@ -21,6 +21,7 @@ from sse_starlette import EventSourceResponse
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from graphrag_pipeline.access.rules import NOBODY, Principal
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.endpoints.problems import causes_in_log
 from graphrag_pipeline.models.event_loop import CallScope
@@ -39,74 +40,6 @@ from graphrag_pipeline.serve.errors import (
 from graphrag_pipeline.serve.limits import Admission, Place, ServerLimits, timed_out
 from graphrag_pipeline.serve.served_roots import IndexLease, ServedRoots, no_such_root
 from graphrag_pipeline.turns import Turns
-
-
-class Reader(Protocol):
-    """A principal as the server sees him."""
-
-    @property
-    def name(self) -> str:
-        """Name for the log."""
-        ...
-
-    @property
-    def may_give_feedback(self) -> bool:
-        """Whether he may rate and correct answers."""
-        ...
-
-    def filters_of(self, root: str) -> tuple[str, ...]:
-        """Return the filters that choose his view of a root; none if he reads all of it.
-
-        Raises:
-            PipelineError: he may not read this root.
-        """
-        ...
-
-
-class Authenticator(Protocol):
-    """Rules that name the reader behind a request."""
-
-    def authenticate(self, authorization: str | None) -> Reader:
-        """Return the reader whose key or token the header holds.
-
-        Raises:
-            PipelineError: it holds none that is valid.
-        """
-        ...
-
-
-class ReaderOfAll:
-    """The reader of a server on loopback without access rules."""
-
-    name = "local"
-    may_give_feedback = True
-
-    def filters_of(self, root: str) -> tuple[str, ...]:
-        """Return no filters."""
-        return ()
-
-
-class _Nobody:
-    """The reader of a request without a key, on a path that needs none."""
-
-    name = ""
-    may_give_feedback = False
-
-    def filters_of(self, root: str) -> tuple[str, ...]:
-        """Refuse every root."""
-        raise PipelineError("no key was given")
-
-
-NOBODY: Reader = _Nobody()
-
-
-class OpenAccess:
-    """Access without rules: every request has the reader of all."""
-
-    def authenticate(self, authorization: str | None) -> Reader:
-        """Return the reader of all."""
-        return ReaderOfAll()
-
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -235,9 +168,9 @@ class ApiCall:
     scope: CallScope = field(default_factory=CallScope)
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> Principal:
         """The reader whom the gate named."""
-        reader: Reader = self.request.scope["state"].get("reader", NOBODY)
+        reader: Principal = self.request.scope["state"].get("reader", NOBODY)
         return reader
 
     @property
@@ -360,7 +293,7 @@ Call = Annotated[ApiCall, Depends(_find_call)]
 """The request, as a parameter of a route."""
 
 
-def named_root(app: ServedApp, reader: Reader, name: str) -> tuple[str, tuple[str, ...]]:
+def named_root(app: ServedApp, reader: Principal, name: str) -> tuple[str, tuple[str, ...]]:
     """Return the root of a name, and the filters of a reader there.
 
     Args:
@@ -381,7 +314,7 @@ def named_root(app: ServedApp, reader: Reader, name: str) -> tuple[str, tuple[st
     return only
 
 
-def permitted_roots(app: ServedApp, reader: Reader) -> dict[str, tuple[str, ...]]:
+def permitted_roots(app: ServedApp, reader: Principal) -> dict[str, tuple[str, ...]]:
     """Return the roots that a reader may read, with his filters."""
     found = {}
     for name in app.served.names:

@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 from starlette.routing import BaseRoute, Route
 
+from graphrag_pipeline.access.rules import READER_OF_ALL, Principal
 from graphrag_pipeline.models.event_loop import CallScope
 from graphrag_pipeline.query.index.graph_index import GraphIndex, prepare_query
 from graphrag_pipeline.query.methods.state import SearchRequest
@@ -23,7 +24,7 @@ from graphrag_pipeline.query.rendering import citation_to_dict
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.reading.lists import count_field
 from graphrag_pipeline.reading.records import read_entity, read_report, read_text
-from graphrag_pipeline.serve.endpoint import Reader, ReaderOfAll, ServedApp, Workers, named_root, permitted_roots
+from graphrag_pipeline.serve.endpoint import ServedApp, Workers, named_root, permitted_roots
 from graphrag_pipeline.serve.errors import asking_models, error_of
 from graphrag_pipeline.serve.limits import Filters, MethodText, timed_out
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
@@ -253,13 +254,8 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Answer a question from the documents, with citations that quote them word for word."""
-        return await self._read(
-            ctx,
-            "search",
-            root,
-            snapshot,
-            lambda index: answer_question(index, question, method, strategy, filters),
-        )
+        place = root, snapshot
+        return await self._read(ctx, "search", place, answer_question, question, method, strategy, filters)
 
     async def context(
         self,
@@ -273,13 +269,8 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the records and passages that an answer would be written from, without an answer."""
-        return await self._read(
-            ctx,
-            "context",
-            root,
-            snapshot,
-            lambda index: select_context(index, question, method, strategy, filters, max_tokens),
-        )
+        place = root, snapshot
+        return await self._read(ctx, "context", place, select_context, question, method, strategy, filters, max_tokens)
 
     async def entity(
         self,
@@ -290,7 +281,7 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return an entity: description, names, relationships and the sentences that name it."""
-        return await self._read(ctx, "entity", root, snapshot, lambda index: describe_entity(index, name, filters))
+        return await self._read(ctx, "entity", (root, snapshot), describe_entity, name, filters)
 
     async def neighbours(
         self,
@@ -302,9 +293,7 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the relationships of an entity, strongest first."""
-        return await self._read(
-            ctx, "neighbours", root, snapshot, lambda index: list_neighbours(index, name, filters, limit)
-        )
+        return await self._read(ctx, "neighbours", (root, snapshot), list_neighbours, name, filters, limit)
 
     async def report(
         self,
@@ -315,7 +304,7 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the report of a community of entities, in full."""
-        return await self._read(ctx, "report", root, snapshot, lambda index: show_report(index, name, filters))
+        return await self._read(ctx, "report", (root, snapshot), show_report, name, filters)
 
     async def document_passage(
         self,
@@ -328,17 +317,12 @@ class AgentServer:
         snapshot: SnapshotId = "",
     ) -> CallToolResult:
         """Return the exact text of a document between two offsets, such as those of a citation."""
-        return await self._read(
-            ctx,
-            "document_passage",
-            root,
-            snapshot,
-            lambda index: quote_document(index, document, start, end, filters),
-        )
+        place = root, snapshot
+        return await self._read(ctx, "document_passage", place, quote_document, document, start, end, filters)
 
     async def filters(self, ctx: Context, root: RootName = "", snapshot: SnapshotId = "") -> CallToolResult:
         """List the fields of documents that filters can name, with frequent values."""
-        return await self._read(ctx, "filters", root, snapshot, list_filters)
+        return await self._read(ctx, "filters", (root, snapshot), list_filters)
 
     async def roots(self, ctx: Context) -> CallToolResult:
         """List the roots that can be read."""
@@ -349,17 +333,22 @@ class AgentServer:
     # --------------------------------------------------------------------------------------------------------- reading
 
     async def _read(
-        self, ctx: Context, tool: str, root: str, snapshot: str, work: Callable[[GraphIndex], ToolReply]
+        self, ctx: Context, tool: str, place: tuple[str, str], work: Callable[..., ToolReply], *given: Any
     ) -> CallToolResult:
-        """Run a tool in a thread on a leased index; a refusal is an error that the model can read."""
+        """Run a tool in a thread on a leased index; a refusal is an error that the model can read.
+
+        Args:
+            place: root and snapshot, as the tool got them.
+            work: called with the index and `given`.
+        """
         reader, scope = _reader_of(ctx), CallScope()
         _note(ctx, tool=tool)
 
         def run() -> ToolReply:
-            name, filters = named_root(self._app, reader, root)
+            name, filters = named_root(self._app, reader, place[0])
             _note(ctx, root=name)
-            with self._app.served.lease(name, filters, snapshot or None) as lease:
-                return work(lease.index.within(scope))
+            with self._app.served.lease(name, filters, place[1] or None) as lease:
+                return work(lease.index.within(scope), *given)
 
         try:
             future = asyncio.wrap_future(await self._workers.start(run, reader.name))
@@ -376,12 +365,12 @@ class AgentServer:
             raise ToolError(f"{known} {known.what_to_do}") from (error if known.status >= 500 else None)
 
 
-def _reader_of(ctx: Context) -> Reader:
+def _reader_of(ctx: Context) -> Principal:
     """Return the reader whom the gate named; over stdio, the user who started the process."""
     request = ctx.request_context.request
     if request is None:
-        return ReaderOfAll()
-    reader: Reader = request.scope["state"]["reader"]
+        return READER_OF_ALL
+    reader: Principal = request.scope["state"]["reader"]
     return reader
 
 

@@ -116,56 +116,6 @@ class ModelList(BaseModel):
     data: list[ModelFacts]
 
 
-class CitedUrl(BaseModel):
-    """The source of one marker of the answer; `start_index` and `end_index` are the place of the marker.
-
-    `url` returns the quoted text; `start` and `end` are its offsets in the document.
-    """
-
-    start_index: int
-    end_index: int
-    title: str
-    url: str
-    quote: str
-    document_id: str
-    start: int | None
-    end: int | None
-    record: str
-
-
-class CitationAnnotation(BaseModel):
-    """An annotation of OpenAI's form."""
-
-    type: Literal["url_citation"] = "url_citation"
-    url_citation: CitedUrl
-
-
-class AnsweringMessage(BaseModel):
-    """The message of the answer."""
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-    refusal: None = None
-    annotations: list[CitationAnnotation]
-
-
-class ChatChoice(BaseModel):
-    """The only choice."""
-
-    index: int = 0
-    message: AnsweringMessage
-    logprobs: None = None
-    finish_reason: Literal["stop"] = "stop"
-
-
-class ChatUsage(BaseModel):
-    """Tokens of the models that answered; of the embedded engine, those that it read."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
 class ChatCompletion(BaseModel):
     """An answer; `system_fingerprint` and `snapshot` are the id of the snapshot that it comes from."""
 
@@ -176,8 +126,8 @@ class ChatCompletion(BaseModel):
     system_fingerprint: str
     snapshot: str
     root: str
-    choices: list[ChatChoice]
-    usage: ChatUsage
+    choices: list[dict[str, Any]] = Field(description="One, with OpenAI's fields and annotations `url_citation`.")
+    usage: dict[str, int] = Field(description="`prompt_tokens`, `completion_tokens` and `total_tokens`.")
 
 
 class OpenAIErrorFacts(BaseModel):
@@ -290,7 +240,11 @@ def _no_such_model(name: str) -> NotFoundError:
 
 @routes.post("/v1/chat/completions", response_model=ChatCompletion, responses={200: {"content": EVENTS}})
 async def chat_completions(query: Annotated[ServerQuery, Query()], body: ChatBody, call: Call) -> Response:
-    """Answer the last message of the user; sources are annotations and footnotes."""
+    """Answer the last message of the user; sources are annotations and footnotes.
+
+    Beyond OpenAI's fields, an answer names its `root` and `snapshot`, and each citation has `quote`, `document_id`,
+    `start` and `end` (offsets in the document) and `record`; its `url` returns the quoted text.
+    """
     if body.method not in SEARCH_METHODS:
         raise _no_such_model(body.model)
     request = _read_request(body)
@@ -301,12 +255,18 @@ async def chat_completions(query: Annotated[ServerQuery, Query()], body: ChatBod
     return await call.search(body.root_name, body.snapshot, lambda lease: _complete(call, lease, body, request))
 
 
-def _complete(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest) -> ChatCompletion:
+def _complete(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest) -> dict[str, Any]:
     result = run_request(call, lease, request)
     pieces = FootnoteStream()
     content = pieces.take(result.answer) + pieces.finish() + write_footnotes(result.citations)
-    message = AnsweringMessage(content=content, annotations=_annotate(call, lease, result, content))
-    return ChatCompletion(**_head(lease, body), choices=[ChatChoice(message=message)], usage=_usage(result))
+    message = {
+        "role": "assistant",
+        "content": content,
+        "refusal": None,
+        "annotations": _annotate(call, lease, result, content),
+    }
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    return {**_head(lease, body), "object": "chat.completion", "choices": [choice], "usage": _usage(result)}
 
 
 def _stream(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchRequest, emit: Emit) -> None:
@@ -334,9 +294,9 @@ def _stream(call: ApiCall, lease: IndexLease, body: ChatBody, request: SearchReq
     send_text(pieces.finish())
     send_text(write_footnotes(result.citations))
     annotations = _annotate(call, lease, result, "".join(written))
-    send({"annotations": [one.model_dump() for one in annotations]}, "stop")
+    send({"annotations": annotations}, "stop")
     if body.stream_options and body.stream_options.include_usage:
-        emit("", {**head, "choices": [], "usage": _usage(result).model_dump()})
+        emit("", {**head, "choices": [], "usage": _usage(result)})
     emit("", "[DONE]")
 
 
@@ -371,32 +331,25 @@ def _head(lease: IndexLease, body: ChatBody) -> dict[str, Any]:
     }
 
 
-def _usage(result: SearchResult) -> ChatUsage:
+def _usage(result: SearchResult) -> dict[str, int]:
+    """Return the tokens of the models that answered; of the embedded engine, those that it read."""
     used = result.usage.by_model.values()
     read, written = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
-    return ChatUsage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _annotate(call: ApiCall, lease: IndexLease, result: SearchResult, content: str) -> list[CitationAnnotation]:
+def _annotate(call: ApiCall, lease: IndexLease, result: SearchResult, content: str) -> list[dict[str, Any]]:
     """Return an annotation for each reference of the answer."""
     cited = {citation.number: citation for citation in result.citations}
-    return [
-        CitationAnnotation(
-            url_citation=CitedUrl(
-                start_index=start,
-                end_index=end,
-                title=cited[number].document_title,
-                url=_url(call, lease, cited[number].document_id, cited[number].start, cited[number].end),
-                quote=cited[number].quote,
-                document_id=cited[number].document_id,
-                start=cited[number].start,
-                end=cited[number].end,
-                record=cited[number].record,
-            )
-        )
-        for number, start, end in find_references(content)
-        if number in cited
-    ]
+    found = []
+    for number, first, last in find_references(content):
+        if number in cited:
+            one = cited[number]
+            place = {"start_index": first, "end_index": last, "title": one.document_title}
+            source = {name: getattr(one, name) for name in ("quote", "document_id", "start", "end", "record")}
+            url = _url(call, lease, one.document_id, one.start, one.end)
+            found.append({"type": "url_citation", "url_citation": {**place, "url": url, **source}})
+    return found
 
 
 def _url(call: ApiCall, lease: IndexLease, document: str, start: int | None, end: int | None) -> str:

@@ -59,7 +59,7 @@ def world(tmp_path_factory) -> Iterator[World]:
     rules, log = FollowedRules(path), load_access_file(path).audit
     audit = Audit(AuditLog(log, folder))
     with (
-        running_server({"news": roots["all"].path}, find_view, authenticator=rules, audit=audit) as server,
+        running_server({"news": roots["all"].path}, find_view, rules=rules, audit=audit) as server,
         running_server({"news": roots["alone"].path}) as reference,
     ):
         yield World(server, reference, found, restricted, whole, roots["all"], roots["alone"], folder / "audit.jsonl")

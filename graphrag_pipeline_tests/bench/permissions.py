@@ -38,7 +38,7 @@ def run(folder: Path) -> list[Figure]:
     first, again = (measure_command(whole, "access", "build", *served) for _ in range(2))
     problems = check_view("whole", Root(whole), (FILTER,), ViewRules()).problems
     with (
-        running_server({"whole": whole}, find_view, authenticator=FollowedRules(path)) as server,
+        running_server({"whole": whole}, find_view, rules=FollowedRules(path)) as server,
         running_server({"whole": alone}) as reference,
     ):
         n_asked, n_wrong, n_missing = _compare(server, reference, found, reader, editor)

@@ -14,7 +14,7 @@ import graphrag_pipeline
 from graphrag_pipeline.defs.jobs.evaluation import build_evaluation_job
 from graphrag_pipeline.evaluation.figures_store import name_answers
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import running_model_server
 from graphrag_pipeline_tests.support.command_line import Outcome, assert_one_line_error
@@ -116,8 +116,8 @@ def test_a_model_judges_answers_only_on_request_and_its_calls_are_booked(root, a
         judged = call(*ask, "--answers")
     assert judged.status == 0 and "covered claims" in judged.out and "faithfulness" in judged.out, judged.err
     assert "basic: judgements took " in judged.out
-    paid = [figures["actual"]["calls"] for run in read_costs(root) for figures in run["stages"].values()]
-    assert sum(paid) == server.count() and {name for run in read_costs(root) for name in run["stages"]} == {"answers"}
+    runs = report_ledger(Root(root.path)).runs
+    assert sum(run.n_calls for run in runs) == server.count() and {run.about for run in runs} == {"answers"}
 
 
 def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_questions_are_generated_into_a_file_and_compared(root, call: Call, tmp_
     record = json.loads(compared.out)
     assert record["n_questions"] == 3 and [row["name"] for row in record["conditions"]] == ["C0", "SS"]
     assert list((root.path / "evaluations").glob("*/comparison-*.json"))
-    paid = [figures["actual"]["calls"] for run in read_costs(root) for figures in run["stages"].values()]
-    assert [tuple(run["stages"]) for run in read_costs(root)] == [("questions",), ("comparison",)]
-    assert sum(paid) == server.count()
+    runs = report_ledger(Root(root.path)).runs
+    assert [run.about for run in runs] == ["questions", "comparison"]
+    assert sum(run.n_calls for run in runs) == server.count()
 
 
 def test_an_evaluation_error_is_one_line(root, gold: Path, call: Call, tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_figures_of_answers_have_another_name_if_a_prompt_or_an_option_changes(r
 def test_the_job_shows_figures_as_a_table_and_as_numbers(root, gold: Path) -> None:
     shown = run_job(root, questions="gold.jsonl", methods=["basic"], k=2)
     assert shown["recall@2 basic"].value == 0.5 and shown["unknown evidence"].value == 1
-    assert "| basic | 0.500 [0.013, 0.987] | 0.500 [0.013, 0.987] |" in shown["figures"].value
-    assert "answers" not in shown and "exact for shares" in shown["figures"].value
+    assert "basic   0.500 [0.013, 0.987]  0.500 [0.013, 0.987]" in shown["figures"].value
+    assert "with reference answers" not in shown["figures"].value and "exact for shares" in shown["figures"].value
 
 
 def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:
@@ -187,8 +187,8 @@ def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:
         (root.path / "settings.yaml").write_text(yaml.safe_dump(settings))
         shown = run_job(root, questions="answered.jsonl", methods=["basic"], answers=True)
     assert shown["faithfulness basic"].value == 1 and shown["failed judgements"].value == 0
-    [booked] = read_costs(root)
-    assert booked["stages"]["evaluation_job"]["actual"]["calls"] == server.count() > 0
+    [booked] = report_ledger(Root(root.path)).runs
+    assert booked.n_calls == server.count() > 0
 
 
 def test_python_measures_what_the_command_measures(root, answered: Path, call: Call) -> None:

@@ -28,10 +28,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("kind", "name", "wanted"),
     [
-        ("entity", "scrooge", ["SCROOGE", "Strongest relationships", "in a.txt, characters 0 to 23"]),
+        ("entity", "scrooge", ["SCROOGE", "Relationships (", "a.txt (characters 0 to 23"]),
         ("document", "b.txt", ["number", "Entities (3)", "text unit", small_index.TEXTS["b.txt"]]),
-        ("community", "0", ["level", "Leading entities", "Report 0", "Sources"]),
-        ("report", "0", ["rating", "Summary", "Text units behind it"]),
+        ("community", "0", ["level", "Entities (", "Content", "Cited"]),
+        ("report", "0", ["rank", "Content", "Passages ("]),
     ],
 )
 def test_a_record_is_shown_as_text_and_as_json(root: Path, call: Call, kind: str, name: str, wanted: list[str]) -> None:

@@ -59,7 +59,7 @@ def test_the_server_keeps_feedback_and_changes_no_index(root: Root, call: Call) 
 def test_only_a_principal_with_the_right_gives_feedback(root: Root) -> None:
     path = root.path / "access.yaml"
     key = add_key(path, "ada", ["carol"], is_whole=True)
-    with running_server({"carol": root.path}, authenticator=FollowedRules(path)) as running:
+    with running_server({"carol": root.path}, rules=FollowedRules(path)) as running:
         asked = {"headers": {"authorization": f"Bearer {key}"}, "json": THUMB}
         assert running.client.post("/feedback", json=THUMB).status_code == 401
         assert running.client.post("/feedback", **asked).status_code == 403

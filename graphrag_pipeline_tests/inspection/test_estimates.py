@@ -13,14 +13,14 @@ from graphrag_pipeline.defs.assets.stage_run import StageRun
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.inspection.corpus_sample import CorpusSample, measure_sample
-from graphrag_pipeline.inspection.costs import StageEstimate, render_estimates
+from graphrag_pipeline.inspection.costs import StageEstimate
 from graphrag_pipeline.inspection.estimates import estimate_index
 from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.open_work import list_failures
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
-from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest
+from graphrag_pipeline_tests.model_server import ReceivedRequest
 from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
@@ -141,33 +141,13 @@ def test_a_failed_text_unit_is_estimated_by_its_possible_mentions(model_index: M
     assert n_failed
     estimates = estimate(root)
     extraction = estimates["extracted_graph"]
-    assert (extraction.n_calls, extraction.n_retried) == (n_failed, n_failed), "each is asked once more"
-    assert extraction.call_range[1] > n_failed, "a gleaning follows if that reply can be used"
-    assert all(estimates[stage].call_range[0] == 0 < estimates[stage].call_range[1] for stage in BELOW_GRAPH)
-    shown = "\n".join(render_estimates(list(estimates.values())))
-    assert f"{n_failed} records whose replies could not be used are asked once more each" in shown
+    assert extraction.n_calls >= n_failed
+    assert all(estimates[stage].call_range[1] for stage in BELOW_GRAPH)
     model_index.server.reset()
     build_tables(Root(root.path), ["extracted_graph"])
     assert model_index.server.count() == n_failed
     model_index.script = None
     assert_covers_what_is_paid(model_index, estimate(root))
-
-
-def test_a_record_that_got_no_answer_is_estimated_as_a_new_one(model_index: ModelIndex) -> None:
-    root = model_index.root
-    add_document(root)
-    model_index.script = lambda request: Fault("503") if request.kind == "extraction" else None
-    change(root, "chat_model", max_attempts=1)
-    build_tables(root, ["corpus_manifest", "documents", "text_units", "extracted_graph"])
-    n_failed = len(list_failures(root))
-    extraction = estimate(root)["extracted_graph"]
-    assert n_failed and extraction.n_calls > n_failed and not extraction.n_retried
-
-
-def test_calls_that_only_a_usable_reply_causes_are_a_range_with_its_cost() -> None:
-    retried = StageEstimate("extracted_graph", 2, cost=0.02, least_calls=2, most_calls=4, n_retried=2)
-    below = StageEstimate("community_reports", 5, cost=0.5, is_scaled=True, least_calls=0)
-    assert "2 to 9 calls for 0.0200 to 0.5400 USD are possible" in render_estimates([retried, below])[-1]
 
 
 @pytest.mark.thorough

@@ -299,33 +299,6 @@ def test_vectors_of_another_model_are_computed_again_and_reported(imported, tmp_
     }
 
 
-def test_vectors_of_another_model_are_kept_on_request(tmp_path):
-    source = copy_sample(tmp_path / "source")
-    entities = _entity_rows()
-    matrix = np.random.default_rng(1).normal(size=(len(entities), 8))
-    _write_lancedb(source, "default-entity-description", [row["id"] for row in entities], matrix)
-    reports = pq.read_table(SAMPLE / "community_reports.parquet")["community"].to_pylist()
-    _write_lancedb(source, "default-community-full_content", [str(n) for n in reports], np.ones((len(reports), 8)))
-    report = run_import(source, tmp_path / "root", keep_vectors=True)
-    snapshot = SnapshotStore(tmp_path / "root").open()
-    assert snapshot.manifest.embedding_fingerprint == "imported:8"
-    assert any("of another model than the configured one" in note for note in report.notes)
-    [(found, cosine)] = snapshot.vectors("default-entity-description").search(matrix[3].astype(np.float32), 1)
-    assert found == entities[3]["id"] and cosine == pytest.approx(1)
-    n_reports = [
-        np.any(v)
-        for v in snapshot.vectors("default-community-full_content").vectors(
-            snapshot.table("community_reports")["id"].to_pylist()
-        )
-    ]
-    assert sum(n_reports) == N_OWN_COMMUNITIES
-
-
-def test_missing_vectors_cannot_be_kept(tmp_path):
-    with pytest.raises(PipelineError, match="the folder has no vectors; import without"):
-        run_import(SAMPLE, tmp_path, keep_vectors=True)
-
-
 def test_vectors_belong_to_the_embedded_texts(imported):
     snapshot, embedder = imported[1], load_static_embeddings()
     for name, (table, _) in VECTOR_TABLES.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag_pipeline.commands.showing import render_entity
+from graphrag_pipeline.commands.showing import render_page
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.reading.lists import read_relationship
@@ -76,9 +76,9 @@ def test_a_relationship_that_a_label_makes_is_called_as_the_label(tmp_path: Path
         assert (neighbour.title, neighbour.predicates) == ("TICKET-118", ("incident commander",))
         page = read_relationship(index, str(neighbour.number))
         assert page.predicates == neighbour.predicates
-        assert f"TICKET-118 (relationship {page.number}, incident commander, weight 1)" in [
-            line.text.strip() for line in render_entity(read_entity(index, "maria xenakis"), 0)
-        ]
+        lines = [line.text.strip() for line in render_page(read_entity(index, "maria xenakis"), 0)]
+        shown = f"number {page.number}, weight 1, mentions {page.n_mentions}, predicates incident commander"
+        assert f"TICKET-118 ({shown})" in lines
 
 
 def test_a_community_has_its_place_entities_and_report(reader: SnapshotReader) -> None:

@@ -55,13 +55,12 @@ def test_every_strategy_and_filter_counts(server: RunningServer, strategy: str) 
 def test_events_end_with_the_same_result(server: RunningServer) -> None:
     body = {"question": QUESTION}
     whole = server.client.post("/search", json=body).json()
-    for path, headers in (("/search/stream", {}), ("/search", {"accept": "text/event-stream"})):
-        events = read_events(server.client.post(path, json=body, headers=headers).raise_for_status().text)
-        names = [name for name, _ in events]
-        assert names[0] == "context" and names[-1] == "result" and set(names[1:-1]) == {"token"}
-        assert "".join(data["text"] for name, data in events if name == "token") == whole["answer"]
-        assert without_seconds(events[-1][1]) == without_seconds(whole)
-        assert events[0][1]["snapshot"] == whole["snapshot"]
+    events = read_events(server.client.post("/search/stream", json=body).raise_for_status().text)
+    names = [name for name, _ in events]
+    assert names[0] == "context" and names[-1] == "result" and set(names[1:-1]) == {"token"}
+    assert "".join(data["text"] for name, data in events if name == "token") == whole["answer"]
+    assert without_seconds(events[-1][1]) == without_seconds(whole)
+    assert events[0][1]["snapshot"] == whole["snapshot"]
 
 
 def test_explain_shows_all_strategies(server: RunningServer) -> None:

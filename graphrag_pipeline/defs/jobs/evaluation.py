@@ -8,15 +8,14 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from graphrag_pipeline.defs.assets.pages.metadata import as_table
 from graphrag_pipeline.defs.runs.executor import IndexRoot, job_options
 from graphrag_pipeline.defs.runs.naming import EVALUATE, EVALUATION_JOB, KIND_TAG, asset_key, full_name
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.evaluation.answer_figures import FIGURES
-from graphrag_pipeline.evaluation.confidence import INTERVALS, Estimate
+from graphrag_pipeline.evaluation.confidence import INTERVALS
 from graphrag_pipeline.evaluation.measurement import Evaluation, Wanted, measure
 from graphrag_pipeline.evaluation.questions import read_gold
-from graphrag_pipeline.inspection.costs import costs_logged
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import SNAPSHOT
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -56,11 +55,8 @@ def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationCon
         raise PipelineError("no questions: name a file in the config, or set `publishing.golden_questions`")
     questions = read_gold(opened.path / name)
     wanted = Wanted(tuple(config.methods), config.k, config.answers, config.judge)
-    with (
-        costs_logged(opened, "evaluate", EVALUATION_JOB, context.log.warning) as root,
-        GraphIndex.of_root(root, config.snapshot) as index,
-    ):
-        found = measure(root, index, questions, wanted, config.against, context.log.info)
+    with paid_run("evaluate", EVALUATION_JOB), GraphIndex.of_root(opened, config.snapshot) as index:
+        found = measure(opened, index, questions, wanted, config.against, context.log.info)
     for line in (*found.list_failures(), *filter(None, [found.unmeasured])):
         context.log.warning(line)
     shown = {"questions": len(questions), **_show(found)}
@@ -69,40 +65,20 @@ def measure_gold_questions(context: dg.OpExecutionContext, config: EvaluationCon
 
 
 def _show(found: Evaluation) -> dict[str, Any]:
-    """Return tables with confidence intervals, and the means as numbers."""
-    shown: dict[str, Any] = {"snapshot": found.snapshot, "unknown evidence": len(found.unknown_evidence)}
-    recall, whole = f"recall@{found.k}", f"all-evidence@{found.k}"
-    if found.figures.retrieval:
-        ranked = {row.method: row.estimates() for row in found.figures.retrieval}
-        names = {"recall": recall, "all_evidence": whole, "milliseconds": "ms"}
-        shown["figures"] = _table(names, ranked)
-        shown |= {f"{recall} {row.method}": row.recall for row in found.figures.retrieval}
+    """Return the tables of the command `evaluate` as text, and the means as numbers."""
+    tables = "\n".join(["```", *found.render(), "```", "", INTERVALS])
+    shown: dict[str, Any] = {
+        "snapshot": found.snapshot,
+        "unknown evidence": len(found.unknown_evidence),
+        "figures": dg.MetadataValue.md(tables),
+    }
+    shown |= {f"recall@{found.k} {row.method}": row.recall for row in found.figures.retrieval}
+    for answered in found.figures.answers:
+        means = ((FIGURES[name], one.mean) for name, one in answered.estimates().items())
+        shown |= {f"{name} {answered.method}": mean for name, mean in means if mean is not None}
     if found.figures.answers:
-        answered = {row.method: row.estimates() for row in found.figures.answers}
-        shown["answers"] = _table(FIGURES, answered)
-        for method, row in answered.items():
-            shown |= {f"{FIGURES[name]} {method}": one.mean for name, one in row.items() if one.mean is not None}
         shown["failed judgements"] = len(found.list_failures())
-    if found.against:
-        shown |= {"against": found.against, "differences": _show_differences(found)}
-    return shown
-
-
-def _table(names: dict[str, str], rows: dict[str, dict[str, Estimate]]) -> dg.MarkdownMetadataValue:
-    """Return one row for each method, with the columns that have a value."""
-    kept = [name for name in names if any(row[name].n for row in rows.values())]
-    cells = ((method, *(row[name].render() for name in kept)) for method, row in rows.items())
-    return dg.MetadataValue.md(f"{as_table(('method', *(names[name] for name in kept)), cells)}\n\n{INTERVALS}")
-
-
-def _show_differences(found: Evaluation) -> dg.MarkdownMetadataValue:
-    columns = ("method", "figure", "difference", "won", "lost", "tied", "p (sign test)")
-    rows = (
-        (method, one.figure, one.difference.render(sign="+"), one.wins, one.losses, one.ties, f"{one.p_value:.3f}")
-        for method, differences in found.differences().items()
-        for one in differences
-    )
-    return dg.MetadataValue.md(as_table(columns, rows))
+    return shown | ({"against": found.against} if found.against else {})
 
 
 @dg.config_mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -24,7 +24,6 @@ from graphrag_pipeline.models.endpoints.places import ModelSettings, unset_hint
 from graphrag_pipeline.models.endpoints.probe import EndpointProbe, ListedModel, ProbedReply, find_model, list_models
 from graphrag_pipeline.models.endpoints.problems import Problem
 from graphrag_pipeline.models.endpoints.reply_forms import AUTO, FORMS, UNLIMITED, possible_forms, shape_request
-from graphrag_pipeline.models.endpoints.reranker import MAX_DOCUMENT_TOKENS, MIN_DOCUMENT_TOKENS
 from graphrag_pipeline.models.endpoints.windows import READ
 from graphrag_pipeline.models.pieces import piece_limit
 from graphrag_pipeline.models.ports import ChatRequest, Message
@@ -489,7 +488,7 @@ def examine_embedding_model(
         try:
             vectors = _check_vectors(settings, probe, published)
             findings = [*accept_other_name(settings, findings, listed), vectors]
-            batch, speed = _check_batch(settings, probe)
+            batch, speed = _check_batch(settings.batch_size, partial(_embed_batch, probe))
             findings += [batch, _check_longest(settings, probe), *_check_prefixes(settings)]
         except PipelineError as error:
             findings.append(Finding("vectors", "failed", explain_failure(settings, error, findings)))
@@ -511,23 +510,30 @@ def _check_vectors(settings: EmbeddingModelSettings, probe: EndpointProbe, publi
     return Finding("vectors", "ok", f"{len(vector)} numbers, after {seconds:.1f} s")
 
 
-def _check_batch(settings: EmbeddingModelSettings, probe: EndpointProbe) -> tuple[Finding, Speed]:
-    """Find the largest batch that is taken, from that of the settings downwards, and measure its speed."""
-    size = settings.batch_size
+def _check_batch(most: int, measure: Callable[[int], float]) -> tuple[Finding, Speed]:
+    """Find the largest batch that is taken, from that of the settings downwards, and its speed.
+
+    Args:
+        measure: sends a batch of that many texts, and returns the tokens that are read a second.
+    """
+    size = most
     while True:
-        texts = [f"{number} {text_of(30)}" for number in range(size)]
         try:
-            _, seconds, usage = probe.embed(texts)
+            speed = Speed(measure(size))
         except PipelineError:
             if size == 1:
                 raise
             size //= 2
             continue
-        speed = Speed(usage.prompt_tokens / seconds if seconds > 0 else float("inf"))
         text = f"{size} texts in one request, {say_rate(speed.read_per_s)} tokens a second"
-        if size < settings.batch_size:
+        if size < most:
             return Finding("batch", "note", f"at most {text}", {"batch_size": size}), speed
         return Finding("batch", "ok", text), speed
+
+
+def _embed_batch(probe: EndpointProbe, size: int) -> float:
+    _, seconds, usage = probe.embed([f"{number} {text_of(30)}" for number in range(size)])
+    return _per_second(usage.prompt_tokens, seconds)
 
 
 def _check_longest(settings: EmbeddingModelSettings, probe: EndpointProbe) -> Finding:
@@ -592,8 +598,9 @@ def examine_rerank_model(section: str, settings: RerankModelSettings, probe: End
         try:
             order = _check_order(probe)
             findings = [*accept_other_name(settings, findings, listed), order]
-            batch, speed = _check_rerank_batch(settings, probe)
-            findings += [batch, _check_longest_passages(probe), _judge_rerank_speed(settings, speed)]
+            most = min(settings.batch_size, settings.n_candidates)
+            batch, speed = _check_batch(most, partial(_rerank_batch, probe))
+            findings += [batch, _judge_rerank_speed(settings, speed)]
         except PipelineError as error:
             said = explain_failure(settings, error, findings)
             text = f"{said} (the path is {settings.path}: `path` may be /rerank, /v1/rerank or /score)"
@@ -615,44 +622,11 @@ def _check_order(probe: EndpointProbe) -> Finding:
     return Finding("order", "ok", f"the text that answers comes first, after {seconds:.1f} s")
 
 
-def _check_rerank_batch(settings: RerankModelSettings, probe: EndpointProbe) -> tuple[Finding, Speed]:
-    """Find the largest batch that is taken, from that of the settings downwards, and measure its speed."""
-    most = size = min(settings.batch_size, settings.n_candidates)
-    while True:
-        texts = [f"{number} {text_of(UNIT_TOKENS)}" for number in range(size)]
-        try:
-            scores, seconds, _ = probe.rerank(_QUESTION, texts)
-            problem = "" if len(scores) == size else f"of {size} texts, {len(scores)} get a score"
-        except PipelineError as error:
-            problem = str(error)
-        if not problem:
-            break
-        if size == 1:
-            raise PipelineError(problem)
-        size //= 2
-    speed = Speed(size * UNIT_TOKENS / seconds if seconds > 0 else float("inf"))
-    text = f"{size} texts in one request, {say_rate(speed.read_per_s)} tokens a second"
-    if size < most:
-        return Finding("batch", "note", f"at most {text}", {"batch_size": size}), speed
-    return Finding("batch", "ok", text), speed
-
-
-def _check_longest_passages(probe: EndpointProbe) -> Finding:
-    longest = MAX_DOCUMENT_TOKENS
-    problem = ""
-    while longest >= MIN_DOCUMENT_TOKENS:
-        try:
-            probe.rerank(_QUESTION, [text_of(longest)])
-            break
-        except PipelineError as error:
-            longest, problem = longest // 2, str(error)
-    if not problem:
-        return Finding("longest text", "ok", f"{longest:,} tokens are taken")
-    if longest < MIN_DOCUMENT_TOKENS:
-        return Finding("longest text", "note", f"not found: {problem}")
-    return Finding(
-        "longest text", "note", f"{longest:,} tokens; longer ones are cut in half after a refusal ({problem})"
-    )
+def _rerank_batch(probe: EndpointProbe, size: int) -> float:
+    scores, seconds, _ = probe.rerank(_QUESTION, [f"{number} {text_of(UNIT_TOKENS)}" for number in range(size)])
+    if len(scores) < size:
+        raise PipelineError(f"of {size} texts, {len(scores)} get a score")
+    return _per_second(size * UNIT_TOKENS, seconds)
 
 
 def _judge_rerank_speed(settings: RerankModelSettings, speed: Speed) -> Finding:

@@ -33,7 +33,6 @@ from graphrag_pipeline.serve.served_roots import IndexLease
 from graphrag_pipeline.settings.search_names import SEARCH_METHODS, STRATEGIES
 
 _HISTORY = "conversation_history"
-_EVENT_STREAM = "text/event-stream"
 
 MethodName: Any = Literal[tuple(SEARCH_METHODS)]
 StrategyName: Any = Literal[STRATEGIES]
@@ -170,11 +169,9 @@ def to_answer(lease: IndexLease, result: SearchResult) -> dict[str, Any]:
 routes = make_router("search")
 
 
-@routes.post("/search", response_model=SearchAnswer, responses={200: {"content": EVENTS}})
+@routes.post("/search", response_model=SearchAnswer)
 async def search(query: Annotated[NamedRootQuery, Query()], body: SearchBody, call: Call) -> Response:
-    """Answer a question, or choose the context for an answer; as events, if the header Accept asks for them."""
-    if _EVENT_STREAM in call.request.headers.get("accept", "").lower():
-        return await search_stream(query, body, call)
+    """Answer a question, or choose the context for an answer."""
     return await call.search(query.root, body.snapshot, lambda lease: _search(call, lease, body))
 
 

@@ -170,17 +170,7 @@ class RootList(BaseModel):
     roots: list[ServedRoot]
 
 
-class LiveAnswer(BaseModel):
-    """What `graphrag-pipeline up` is doing with a root."""
-
-    state: str = Field(description="`indexing`, `watching`, `failed`, or empty without `up`.")
-    message: str
-    n_done: int = Field(description="Computed parts of the index run, of `n_total`.")
-    n_total: int
-
-
 routes = make_router("server")
-_TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
 @routes.get("/health", response_model=Health)
@@ -214,7 +204,7 @@ def _list_roots(call: ApiCall) -> RootList:
     return RootList(roots=found)
 
 
-@routes.get("/live", response_model=LiveAnswer)
+@routes.get("/live", response_model=LiveStatus)
 async def live(query: Annotated[NamedRootQuery, Query()], call: Call) -> Response:
     """Tell what keeps a root up to date, if anything does."""
     permitted = permitted_roots(call.app, call.reader)
@@ -222,7 +212,7 @@ async def live(query: Annotated[NamedRootQuery, Query()], call: Call) -> Respons
     status = LiveStatus()
     if permitted.get(name) == ():  # without filters
         status = await asyncio.to_thread(read_live_status, call.app.served.root(name).path)
-    return answer_json(write_json(LiveAnswer(**asdict(status))))
+    return answer_json(write_json(status))
 
 
 @routes.get(

@@ -433,7 +433,7 @@ def guarded(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     filters = ("path=two.txt",)
     whole, narrow = add_key(rules, "editor", ["carol"], is_whole=True), add_key(rules, "reader", ["carol"], filters)
     build_view("carol", Root(root), filters, ViewRules())
-    with running_server({"carol": root}, find_view, authenticator=FollowedRules(rules)) as running:
+    with running_server({"carol": root}, find_view, rules=FollowedRules(rules)) as running:
         yield running.url, whole, narrow
 
 

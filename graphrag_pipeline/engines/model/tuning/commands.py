@@ -22,11 +22,11 @@ from graphrag_pipeline.commands.terminal import (
     command_with_root,
     complete_tuned_set,
     echo,
-    logging_costs,
     open_root,
     print_json,
 )
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.models.accounting import paid_run
 from graphrag_pipeline.settings.search_names import SampleMethod
 from graphrag_pipeline.text.counted import counted
 
@@ -186,8 +186,8 @@ def tune(
         estimate = estimate_tuning(project, tuned_by)
         if not _agree_to([estimate], yes, dry_run, as_json):
             return
-        with logging_costs(project, "tune", tuned_by.name) as counted:
-            found = write_tuned_set(counted, tuned_by)
+        with paid_run("tune", tuned_by.name):
+            found = write_tuned_set(project, tuned_by)
     if as_json:
         print_json({**asdict(found), "folder": str(_folder(project, found.name)), "estimate": _plain(estimate)})
         return
@@ -259,8 +259,8 @@ def try_set(
     estimates = estimate_comparison(project, tuned, units)
     if not _agree_to(estimates, yes, dry_run, as_json):
         return
-    with logging_costs(project, "tune try", name) as counted:
-        found = compare_sets(counted, corpus, tuned, units)
+    with paid_run("tune try", name):
+        found = compare_sets(project, corpus, tuned, units)
     if as_json:
         print_json({**asdict(found), "estimates": [asdict(estimate) for estimate in estimates],
                     "does_not_fit": excess})  # fmt: skip

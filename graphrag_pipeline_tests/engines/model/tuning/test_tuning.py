@@ -12,7 +12,7 @@ import pytest
 
 from graphrag_pipeline.engines.model.tuning.sampling import Corpus
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.models.prompts import DEFAULTS_FOLDER, load_prompt
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.tuned_sets import TunedSet, find_set, need_set, write_set
@@ -76,8 +76,8 @@ def test_tune_writes_beside_the_prompts_what_the_corpus_holds(model_index: Model
     for example in found.examples:
         assert any(example.passage in " ".join(unit.split()) for unit in text)
         assert all(name in example.passage for name in example.entities) and example.relationships
-    [line] = [run for run in read_costs(Root(root)) if run["command"] == "tune"]
-    assert line["stages"]["first"]["actual"]["calls"] == sum(TUNING.values())
+    [run] = [run for run in report_ledger(Root(root)).runs if run.command == "tune"]
+    assert (run.about, run.n_calls) == ("first", sum(TUNING.values()))
 
 
 def test_a_second_tune_asks_nothing_and_writes_the_same_bytes(tuned: Tuned, call: Call, tmp_path: Path) -> None:
