@@ -7,14 +7,9 @@
 All answers come from the index's snapshot. `answer_into_file` writes them as JSON lines. It skips a question that the
 file answers for the same settings, prompts and snapshot, and keeps answers to other questions.
 
-A file of answers: JSON lines, appended as answers arrive, and put in order at the end.
-
-An answer to a question that is not asked now stays. One to a question that is asked again is replaced.
-
-After a crash only the last line may be incomplete. The next run drops it and keeps all other answers.
-
-Keep out: reading
-question files (`question_files.py`), and search methods.
+Answers are appended to the file as they arrive, and put in order at the end. An answer to a question that is not asked
+now stays; one to a question that is asked again is replaced. After a crash only the last line may be incomplete: the
+next run drops it. Keep out: reading question files (`question_files.py`), and search methods.
 """
 
 from __future__ import annotations
