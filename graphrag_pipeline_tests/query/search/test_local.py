@@ -458,6 +458,15 @@ def test_a_share_for_basic_search_is_of_the_tokens_of_text_units(carol, packing,
     assert found == (reserved + [unit for unit in find(0) if unit not in reserved])[: len(found)]
 
 
+@pytest.mark.parametrize(("cap", "k"), [(1, 1), (1, 3), (3, 1)])
+def test_a_cap_is_a_cap(carol, cap, k):
+    settings = LocalSearchSettings(
+        strategy="per_entity_cap", top_k_entities=k, max_text_units_per_entity=cap, max_context_tokens=60_000
+    )
+    context = local_search.select_local_context(carol, "What happens to Scrooge?", settings)
+    assert len(context.text_units) == cap * k
+
+
 def test_strategies_that_rank_put_the_most_relevant_first(carol):
     for strategy in RANKED:
         settings = LocalSearchSettings(strategy=strategy)

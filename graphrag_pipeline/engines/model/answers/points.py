@@ -3,8 +3,8 @@
 Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`, as Microsoft GraphRAG does. All
 batches are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. So are,
 counted by reason, points that repeat the prompt, and with `answers.cited_points_only` points that cite no record that
-was shown. A point whose score or text cannot be read is left out alone. A batch of which only such points came was not read: its
-call fails. A batch whose call fails is counted with its reason.
+was shown. A point whose score or text cannot be read is left out alone. A batch of which only such points came was not
+read: its call fails. A batch whose call fails is counted with its reason.
 
 The order before the shuffle is that of the reports table: finest level first, then by community. Python's random
 generator shuffles them with the seed, so relevant reports are spread over the batches. Batches are cut by the tokens of
