@@ -22,9 +22,9 @@ from graphrag_pipeline.evaluation.questions import SEED
 from graphrag_pipeline.query import records
 from graphrag_pipeline.query.context import pack_rows, row_costs
 from graphrag_pipeline.query.index.graph_index import prepare_baseline, run_steps
-from graphrag_pipeline.query.methods.lazy import take_relevant
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
+from graphrag_pipeline.query.methods.steps import take_relevant
 from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search.lazy import LazySelection
 from graphrag_pipeline.query.search.raters import RatedUnit

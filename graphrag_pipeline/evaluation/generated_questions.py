@@ -1,4 +1,4 @@
-"""Questions that are generated from the text units of an index, by rules or by a model."""
+"""Questions that a model generates from the text units and reports of an index."""
 
 from __future__ import annotations
 
@@ -28,93 +28,9 @@ from graphrag_pipeline.query.model_requests import (
 )
 from graphrag_pipeline.query.rendering import render_context
 from graphrag_pipeline.query.results import Context, TextUnitRecord
-from graphrag_pipeline.text.extractive import sentences_of
-from graphrag_pipeline.text.languages import detect_language
-from graphrag_pipeline.text.sentence_forms import (
-    MAX_WORDS,
-    count_words,
-    fold,
-    has_open_quote,
-    is_cry,
-    is_sentence,
-    leans_on_context,
-)
 
 if TYPE_CHECKING:
     from graphrag_pipeline.query.index.graph_index import GraphIndex
-
-MAX_ANSWERS = 5
-"""Most reference answers of a question."""
-_COLUMNS = ["source_id", "target_id", "text_unit_ids"]
-_WORDINGS = {
-    "en": "What is known about {a} and {b}?",
-    "de": "Was ist über {a} und {b} bekannt?",
-    "fr": "Que sait-on de {a} et de {b} ?",
-    "es": "¿Qué se sabe de {a} y de {b}?",
-    "it": "Che cosa si sa di {a} e di {b}?",
-    "pt": "O que se sabe sobre {a} e {b}?",
-    "nl": "Wat is er bekend over {a} en {b}?",
-    "zh": "关于{a}和{b}，文中说了什么？",
-    "ja": "{a}と{b}について何が書かれていますか？",
-}
-"""Language of the sentence -> the question."""
-
-
-def generate_from_sentences(index: GraphIndex, n: int) -> list[Question]:
-    """Generate at most n questions, no two with the same fullest answer.
-
-    Raises:
-        PipelineError: no sentence of the index names two related entities.
-    """
-    rows = list(range(index.snapshot.n_rows("relationships")))
-    random.Random(SEED).shuffle(rows)
-    found: dict[str, Question] = {}
-    for row in rows:
-        [relationship] = index.snapshot.take("relationships", np.array([row]), _COLUMNS)
-        question = _question_about(index, relationship)
-        if question:
-            found.setdefault(question.answers[0], question)
-        if len(found) == n:
-            break
-    if not found:
-        raise PipelineError(
-            "no sentence of the index names two related entities, so no question can be generated without a model; set "
-            "`chat_model.model` or `evaluation.model`"
-        )
-    return list(found.values())
-
-
-def _question_about(index: GraphIndex, relationship: dict[str, Any]) -> Question | None:
-    """Return a question about both entities; None if no sentence of one document alone names them by two names."""
-    rows = index.snapshot.rows_of("text_units", relationship["text_unit_ids"])
-    rows = rows[rows >= 0]
-    units = records.read_text_units(index, rows, np.zeros(len(rows)))
-    if len({unit.document_id for unit in units}) != 1:
-        return None
-    ends = index.snapshot.rows_of("entities", [relationship["source_id"], relationship["target_id"]])
-    candidates = dict.fromkeys(text for unit in units for text in sentences_of(unit.text) if _reads_alone(text))
-    answers = sorted((text for text in candidates if set(ends.tolist()) <= set(index.names.find(text))), key=len)
-    if not answers:
-        return None
-    fullest = answers[-1]
-    a, b = (_written_name(entity, fullest) for entity in index.snapshot.take("entities", ends, ["title", "names"]))
-    if fold(a) in fold(b) or fold(b) in fold(a):
-        return None
-    wording = _WORDINGS.get(detect_language(fullest), _WORDINGS["en"])
-    kept = tuple(answers[: -MAX_ANSWERS - 1 : -1])
-    return Question(wording.format(a=a, b=b), (units[0].document_id,), kept, "local")
-
-
-def _reads_alone(sentence: str) -> bool:
-    leans = leans_on_context(sentence) or is_cry(sentence) or has_open_quote(sentence)
-    return is_sentence(sentence) and not leans and count_words(sentence) <= MAX_WORDS
-
-
-def _written_name(entity: dict[str, Any], sentence: str) -> str:
-    """Return the longest name of an entity that a sentence writes, else its title."""
-    names: Sequence[str] = [name for name in entity["names"] or () if fold(name) in fold(sentence)]
-    return max(names, key=lambda name: (name in sentence, len(name), name), default=entity["title"])
-
 
 SECTION = "evaluation"
 KINDS = ("global", "local")
@@ -187,15 +103,12 @@ def generate_questions(index: GraphIndex, n: int, kinds: Sequence[str] = KINDS) 
     """Generate at most n distinct questions with reference answers, the kinds and tasks in turn.
 
     Raises:
-        PipelineError: no model is named and local questions are not wanted, the index is empty, no call can be
-            answered, or no question is found.
+        PipelineError: no model is named, the index is empty, no call can be answered, or no question is found.
     """
     if not index.snapshot.n_rows("text_units"):
         raise PipelineError(f"snapshot {index.snapshot.id} has no text units, so no questions can be generated")
     if not index.settings.chat_model_for(SECTION).model:
-        if "local" not in kinds:
-            raise PipelineError("a chat model generates global questions; set `chat_model.model` or `evaluation.model`")
-        return generate_from_sentences(index, n)
+        raise PipelineError("a chat model generates questions; set `chat_model.model` or `evaluation.model`")
     # The reports of the largest root communities that fit into the budget, as prompt text.
     roots = index.column("communities", "community")[np.flatnonzero(records.root_mask(index))]
     rows = index.rows_of_numbers("community_reports", "community", roots.tolist())

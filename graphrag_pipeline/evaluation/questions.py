@@ -34,7 +34,6 @@ class Overlap:
 
     f1: float
     rouge_l: float
-    is_exact: bool
     is_contained: bool
 
 
@@ -53,7 +52,6 @@ def measure_overlap(answer: str, references: Sequence[str], question: str = "") 
     return Overlap(
         f1=max(token_f1(given, tokens) for tokens in wanted),
         rouge_l=max(rouge_l(words, rouge_tokens(reference)) for reference in references),
-        is_exact=given in wanted,
         is_contained=any(contains(given, tokens) for tokens in wanted),
     )
 

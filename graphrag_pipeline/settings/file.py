@@ -42,6 +42,7 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "overview_roots": None,
         "filtered_texts": True,
         "max_concurrency": None,
+        "max_rated_per_level": None,
         "decline_unknown": None,
     },
     "lazy_search": {"max_failures": 5, "batch_size": 5},

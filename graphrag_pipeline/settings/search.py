@@ -64,12 +64,6 @@ class GlobalSection(MethodSection):
     threshold: int = Field(
         1, ge=0, le=5, description="With dynamic selection: minimum rating (0 to 5) of a report that is kept."
     )
-    max_rated_per_level: int | None = Field(
-        None,
-        ge=1,
-        description="With a rating model: maximum reports that it rates per level, those nearest to the question; the "
-        "others keep the embedded engine's rating; null: no limit.",
-    )
     small_reports_per_call: int = Field(
         20,
         ge=1,

@@ -1,6 +1,6 @@
 """Names of search methods, text unit selection strategies, baselines and samples, for settings, commands, registries.
 
-Add a method: a module of its name in `query/methods/`, its section in the settings, and a row here. Add a strategy: a
+Add a method: its steps in `query/methods/steps.py`, its section in the settings, and a row here. Add a strategy: a
 function in `query/selection/strategies.py` and its name here. Add a baseline of evaluations: a ranker or a step in
 `evaluation/conditions.py`, and a row here. Keep out: anything that takes time to import; the command
 line lists these names before it knows the command.

@@ -1,4 +1,4 @@
-"""Words in names that say what is named: forms of address, legal forms, the kinds of bodies and places.
+"""Words in names that say what is named: forms of address and legal forms.
 
 All are in upper case, without a full stop.
 
@@ -125,51 +125,6 @@ LEGAL_SUFFIXES = words(
     "inc incorporated ltd limited llc llp plc corp corporation co company gmbh ag sa spa srl sarl se kg kgaa nv bv"
 )
 """Behind the name of a company."""
-EVENT_TAILS = words("""
-war wars battle revolution uprising rebellion crisis massacre olympics games championship championships cup tournament
-festival election elections referendum conference summit earthquake hurricane tsunami flood pandemic treaty accord
-accords agreement siege crusade crusades eve day awards prix regatta carnival marathon exhibition symposium biennale
-gala fete fête jubilee meeting fair shield trophy lecture
-""")
-"""Last words of the names of events."""
-ORGANIZATION_TAILS = words("""
-inc incorporated ltd limited llc llp plc corp corporation co company companies group holdings holding gmbh ag sa spa srl
-sarl se kg kgaa nv bv bank university college school institute institution academy agency association authority bureau
-board cabinet centre center commission committee congress corps council court department federation force forces
-foundation fund government guild league ministry museum observatory office orchestra organisation organization
-parliament party
-police press senate service services society syndicate times tribunal tribune trust union club fc airlines airways
-motors legion band choir highways records pictures studios entertainment industries partners capital ventures
-technologies systems networks software labs laboratories laboratory pharmaceuticals hospital brewery bakery roofing
-plumbing chemical chemicals semiconductor semiconductors insurance energy petroleum financial electronics therapeutics
-telecom logistics securities mutual library reserve synod nation movement
-symphony philharmonic brothers bros sons alliance coalition
-consortium forum infirmary hospice inspectorate directorate secretariat ombudsman ambulance shipping refrigeration
-haulage shipyard shipyards partnership consultancy cooperative cooperatives co-operative co-operatives co-op coop panel
-taskforce navy army conservancy coastguard constabulary gazette observer herald chronicle examiner telegraph mercury
-advertiser afc rfc united rovers wanderers athletic albion hotspur
-""")
-"""Last words of the names of organizations."""
-ORGANIZATION_HEADS = words("""
-agency authority university bank ministry department bureau institute institution college academy association
-federation house board court church council committee society league union confederation organisation organization
-school order knights chamber diocese regulator
-archdiocese grupo gruppo groupe cooperativa société sociedad stichting verein fundación fundação fondation fondazione
-kanzlei banca asociación friends universität université universidad università banco banque bundesbank zentralbank
-""")
-"""First words of the names of organizations: "Bank of France"."""
-PLACE_TAILS = words("""
-street road lane avenue square boulevard drive town city village county province state states district borough island
-islands isle isles river lake sea ocean bay gulf strait channel mountain mountains hill hills valley desert forest
-park gardens garden bridge castle palace stadium arena airport station harbour harbor port peninsula coast
-beach canal churchyard terrace point reef reefs lighthouse quay wharf pier
-building pavilion annexe arcade area zone region weir narrows tarn sluice aqueduct viaduct tunnel crossing marina
-cathedral abbey inn farm arms temple plaza kingdom republic empire prison falls creek cape glacier plateau
-plains ridge canyon gorge highway heights allotments close crescent mews monument pass
-""")
-"""Last words of the names of places."""
-PLACE_HEADS = words("camp mount lake loch lough cape fort port gulf bay isle isles river strait republic kingdom city")
-"""First words of the names of places: "Mount Rainier"."""
 
 
 def key_of(word: str) -> str:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -35,70 +35,12 @@ import pyarrow.compute as pc
 from graphrag_pipeline.errors import EncodingError, PipelineError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import tiktoken
 
 MAX_CHARACTERS = 8_000_000
 """Characters that are split into words at once."""
 _NO_CUT = -(1 << 40)
 """Count of a word that a text may not be cut after; a text with one has a negative sum."""
-
-
-class WordCounter(Protocol):
-    """Counts of words, and of the texts that are not the sum of their words."""
-
-    def count_each(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of texts, counted one by one."""
-
-    def are_apart(self, texts: pa.Array) -> pa.Array:
-        """Return which texts are not split into words, as booleans."""
-
-    def count_alone(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
-        """Return the number of tokens of words at the start of a text, and whether a text may be cut after each."""
-
-    def count_after_space(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
-        """Return the number of tokens of words with a space before them, and whether a text may be cut after each."""
-
-
-def count_many(texts: Sequence[str], counter: WordCounter) -> list[int]:
-    """Return the number of tokens of each text, in order."""
-    counts = np.full(len(texts), _NO_CUT, dtype=np.int64)
-    for part in _parts(texts):
-        with suppress(UnicodeEncodeError):  # Arrow takes no lone surrogate
-            counts[part] = _sum_words(list(texts[part]), counter)
-    left = np.flatnonzero(counts < 0).tolist()
-    counts[left] = counter.count_each([texts[i] for i in left])
-    return counts.tolist()
-
-
-def _parts(texts: Sequence[str]) -> Iterator[slice]:
-    """Yield slices of texts with few characters each."""
-    start, n_characters = 0, 0
-    for end, text in enumerate(texts, 1):
-        n_characters += len(text)
-        if n_characters >= MAX_CHARACTERS or end == len(texts):
-            yield slice(start, end)
-            start, n_characters = end, 0
-
-
-def _sum_words(texts: list[str], counter: WordCounter) -> np.ndarray:
-    """Return the number of tokens of each text; a negative number if it is not the sum over the words."""
-    whole = pa.array(texts, pa.string())
-    apart = counter.are_apart(whole)
-    is_apart = np.asarray(apart)
-    words = pc.split_pattern(pc.if_else(apart, "", whole) if is_apart.any() else whole, " ")
-    bounds = np.asarray(words.offsets).astype(np.int64)
-    first, last = bounds[:-1], bounds[1:] - 1
-    encoded = words.flatten().dictionary_encode()
-    rows, distinct = np.asarray(encoded.indices), encoded.dictionary.to_pylist()
-    following, can_cut = (np.array(found) for found in counter.count_after_space(distinct))
-    inner = np.where(can_cut, following, _NO_CUT)
-    opening, place = np.unique(rows[first], return_inverse=True)
-    alone, is_cut = (np.array(found) for found in counter.count_alone([distinct[row] for row in opening.tolist()]))
-    before = np.where(is_cut | (alone == 0), alone, _NO_CUT)[place]
-    sums = np.add.reduceat(inner[rows], first) - inner[rows[first]] - inner[rows[last]] + following[rows[last]]
-    return np.where(is_apart, _NO_CUT, np.where(first == last, alone[place], sums + before))
-
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
 """Number of tokens of each text, in order."""
@@ -155,10 +97,7 @@ def count_tokens_each(texts: Sequence[str], encoding: str = DEFAULT_ENCODING) ->
     if not texts:
         return []  # loading an encoding costs 0.3 s and 70 MB
     counter = _counter_of(load_encoding(encoding))
-    if len(texts) < MANY_TEXTS:
-        return counter.count_each(texts)
-
-    return count_many(texts, counter)
+    return counter.count_each(texts) if len(texts) < MANY_TEXTS else counter.count_many(texts)
 
 
 def token_boundaries(text: str, encoding: str = DEFAULT_ENCODING) -> tuple[list[int], list[int]]:
@@ -242,25 +181,53 @@ class _WordCounter:
                 counts[text] = self.count(text) if len(text) <= MAX_PIECE else sum(map(self.count, _pieces(text)))
         return [counts[text] for text in texts]
 
-    def are_apart(self, texts: pa.Array) -> pa.Array:
-        """Return which texts are not split into words: very long ones, and table rows."""
-        import pyarrow.compute as pc
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Return the same for many texts at once: each distinct word is counted once."""
+        counts = np.full(len(texts), _NO_CUT, dtype=np.int64)
+        for part in _parts(texts):
+            with suppress(UnicodeEncodeError):  # Arrow takes no lone surrogate
+                counts[part] = self._sum_words(pa.array(texts[part], pa.string()))
+        left = np.flatnonzero(counts < 0).tolist()
+        counts[left] = self.count_each([texts[i] for i in left])
+        return counts.tolist()
 
-        return pc.or_(pc.greater(pc.utf8_length(texts), MAX_PIECE), pc.starts_with(texts, ","))
+    def _sum_words(self, texts: pa.Array) -> np.ndarray:
+        """Return the number of tokens of each text; a negative number if it is not the sum over the words.
 
-    def count_alone(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
-        """Return the number of tokens of words that begin a text (of "", 0), and whether a text may be cut after each.
-
-        No token crosses the space behind a word, unless the word is empty or ends in white space.
+        Very long texts and table rows are not split into words.
         """
-        return _count_words(words, self._opening)
+        apart = pc.or_(pc.greater(pc.utf8_length(texts), MAX_PIECE), pc.starts_with(texts, ","))
+        is_apart = np.asarray(apart)
+        words = pc.split_pattern(pc.if_else(apart, "", texts) if is_apart.any() else texts, " ")
+        bounds = np.asarray(words.offsets).astype(np.int64)
+        first, last = bounds[:-1], bounds[1:] - 1
+        encoded = words.flatten().dictionary_encode()
+        rows, distinct = np.asarray(encoded.indices), encoded.dictionary.to_pylist()
+        # The tokens of a word with the space before it, and at the start of a text; no token crosses the space behind
+        # a word, unless the word is empty or ends in white space.
+        following, can_cut = (np.array(found) for found in _count_words(distinct, self._following))
+        inner = np.where(can_cut, following, _NO_CUT)
+        opening, place = np.unique(rows[first], return_inverse=True)
+        alone, is_cut = (
+            np.array(found) for found in _count_words([distinct[row] for row in opening.tolist()], self._opening)
+        )
+        before = np.where(is_cut | (alone == 0), alone, _NO_CUT)[place]
+        sums = np.add.reduceat(inner[rows], first) - inner[rows[first]] - inner[rows[last]] + following[rows[last]]
+        return np.where(is_apart, _NO_CUT, np.where(first == last, alone[place], sums + before))
 
-    def count_after_space(self, words: Sequence[str]) -> tuple[list[int], list[bool]]:
-        """Return the number of tokens of words, each with the space before it, and whether a text may be cut after."""
-        return _count_words(words, self._following)
+
+def _parts(texts: Sequence[str]) -> Iterator[slice]:
+    """Yield slices of texts with few characters each."""
+    start, n_characters = 0, 0
+    for end, text in enumerate(texts, 1):
+        n_characters += len(text)
+        if n_characters >= MAX_CHARACTERS or end == len(texts):
+            yield slice(start, end)
+            start, n_characters = end, 0
 
 
 def _count_words(words: Sequence[str], known: _KnownWords) -> tuple[list[int], list[bool]]:
+    """Return the number of tokens of words, and whether a text may be cut after each."""
     counts, can_cut = list(map(known.get, words, repeat(_UNKNOWN))), [True] * len(words)
     for i in [i for i, n_tokens in enumerate(counts) if n_tokens == _UNKNOWN]:
         try:

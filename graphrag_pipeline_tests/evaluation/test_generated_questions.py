@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.evaluation.answer_figures import measure_answers
-from graphrag_pipeline.evaluation.conditions import parse_condition
 from graphrag_pipeline.evaluation.generated_questions import generate_questions, read_generated, read_tasks
 from graphrag_pipeline.evaluation.questions import find_evidence
-from graphrag_pipeline.evaluation.retrieval_figures import measure_retrieval
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.models.prompts import load_prompt
 from graphrag_pipeline.query.index.graph_index import GraphIndex
@@ -49,30 +45,9 @@ def test_missing_questions_are_requested_again_and_reported(index: GraphIndex, t
     assert [q.question for q in found] == ["What is it all about?"]
 
 
-def test_without_a_model_questions_come_from_sentences_that_answer_them(index: GraphIndex) -> None:
-    found = generate_questions(index, 3)
-    assert found == generate_questions(index, 3) and {q.kind for q in found} == {"local"}
-    assert len({q.answers[0] for q in found}) == len(found) == 3
-    assert not find_evidence(index.snapshot, found).unknown
-    texts = {row["id"]: row["text"] for row in index.snapshot.table("documents").to_pylist()}
-    for question in found:
-        [document] = question.evidence
-        first, second = re.fullmatch(r"What is known about (.+) and (.+)\?", question.question).groups()
-        for answer in question.answers:
-            assert answer in texts[document] and len(index.names.find(answer)) >= 2
-        assert first in question.answers[0] and second in question.answers[0]
-
-
-def test_questions_from_sentences_measure_retrieval_and_answers_together(index: GraphIndex) -> None:
-    found = generate_questions(index, 5, ["local"])
-    [retrieval], _ = measure_retrieval(index, found, [parse_condition("basic")], 3)
-    [answers] = measure_answers(index, found, [parse_condition("basic")])
-    assert retrieval.recall == 1 and answers.estimates()["f1"].mean > 0.3
-
-
-def test_without_a_model_no_global_question_is_generated(index: GraphIndex) -> None:
-    with pytest.raises(PipelineError, match="a chat model generates global questions"):
-        generate_questions(index, 1, ["global"])
+def test_without_a_model_no_question_is_generated(index: GraphIndex) -> None:
+    with pytest.raises(PipelineError, match="a chat model generates questions"):
+        generate_questions(index, 1)
 
 
 def test_bad_questions_are_lost_alone_and_a_reply_without_any_is_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from graphrag_pipeline.errors import PipelineError
@@ -81,14 +80,6 @@ def test_relationships_are_ranked_by_an_attribute(carol: GraphIndex, attribute: 
     context = local_search.select_local_context(carol, QUESTION, settings)
     keys = [(not pair.is_in_network, -pair.score, -getattr(pair, column)) for pair in context.relationships]
     assert keys == sorted(keys)
-
-
-def test_the_best_few_by_weight_are_the_first_of_all(carol: GraphIndex) -> None:
-    entities = np.array([match.row for match in local_search.begin_matching(carol, QUESTION, 3)()])
-    every = local_search.rank_relationships(carol, entities, 10**6, "weight")
-    for n in (0, 1, 5, 20):
-        few = local_search.rank_relationships(carol, entities, n, "weight")
-        assert few.rows.tolist() == every.rows[: int(every.is_inside.sum()) + n].tolist()
 
 
 def test_columns_that_a_model_sees_can_be_left_out(carol: GraphIndex, tmp_path: Path) -> None:

@@ -97,18 +97,8 @@ def test_an_encoding_that_cannot_be_loaded_names_the_fix(unloaded, monkeypatch, 
 
 
 _WORDS = (
-    "word",
-    "Scrooge's",
-    "1843",
-    "counting-house",
-    "...",
-    "://",
-    "I'll",
-    "<|endoftext|>",
-    "x" * 40,
-    "a,b",
-    "1,400",
-)
+    "word", "Scrooge's", "1843", "counting-house", "...", "://", "I'll", "<|endoftext|>", "x" * 40, "a,b", "1,400",
+)  # fmt: skip
 _PARTS = st.sampled_from([*"aZ9.,\"'-é萧\u0301\ud800 \n\t\u00a0\u3000\u2028\x1c", "  ", " \n ", "\r\n", *_WORDS])
 
 

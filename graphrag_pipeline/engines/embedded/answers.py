@@ -27,7 +27,7 @@ from graphrag_pipeline.query.cited_records import CitedRecord
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import is_overview, repeats_question, topic_words
 from graphrag_pipeline.query.results import Answer, Citation, Context
-from graphrag_pipeline.query.search.basic import read_within
+from graphrag_pipeline.query.search.basic import select_within
 from graphrag_pipeline.query.search.community_selection import Selection, rate_without_model, select_global_context
 from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, merge_contexts, read_locally, read_primer
 from graphrag_pipeline.query.search.global_ import Lead, LeadFinder, Point, map_points, reduce_points
@@ -170,7 +170,7 @@ class EmbeddedAnswerer:
             return self.write_from_reports(question, points, drift.selection, self._index.settings.search("global"))
         context = drift.context
         if not context.text_units:  # a model's steps may have read reports alone
-            units = read_within(self._index, question, settings.max_answer_tokens).text_units
+            units = select_within(self._index, question, settings.max_answer_tokens).context.text_units
             context = replace(context, text_units=units)
         return self.write_from_context(question, context)
 
@@ -273,7 +273,7 @@ def write_global_answer(
 def _answer_from_texts(index: IndexReader, question: str, selection: Selection, max_context_tokens: int) -> Answer:
     """Return passages of the text units of basic search, or what was looked at, if no report answers."""
     looked = f"{counted(len(selection.rated), 'community reports')} looked at, {len(selection.kept)} of them read"
-    units = read_within(index, question, max_context_tokens).text_units
+    units = select_within(index, question, max_context_tokens).context.text_units
     if not units:
         return Answer(f"{NOTHING_READ} {looked}; no finding answers.")
     ranked = rank_passages(index, question, units, MAX_PASSAGES)

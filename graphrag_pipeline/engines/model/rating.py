@@ -12,8 +12,7 @@ not read. `options_used` counts both under `budget`.
 An index may have thousands of reports on tiny communities, and a rating of each would cost more than static search
 reads. So the model is not asked about a report made without a call (on fewer entities than `reports.min_report_size`)
 that the embedded engine rates 0, beyond a first call of each level, and `small_reports_per_call` short reports share a
-call; 1 is the published method. `max_rated_per_level` rates only those of a level that the embedded engine finds most
-relevant.
+call; 1 is the published method.
 
 Text units are rated many in one call. One without a rating keeps the embedded engine's. If the model's replies to all
 of the first `N_FIRST` batches are useless, no more batches are sent. Keep out: what a rating leads to.
@@ -143,7 +142,7 @@ class ModelReportRater:
         self._rated_text = settings.rated_text or index.settings.rating.rated_text
         self._settings = settings
         self._reserve = reserve
-        self._n_unrated = self._n_left_out = self._n_in_batches = self._n_unpaid = self._n_unread = 0
+        self._n_left_out = self._n_in_batches = self._n_unpaid = self._n_unread = 0
         self._n_held = 0
         self._is_proven = False
         self._useless: list[Failure] = []
@@ -159,12 +158,10 @@ class ModelReportRater:
         reports = records.read_reports(self._index, rows, np.zeros(len(rows)))
         n_left_out = max(0, min(sum(map(self._is_left_out, rated)), len(rated) - self._settings.small_reports_per_call))
         n_open = len(reports) - n_left_out
-        n_asked = min(n_open, self._settings.max_rated_per_level or n_open)
         self._n_left_out += n_left_out
-        self._n_unrated += n_open - n_asked
         sizes = dict(zip((r.human_readable_id for r in reports), self._reserve.sizes(rated), strict=True))
-        votes = self._request_ratings(reports[:n_asked], sizes)
-        self._n_unpaid += n_asked - len(votes)
+        votes = self._request_ratings(reports[:n_open], sizes)
+        self._n_unpaid += n_open - len(votes)
         by_model = []
         for report, record in zip(rated, reports, strict=True):
             if of_report := votes.get(record.human_readable_id):
@@ -198,7 +195,6 @@ class ModelReportRater:
         """What options changed: reports of batches, and reports that the model did not rate, or that are not read."""
         counts = {
             "small_reports_per_call": {"rated": self._n_in_batches, "not_rated": self._n_left_out},
-            "max_rated_per_level": {"not_rated": self._n_unrated},
             "budget": {"rated_by_embedded": self._n_unpaid, "not_read": self._n_unread},
         }
         return {name: of_option for name, of_option in counts.items() if any(of_option.values())}

@@ -75,10 +75,6 @@ def cite(number: int, unit: TextUnitRecord, start: int, end: int, record: CitedR
     )
 
 
-def _record_of(row: int, cited: Sequence[CitedRecord]) -> CitedRecord:
-    return next(record for record in cited if row in record.text_unit_rows)
-
-
 class EvidenceFinder(CitedRecords):
     """Finds the passage behind a statement, and keeps the text units it has read for the next statement.
 
@@ -109,18 +105,14 @@ class EvidenceFinder(CitedRecords):
         statements find the passage of highest relevance to them, among the text units that most of the cited records
         share. Without text units, return None.
         """
-        return self._find_among(statement, cited, self._order_units(" ".join(statement.split()), cited)[0])
-
-    def _find_among(
-        self, statement: str, cited: Sequence[CitedRecord], rows: Sequence[int]
-    ) -> tuple[list[Sentence], CitedRecord] | None:
         folded = " ".join(statement.split())
+        rows = self._order_units(folded, cited)
         candidates = self._read_passages(rows)
         if not candidates:
             return None
         verbatim = [(row, passage[:1]) for row, passage in candidates if passage[0].folded == folded]
         row, passage = verbatim[0] if verbatim else candidates[int(np.argmax(self._rate(statement, rows)))]
-        return passage, _record_of(row, cited)
+        return passage, next(record for record in cited if row in record.text_unit_rows)
 
     def _read_passages(self, rows: Sequence[int]) -> list[tuple[int, list[Sentence]]]:
         for row in rows:
@@ -135,18 +127,17 @@ class EvidenceFinder(CitedRecords):
         forms = np.concatenate([self._forms[row] for row in rows])
         return score_relevance(background, words, vectors) * forms
 
-    def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> tuple[list[int], bool]:
-        """Return rows of text units to read, and whether they hold the statement.
+    def _order_units(self, folded: str, cited: Sequence[CitedRecord]) -> list[int]:
+        """Return rows of text units to read: the first that holds the statement, else the most cited.
 
-        That is the first that holds it, else the most cited, then in reading order. Each record that a report cites
-        counts as a citation.
+        Ties are in reading order. Each record that a report cites counts as a citation.
         """
         parts = [part for record in cited for part in (record.through or (record,))]
         votes = Counter(row for record in parts for row in record.text_unit_rows)
         order = sorted(votes, key=lambda row: (-votes[row], row))[:MAX_UNITS_SEARCHED]
         texts = self._index.snapshot.take("text_units", order, ["text"])
         verbatim = [row for row, unit in zip(order, texts, strict=True) if folded in " ".join(unit["text"].split())]
-        return (verbatim[:1], True) if verbatim else (order[:MAX_UNITS_PER_STATEMENT], False)
+        return verbatim[:1] or order[:MAX_UNITS_PER_STATEMENT]
 
     def _read_unit(self, row: int) -> None:
         if row not in self._passages:

@@ -7,14 +7,9 @@
 All answers come from the index's snapshot. `answer_into_file` writes them as JSON lines. It skips a question that the
 file answers for the same settings, prompts and snapshot, and keeps answers to other questions.
 
-A file of answers: JSON lines, appended as answers arrive, and put in order at the end.
-
-An answer to a question that is not asked now stays. One to a question that is asked again is replaced.
-
-After a crash only the last line may be incomplete. The next run drops it and keeps all other answers.
-
-Keep out: reading
-question files (`question_files.py`), and search methods.
+Answers are appended to the file as they arrive, and put in order at the end. An answer to a question that is not asked
+now stays; one to a question that is asked again is replaced. After a crash only the last line may be incomplete: the
+next run drops it. Keep out: reading question files (`question_files.py`), and search methods.
 """
 
 from __future__ import annotations
@@ -104,7 +99,7 @@ class AnswerFile:
             Number of answers to other questions.
         """
         places = {**self._failed, **self.whole}
-        asked = {name for asks in questions for name in (asks.key, _name_by_text(asks.id, asks.question))}
+        asked = {question.key for question in questions}
         others = [key for key, question in self._questions.items() if question not in asked]
         ordered = [places[key] for key in keys] + sorted(places[key] for key in others)
 
@@ -139,16 +134,7 @@ class AnswerFile:
         is_whole = "error" not in answer and not answer.get("answering", {}).get("failure")
         (self.whole if is_whole else self._failed)[answer["key"]] = place
         if "error" not in answer:
-            self._questions[answer["key"]] = _name(answer)
-
-
-def _name(answer: dict[str, Any]) -> str:
-    """Return the name of the question of an answer: its key, or id and text in an answer of an earlier release."""
-    return str(answer.get("question_key") or _name_by_text(str(answer.get("id", "")), str(answer.get("question"))))
-
-
-def _name_by_text(id: str, question: str) -> str:
-    return json.dumps([id, valid_unicode(question)])
+            self._questions[answer["key"]] = str(answer.get("question_key"))
 
 
 def _is_broken_off(line: bytes) -> bool:

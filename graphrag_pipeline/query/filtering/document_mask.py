@@ -10,12 +10,7 @@
 An entity or relationship is *whole* if all its text units pass. If it is not whole, its description holds facts of
 other documents, so a search does not read it (`restricted_snapshot.py`).
 
-Fields of the documents of an index, and the documents that pass a filter (`filters.py` has the syntax).
-
-A missing value passes `!=` only.
-
-Keep out: the syntax of filters
-(`filters.py`).
+A missing value passes `!=` only. Keep out: the syntax of filters (`filters.py`).
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from graphrag_pipeline.nearest import suggest
 from graphrag_pipeline.query.answers.answering import Answerer
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.methods.method import SearchMethod, SearchStep
-from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchState
+from graphrag_pipeline.query.methods.steps import CHOOSABLE
 from graphrag_pipeline.query.question import find_identifiers, is_overview
 from graphrag_pipeline.query.selection.strategies import check_strategy
 from graphrag_pipeline.settings.settings import AutoSearchSettings, Settings
@@ -128,7 +128,7 @@ class AutoMethod(SearchMethod):
         if not isinstance(given, Mapping):
             return super().settings_of(settings, None, own)  # raises the error
         merged = {**settings.auto_search.options, **given, **passed}
-        known = dict.fromkeys(name for method in METHODS.values() for name in method.options)
+        known = dict.fromkeys(name for method in CHOOSABLE.values() for name in method.options)
         for name in merged:
             if name not in known:
                 raise PipelineError(f"unknown option {name!r} of auto_search and every method{suggest(name, known)}")
@@ -140,7 +140,7 @@ class AutoMethod(SearchMethod):
 def _choose(index: IndexReader, state: SearchState, answerer: Answerer) -> SearchState:
     auto: AutoSearchSettings = state.query.settings
     choice = choose_method(index, state.query.question, find_possible(index, auto))
-    method = METHODS[choice.method]
+    method = CHOOSABLE[choice.method]
     settings, ignored = settings_of_choice(index.settings, choice, auto)
     query = replace(state.query, method=choice.method, settings=settings, budget=method.budget_of(settings))
     selection: dict[str, Any] = {**state.selection, "chosen": choice.method, "reason": choice.reason}
@@ -151,7 +151,7 @@ def _choose(index: IndexReader, state: SearchState, answerer: Answerer) -> Searc
 
 def find_possible(index: IndexReader, auto: AutoSearchSettings) -> set[str]:
     """Return the methods that the settings allow and that find something to read in the index."""
-    return {name for name in auto.methods if METHODS[name].can_read(index)}
+    return {name for name in auto.methods if CHOOSABLE[name].can_read(index)}
 
 
 def settings_of_choice(settings: Settings, choice: Choice, auto: AutoSearchSettings) -> tuple[BaseModel, list[str]]:
@@ -160,7 +160,7 @@ def settings_of_choice(settings: Settings, choice: Choice, auto: AutoSearchSetti
     Raises:
         PipelineError: an option does not validate.
     """
-    method = METHODS[choice.method]
+    method = CHOOSABLE[choice.method]
     taken = {name: value for name, value in auto.options.items() if name in method.options}
     options = method.limit_options({**choice.options, **taken}, auto.budget)
     return method.settings_of(settings, None, options), [name for name in auto.options if name not in taken]

@@ -1,43 +1,16 @@
-"""The registry of search methods: name -> the `METHOD` of the module of that name in this folder.
-
-A method's module is imported when the method is first looked up. `settings/search_names.py` is the table of names.
-"""
+"""The registry of search methods by name."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from keyword import iskeyword
+from collections.abc import Mapping
 
 from graphrag_pipeline.errors import PipelineError
+from graphrag_pipeline.query.methods import auto
 from graphrag_pipeline.query.methods.method import SearchMethod
-from graphrag_pipeline.settings.search_names import SEARCH_METHODS
+from graphrag_pipeline.query.methods.steps import CHOOSABLE
 
-
-class _Methods(Mapping[str, SearchMethod]):
-    """Search methods by name, in the order of the table."""
-
-    def __getitem__(self, name: str) -> SearchMethod:
-        if name not in SEARCH_METHODS:
-            raise KeyError(name)
-        return _load(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SEARCH_METHODS)
-
-    def __len__(self) -> int:
-        return len(SEARCH_METHODS)
-
-
-METHODS: Mapping[str, SearchMethod] = _Methods()
-
-
-@functools.cache
-def _load(name: str) -> SearchMethod:
-    module = import_module(f"graphrag_pipeline.query.methods.{name}{'_' * iskeyword(name)}")
-    method: SearchMethod = module.METHOD
-    return method
+METHODS: Mapping[str, SearchMethod] = {**CHOOSABLE, auto.METHOD.name: auto.METHOD}
+"""Search methods, in the order of `settings/search_names.py`."""
 
 
 def look_up_method(name: str) -> SearchMethod:

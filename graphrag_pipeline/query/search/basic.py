@@ -26,13 +26,8 @@ class BasicSelection:
     reranked: RerankAccount | None = None
 
 
-def select_basic_context(index: IndexReader, question: str, settings: BasicSearchSettings) -> Context:
-    """Return the best `top_k` text units that fit `max_context_tokens`, best first; of equal texts the best only."""
-    return select_basic(index, question, settings).context
-
-
 def select_basic(index: IndexReader, question: str, settings: BasicSearchSettings) -> BasicSelection:
-    """Return what `select_basic_context` returns, with the account of its reranking."""
+    """Return the best `top_k` text units that fit `max_context_tokens`, best first; of equal texts the best only."""
     ranked = rank_text_units(index, question, 2 * settings.top_k)
     if settings.rerank:  # further candidates come behind, so that without a score the order is that of basic search
         wider = rank_text_units(index, question, index.settings.rerank_model.n_candidates)
@@ -52,12 +47,7 @@ def select_basic(index: IndexReader, question: str, settings: BasicSearchSetting
     return BasicSelection(Context(text_units=tuple(distinct[i] for i in kept)), account)
 
 
-def read_within(index: IndexReader, question: str, max_tokens: int) -> Context:
-    """Return the context of a basic search within a budget, without reranking; its other options are the settings'."""
-    return select_within(index, question, max_tokens).context
-
-
 def select_within(index: IndexReader, question: str, max_tokens: int, rerank: bool = False) -> BasicSelection:
-    """Return what `read_within` returns, reranked if wanted."""
+    """Return the selection of a basic search within a budget; its other options are the settings'."""
     changed = {"max_context_tokens": max_tokens, "rerank": rerank}
     return select_basic(index, question, index.settings.search("basic", **changed))

@@ -54,14 +54,12 @@ class Explored:
     """Candidates in the order in which they were tested, and the outcome for communities.
 
     Attributes:
-        is_relevant: of each in `tested`.
         entered: communities in which a candidate was tested.
         pruned: those of them that were given up.
         is_exhausted: True if nothing was left to test; False if the budget was used.
     """
 
     tested: tuple[int, ...]
-    is_relevant: tuple[bool, ...]
     entered: tuple[int, ...]
     pruned: tuple[int, ...]
     is_exhausted: bool
@@ -116,7 +114,6 @@ def explore(communities: Communities, test: Test, budget: int, max_failures: int
             state.judge(community, batch, relevant, max_failures)
     return Explored(
         tested=tuple(state.verdicts),
-        is_relevant=tuple(state.verdicts.values()),
         entered=tuple(sorted(state.failures)),
         pruned=tuple(sorted(state.pruned)),
         is_exhausted=not state.queue,

@@ -1,20 +1,9 @@
 """The port `Rater`: how relevant reports and text units are to a question.
 
-The relevance of words and vectors is always there; an engine may return it, or rate in its own way and use it for ties
-and for what it does not rate.
-
-Ratings of community reports against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
-
-Without a model a rating is the report's relevance to the question (`understanding/relevance.py`), in `RATING_STEPS`.
-Relevance does not separate reports for a question that names nothing specific: then the reports' own ranks count
-(`worth`). A chat model may rate instead (`engines/model/rating.py`).
-
-Ratings of text units against a question, 0 to 5: the protocol of a rater, and the embedded engine's rater.
-
-Without a model a text unit rates as its best passage does: the passage's relevance (`understanding/relevance.py`) in
-`RATING_STEPS`. A chat model may rate instead (`engines/model/rating.py`).
-
-Keep out: how an engine rates.
+A rating, 0 to 5, is the relevance of words and vectors (`understanding/relevance.py`) in `RATING_STEPS`; a text unit
+rates as its best passage does. Relevance does not separate reports for a question that names nothing specific: then the
+reports' own ranks count (`worth`). An engine may return it, or rate in its own way (`engines/model/rating.py`) and use
+it for ties and for what it does not rate.
 """
 
 from __future__ import annotations

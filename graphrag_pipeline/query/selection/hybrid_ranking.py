@@ -21,7 +21,7 @@ behind them follow by BM25. English stop words of the question are left
 out. Words such as "where" and "did" are rare in texts, so BM25 would give them weight (0.642 / 0.314 instead of
 0.662 / 0.333 on 2WikiMultihopQA). `graphrag_pipeline_tests/bench/retrieval.py` measures the ranking on several corpora.
 
-Two-sentence windows of text units: similarity of the best one to a question, and its place in the text.
+Two-sentence windows of text units: similarity of the best one to a question.
 
     score of a window = cos(q, l1 v1 + l2 v2)
 
@@ -35,7 +35,6 @@ products use the memory-mapped int8 rows, a block at a time, so no window is sto
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -58,21 +57,6 @@ if TYPE_CHECKING:
 
 _BLOCK_SENTENCES = 1_024
 """Sentences per block: 1 MB of float32 rows stays in the processor's cache, and BLAS starts no threads for it."""
-
-
-@dataclass(frozen=True)
-class BestWindows:
-    """The best window of each of n text units.
-
-    Attributes:
-        scores: cosine to the question, float32 (n,); 0 if the question or all sentences have no known word.
-        starts, ends: character offsets of the window inside the text unit's text, int32 (n,). They are equal for a text
-            unit without sentences.
-    """
-
-    scores: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
 
 
 def embed_question(snapshot: Snapshot, question: str) -> np.ndarray:
@@ -104,8 +88,10 @@ def score_sentences(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) 
     return products * sentences.scales[rows] / lengths.astype(np.float32)
 
 
-def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> BestWindows:
-    """Return the best window of each of some text units.
+def score_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the cosine of the best window of each of some text units to a question, float32 (n,).
+
+    It is 0 if the question or all sentences have no known word.
 
     Args:
         vector: of the question, from `embed_question`.
@@ -113,7 +99,11 @@ def find_best_windows(sentences: Sentences, vector: np.ndarray, rows: np.ndarray
     """
     positions, places = expand_rows(sentences.indptr, rows)
     bounds = np.searchsorted(positions, np.arange(len(rows) + 1))
-    return _pick_best(sentences, _score_windows(sentences, vector, bounds, places), bounds, places)
+    scores, best = _score_windows(sentences, vector, bounds, places), np.zeros(len(rows), dtype=np.float32)
+    units = np.flatnonzero(np.diff(bounds) > 0)
+    if len(units):
+        best[units] = np.maximum.reduceat(scores, bounds[units])
+    return best
 
 
 def _score_windows(sentences: Sentences, vector: np.ndarray, bounds: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -147,22 +137,6 @@ def _blocks(bounds: np.ndarray) -> list[tuple[int, int]]:
     ends = np.searchsorted(bounds, np.arange(_BLOCK_SENTENCES, bounds[-1] + _BLOCK_SENTENCES, _BLOCK_SENTENCES))
     stops = np.unique(np.r_[0, np.minimum(ends, n_units)]).tolist()
     return list(pairwise(stops))
-
-
-def _pick_best(sentences: Sentences, scores: np.ndarray, bounds: np.ndarray, places: np.ndarray) -> BestWindows:
-    """Return the first of the best windows of each text unit; arguments as of `_score_windows`."""
-    n_units = len(bounds) - 1
-    best = np.zeros(n_units, dtype=np.float32)
-    starts, ends = np.zeros(n_units, dtype=np.int32), np.zeros(n_units, dtype=np.int32)
-    units = np.flatnonzero(np.diff(bounds) > 0)
-    if len(units):
-        best[units] = np.maximum.reduceat(scores, bounds[units])
-        # The first position at or after a text unit's start whose score is that text unit's maximum.
-        is_best = np.flatnonzero(scores == np.repeat(best, np.diff(bounds)))
-        chosen = is_best[np.searchsorted(is_best, bounds[units])]
-        following = np.minimum(chosen + 1, bounds[units + 1] - 1)
-        starts[units], ends[units] = sentences.starts[places[chosen]], sentences.ends[places[following]]
-    return BestWindows(best, starts, ends)
 
 
 TEXT_UNIT_VECTORS = "default-text_unit-text"
@@ -205,8 +179,8 @@ def _rank_found(
     if not ids:
         return []
     rows = index.snapshot.rows_of("text_units", ids)
-    windows = find_best_windows(index.snapshot.sentences, embed_question(index.snapshot, question), rows)
-    fused = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows.scores)
+    windows = score_best_windows(index.snapshot.sentences, embed_question(index.snapshot, question), rows)
+    fused = fuse(np.array([by_words.get(unit_id, 0.0) for unit_id in ids]), windows)
     nearness = np.array([near.get(unit_id, 0.0) for unit_id in ids])
     order = np.lexsort((-nearness, -fused))  # ties stay in the order of ids
     scores = weigh_repeats(fused[order], index.documents_of_units[rows[order]])

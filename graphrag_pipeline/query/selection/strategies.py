@@ -11,10 +11,6 @@ strategies share these rules:
 `balanced` and `graph` (in `RANKED`) also choose text units that inform no matched entity, and put the most relevant
 first. To add a strategy, write a function, add it to `STRATEGIES`, and add its name to `settings/search_names.py`. Keep
 out: tables, texts, rendering.
-
-Text unit selection by relevance, over all candidates: the strategies `graph` and `balanced`.
-
-Both also choose text units that inform no matched entity, and put the most relevant text unit first.
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ import numpy as np
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.nearest import nearest_name
+from graphrag_pipeline.query.selection.hybrid_ranking import to_one
 from graphrag_pipeline.query.selection.reranking import Candidates, Limits, Pick
 
 MAX_POOL = 128
@@ -129,13 +126,13 @@ def _relevance(candidates: Candidates) -> np.ndarray:
     relevance = np.zeros(len(candidates.costs))
     for units, similarity in zip(candidates.text_units, candidates.similarity, strict=True):
         relevance[units] = np.maximum(relevance[units], max(float(similarity), 0.0))
-    return _to_one(relevance)
+    return to_one(relevance)
 
 
 def _density(candidates: Candidates) -> np.ndarray:
     density = np.zeros(len(candidates.costs))
     for units, n_relationships in zip(candidates.text_units, candidates.n_of_entity, strict=True):
-        of_entity = _to_one(n_relationships / np.maximum(candidates.costs[units], 1))
+        of_entity = to_one(n_relationships / np.maximum(candidates.costs[units], 1))
         density[units] = np.maximum(density[units], of_entity)
     return density
 
@@ -148,11 +145,6 @@ def _discount(scores: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return np.where(scores > 0, 1 / np.log2(1 + ranks), 0.0)
-
-
-def _to_one(values: np.ndarray) -> np.ndarray:
-    largest = float(values.max(initial=0.0))
-    return values / largest if largest > 0 else np.zeros(len(values))
 
 
 def _fill(costs: np.ndarray, order: np.ndarray, budget: int) -> list[int]:

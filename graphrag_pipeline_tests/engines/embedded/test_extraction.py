@@ -174,34 +174,9 @@ def test_nothing_gives_empty_tables_with_schema() -> None:
 
 
 _WORD = st.sampled_from(
-    [
-        "Scrooge",
-        "Ebenezer",
-        "Mr.",
-        "Marley's",
-        "London",
-        "the",
-        "said",
-        "in",
-        "of",
-        "GHOST",
-        "ghost",
-        "Bob.",
-        "Then",
-        "WHO",
-        "(WHO)",
-        "'Oh,",
-        "I",
-        "\n",
-        "\n\n",
-        "-",
-        "萧炎",
-        "É",
-        "3",
-        "May",
-        "1843",
-    ]
-)
+    ["Scrooge", "Ebenezer", "Mr.", "Marley's", "London", "the", "said", "in", "of", "GHOST", "ghost", "Bob.", "Then",
+     "WHO", "(WHO)", "'Oh,", "I", "\n", "\n\n", "-", "萧炎", "É", "3", "May", "1843"]
+)  # fmt: skip
 _TEXT = st.one_of(st.lists(_WORD, max_size=30).map(" ".join), st.text(max_size=60))
 
 

@@ -103,18 +103,6 @@ def test_an_answer_by_other_settings_is_replaced_not_added(small: GraphIndex, tm
     assert [line["question_key"] for line in read(path)] == [WHO.key, filtered.key]
 
 
-def test_lines_of_an_earlier_release_go_by_id_and_text(small: GraphIndex, tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    old = [
-        {"key": "1", "id": "loved", "question": LOVED.question},
-        {"key": "2", "question": WHO.question},
-        {"key": "3", "question": "Another?"},
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in old))
-    answer_into_file(small, [LOVED, WHO], path)
-    assert [line["question"] for line in read(path)] == [LOVED.question, WHO.question, "Another?"]
-
-
 def test_a_batch_continues_after_a_crash(small: GraphIndex, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     answer_into_file(small, [WHO, LOVED], path)

@@ -10,19 +10,19 @@ from graphrag_pipeline.evaluation.questions import Question, find_evidence
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import ALL_STAGES
 from graphrag_pipeline.query.index.graph_index import GraphIndex
-from graphrag_pipeline.query.search import basic as basic_search
+from graphrag_pipeline.query.search.basic import select_basic
 from graphrag_pipeline.settings.settings import BasicSearchSettings
 from graphrag_pipeline_tests.bench import retrieval
 from graphrag_pipeline_tests.support.roots import build_tables, open_built
 
 
 def first_title(index: GraphIndex, question: str) -> str:
-    context = basic_search.select_basic_context(index, question, BasicSearchSettings())
+    context = select_basic(index, question, BasicSearchSettings()).context
     return context.text_units[0].document_title
 
 
 def test_the_text_unit_with_the_words_comes_first(carol: GraphIndex) -> None:
-    context = basic_search.select_basic_context(carol, "Ignorance and Want", BasicSearchSettings(top_k=3))
+    context = select_basic(carol, "Ignorance and Want", BasicSearchSettings(top_k=3)).context
     assert "This boy is Ignorance" in context.text_units[0].text
     scores = [unit.score for unit in context.text_units]
     assert scores == sorted(scores, reverse=True)
@@ -30,11 +30,11 @@ def test_the_text_unit_with_the_words_comes_first(carol: GraphIndex) -> None:
 
 
 def test_a_question_without_words_finds_nothing(carol: GraphIndex) -> None:
-    assert basic_search.select_basic_context(carol, "\U0001f384", BasicSearchSettings()).is_empty
+    assert select_basic(carol, "\U0001f384", BasicSearchSettings()).context.is_empty
 
 
 def test_the_budget_holds(carol: GraphIndex) -> None:
-    context = basic_search.select_basic_context(carol, "Scrooge", BasicSearchSettings(max_context_tokens=2500))
+    context = select_basic(carol, "Scrooge", BasicSearchSettings(max_context_tokens=2500)).context
     assert 1 <= len(context.text_units) <= 2
 
 
@@ -52,7 +52,7 @@ def test_a_document_is_found_by_its_title(tmp_path: Path) -> None:
     texts = {"Billy Elliot.txt": "The film is about a boy.", "b.txt": "A boy saw a film about it."}
     with open_built(tmp_path, texts) as index:
         assert first_title(index, "What is Billy Elliot about?").startswith("Billy Elliot")
-        unit = basic_search.select_basic_context(index, "Billy Elliot", BasicSearchSettings()).text_units[0]
+        unit = select_basic(index, "Billy Elliot", BasicSearchSettings()).context.text_units[0]
         assert unit.text == "The film is about a boy.", "the title is searched, not shown"
 
 

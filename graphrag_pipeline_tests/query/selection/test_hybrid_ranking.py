@@ -15,11 +15,10 @@ from graphrag_pipeline.query.selection import hybrid_ranking as windows
 from graphrag_pipeline.query.selection.hybrid_ranking import (
     N_BY_VECTOR,
     REPEAT,
-    BestWindows,
     embed_question,
-    find_best_windows,
     fuse,
     rank_text_units,
+    score_best_windows,
     searched_words,
     weigh_repeats,
 )
@@ -42,15 +41,15 @@ def best_by_hand(text: str, vector: np.ndarray) -> float:
     return float((sums @ vector / np.linalg.norm(sums, axis=1)).max())
 
 
-def find_in_all(sentences: Sentences, vector: np.ndarray) -> BestWindows:
-    return find_best_windows(sentences, vector, np.arange(len(sentences.indptr) - 1))
+def score_all(sentences: Sentences, vector: np.ndarray) -> np.ndarray:
+    return score_best_windows(sentences, vector, np.arange(len(sentences.indptr) - 1))
 
 
 def test_the_best_window_is_that_of_the_definition(carol: GraphIndex) -> None:
     vector = embed_question(carol.snapshot, QUESTION)
-    found = find_in_all(carol.snapshot.sentences, vector)
+    found = score_all(carol.snapshot.sentences, vector)
     texts = carol.snapshot.table("text_units")["text"].to_pylist()
-    assert found.scores == pytest.approx([best_by_hand(text, vector) for text in texts], abs=2e-3)
+    assert found == pytest.approx([best_by_hand(text, vector) for text in texts], abs=2e-3)
 
 
 @pytest.mark.parametrize("block", [1, 100_000])
@@ -63,28 +62,16 @@ def test_a_sentence_scores_by_its_own_vector(carol: GraphIndex, monkeypatch: pyt
     assert windows.score_sentences(sentences, vector, rows) == pytest.approx(exact, abs=5e-3)  # int8
 
 
-def test_a_window_is_quoted_by_its_offsets(carol: GraphIndex) -> None:
-    found = find_in_all(carol.snapshot.sentences, embed_question(carol.snapshot, QUESTION))
-    row = int(found.scores.argmax())
-    text = carol.snapshot.take("text_units", [row])[0]["text"]
-    quote = text[found.starts[row] : found.ends[row]]
-    assert len(split_sentences(quote)) == 2
-    assert "Tiny Tim" in quote
-
-
 @pytest.mark.parametrize("block", [1, 7, 100_000])
 def test_some_text_units_score_as_among_all(carol: GraphIndex, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     sentences, vector = carol.snapshot.sentences, embed_question(carol.snapshot, QUESTION)
-    everything = find_in_all(sentences, vector)
+    everything = score_all(sentences, vector)
     monkeypatch.setattr(windows, "_BLOCK_SENTENCES", block)
     rows = np.array([30, 2, 2, 41])
-    some, again = find_best_windows(sentences, vector, rows), find_in_all(sentences, vector)
-    assert some.scores == pytest.approx(everything.scores[rows], abs=1e-6)
-    assert again.scores == pytest.approx(everything.scores, abs=1e-6)
-    assert some.starts.tolist() == everything.starts[rows].tolist()
-    assert again.ends.tolist() == everything.ends.tolist()
-    nothing = find_best_windows(sentences, vector, np.zeros(0, dtype=np.int64))
-    assert len(nothing.scores) == len(nothing.starts) == 0
+    some, again = score_best_windows(sentences, vector, rows), score_all(sentences, vector)
+    assert some == pytest.approx(everything[rows], abs=1e-6)
+    assert again == pytest.approx(everything, abs=1e-6)
+    assert len(score_best_windows(sentences, vector, np.zeros(0, dtype=np.int64))) == 0
 
 
 def test_text_units_without_sentences_score_nothing(tmp_path: Path) -> None:
@@ -97,9 +84,7 @@ def test_text_units_without_sentences_score_nothing(tmp_path: Path) -> None:
         "window_scales": np.array([1 / 9], dtype=np.float32),
     }
     sentences = Sentences(tmp_path / write_arrays(tmp_path, arrays))
-    found = find_in_all(sentences, np.array([0, 1], dtype=np.float32))
-    assert found.scores == pytest.approx([0, 1, 0])
-    assert found.ends.tolist() == [0, 9, 0]
+    assert score_all(sentences, np.array([0, 1], dtype=np.float32)) == pytest.approx([0, 1, 0])
 
 
 @pytest.mark.parametrize("question", ["萧炎是谁？", "Кто такой Скрудж?", "\U0001f384", ""])

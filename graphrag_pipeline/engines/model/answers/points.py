@@ -1,20 +1,17 @@
 """Points of community reports by a chat model: the map step of global search (Edge et al. 2024, arXiv 2404.16130).
 
-Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`. All batches
-are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. So are, counted by
-reason, points that repeat the prompt, and with `answers.cited_points_only` points that cite no record that was shown.
-A point whose score or text cannot be read is left out alone. A batch of which only such points came was not read: its
-call fails. A batch whose call fails is counted with its reason.
-
-Batches of community reports for the map step of global search, shuffled and packed as Microsoft GraphRAG does.
+Reports are shuffled with a fixed seed and packed into batches of `max_context_tokens`, as Microsoft GraphRAG does. All
+batches are sent at once; each call returns points with a score of 0 to 100. Points of score 0 are dropped. So are,
+counted by reason, points that repeat the prompt, and with `answers.cited_points_only` points that cite no record that
+was shown. A point whose score or text cannot be read is left out alone. A batch of which only such points came was not
+read: its call fails. A batch whose call fails is counted with its reason.
 
 The order before the shuffle is that of the reports table: finest level first, then by community. Python's random
 generator shuffles them with the seed, so relevant reports are spread over the batches. Batches are cut by the tokens of
 Microsoft GraphRAG's table row: community number, title, occurrence weight, content, rank. Inside a batch the reports
 with the highest weight, then rank, come first.
 
-Keep out: which reports are read, and what is done with
-the points.
+Keep out: which reports are read, and what is done with the points.
 """
 
 from __future__ import annotations
