@@ -14,8 +14,9 @@ from graphrag_pipeline.pipeline.retention import prune
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.support.command_line import environment
 from graphrag_pipeline_tests.support.roots import CAROL, make_root, put
+from graphrag_pipeline_tests.support.thoroughness import repetitions
 
-N_EDITIONS = 5
+N_EDITIONS = repetitions(3, thorough=8)
 READER = """
 import json, re, sys
 from pathlib import Path

@@ -233,7 +233,7 @@ def test_a_newer_root_is_refused_with_the_release_that_reads_it(root: Root) -> N
     with pytest.raises(NewerFormatError, match=r"format 2.* release 0\.9\.0 or later"):
         root.snapshots.open()
     path.write_bytes(edited(path.read_bytes(), format=7, needs_release=3))
-    with pytest.raises(NewerFormatError, match=r"format 7.* a later release than 0\.1\.0"):
+    with pytest.raises(NewerFormatError, match=r"format 7.* a later release than"):
         root.snapshots.open()
 
 
