@@ -21,7 +21,6 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -31,7 +30,7 @@ from graphrag_pipeline.serve import openai_api
 from graphrag_pipeline.serve.api_route import EncodedSlashes
 from graphrag_pipeline.serve.endpoint import Metrics, ServedApp, Workers
 from graphrag_pipeline.serve.errors import ApiError, answer_error, answer_json, write_json
-from graphrag_pipeline.serve.gate import PUBLIC, Audit, Gate
+from graphrag_pipeline.serve.gate import PUBLIC, Audit, Compression, Gate
 from graphrag_pipeline.serve.limits import Admission, ServerLimits
 from graphrag_pipeline.serve.mcp import AgentServer
 from graphrag_pipeline.serve.routes import documents, graph, search, server
@@ -135,8 +134,6 @@ API_ROUTES: tuple[APIRoute, ...] = tuple(
 )
 """All routes of the OpenAPI document."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MIN_BYTES = 1_000
-"""Bytes of an answer from which compression pays."""
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 """Runs from the start of the server to its end."""
@@ -184,7 +181,7 @@ def build_app(
             *explorer_routes(),
         ],
         middleware=[
-            Middleware(GZipMiddleware, minimum_size=MIN_BYTES, compresslevel=4),
+            Middleware(Compression),
             Middleware(
                 Gate, rules=rules, limits=limits, metrics=app.metrics, hosts=hosts,
                 is_public=lambda path: is_page(path) or path in PUBLIC, audit=audit,

@@ -15,6 +15,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.event_loop import CallScope, start_in_loop
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.methods.registry import METHODS
+from graphrag_pipeline.query.results import Context
 from graphrag_pipeline.query.search_result import SearchResult
 from graphrag_pipeline.query.streams import OnToken, aiterate_tokens, await_search, iterate_tokens
 from graphrag_pipeline_tests.model_server import running_model_server
@@ -156,3 +157,9 @@ def test_callbacks_get_a_models_pieces(small: GraphIndex, tmp_path: Path) -> Non
     with running_model_server(lambda request: "Nobody did, so far as the data says.") as server:
         result = open_with_model(small, tmp_path, server).search(QUESTION, on_token=pieces.append)
     assert len(pieces) > 2 and "".join(pieces) == result.answer
+
+
+def test_a_context_alone_is_told_too(small: GraphIndex) -> None:
+    contexts: list[Context] = []
+    result = small.search(QUESTION, context_only=True, on_context=contexts.append)
+    assert contexts == [result.context]

@@ -149,7 +149,7 @@ def ask(server: RunningServer, target: str, accepted: str = "", body: str = "") 
     return {name: value for name, _, value in lines}, content
 
 
-@pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5"])
+@pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5", "GZIP", "*"])
 def test_a_long_answer_is_compressed_for_those_who_ask(server: RunningServer, accepted: str) -> None:
     plain_headers, plain = ask(server, "/entities?limit=50")
     headers, packed = ask(server, "/entities?limit=50", accepted)
@@ -158,7 +158,7 @@ def test_a_long_answer_is_compressed_for_those_who_ask(server: RunningServer, ac
     assert int(headers["content-length"]) == len(packed) and headers["vary"] == "accept-encoding"
 
 
-@pytest.mark.parametrize("accepted", ["", "br", "identity"])
+@pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "gzip;q=0.0, br", "xgzip", "identity"])
 def test_others_get_it_plain(server: RunningServer, accepted: str) -> None:
     headers, content = ask(server, "/entities?limit=50", accepted)
     assert "content-encoding" not in headers and json.loads(content)["total"]

@@ -169,7 +169,7 @@ READERS = ("citations", "filters", "identity", "query", "reading", "serve", "tex
 UNITS = (" ", "\t", "1", "a", "A", ". ", "\u0301", "\n", "\\", "a ", "1 ", "a.", "1.", "a, ", "的", "[1]", "`a` ", "<a")
 ENDS = (("", ""), ("", "x"), ("", "`"), ("# a", "\0"))
 """What is before and behind the repeated text."""
-SHORT, LONG = 5_000, 50_000
+SHORT, LONG = 10_000, 100_000
 HARMLESS_S = 0.001
 """Seconds for `SHORT` that are harmless even if the time grows with the square of the length: 0.1 s for `LONG`."""
 FLOOR_S = 0.5

@@ -22,6 +22,12 @@ def test_every_citation_resolves(carol, method, question):
     check_citations(carol, result)
 
 
+@pytest.mark.parametrize("method", ["local", "basic", "global"])
+def test_every_citation_of_the_small_index_resolves(small, method):
+    result = small.search("Whom did Marley haunt?", method=method)
+    check_citations(small, result)
+
+
 def test_the_answer_says_that_no_model_wrote_it_and_quotes_the_source(small):
     result = small.search("Who haunted Scrooge?")
     assert result.answer.startswith("Extractive answer (no model)")

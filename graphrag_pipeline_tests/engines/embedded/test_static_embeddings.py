@@ -51,18 +51,28 @@ def test_related_texts_are_nearer_than_unrelated_ones(
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
 
 
+def test_unrelated_texts_are_nearly_orthogonal(embeddings: StaticEmbeddings) -> None:
+    vectors = embeddings.embed(["a doctor treated the patient", "stock prices fell"])
+    assert abs(vectors[0] @ vectors[1]) < 0.2
+
+
 def test_case_accents_and_word_order_do_not_count(embeddings: StaticEmbeddings) -> None:
     vectors = embeddings.embed(["Dog bites café", "café BITES dog", "cafe dog bites"])
     assert vectors[0].tobytes() == vectors[1].tobytes() == vectors[2].tobytes()
 
 
-def test_shape_type_and_fingerprint(embeddings: StaticEmbeddings, bundle: Path) -> None:
-    for texts in ([], ["one", "two", "three"]):
-        vectors = embeddings.embed(texts)
-        assert vectors.shape == (len(texts), embeddings.dimensions) == (len(texts), 256)
-        assert vectors.dtype == np.float32
-    content = (bundle / "model.safetensors").read_bytes() + (bundle / "tokenizer.json").read_bytes()
-    assert embeddings.fingerprint == f"static:all-MiniLM-L6-v2:256:{hashlib.sha256(content).hexdigest()[:12]}"
+def test_shape_type_and_fingerprint(embeddings: StaticEmbeddings) -> None:
+    vectors = embeddings.embed(["one", "two", "three"])
+    assert vectors.shape == (3, 256)
+    assert vectors.dtype == np.float32
+    assert embeddings.dimensions == 256
+    assert re.fullmatch(r"static:all-MiniLM-L6-v2:256:[0-9a-f]{12}", embeddings.fingerprint)
+
+
+def test_no_texts_give_no_rows(embeddings: StaticEmbeddings) -> None:
+    vectors = embeddings.embed([])
+    assert vectors.shape == (0, 256)
+    assert vectors.dtype == np.float32
 
 
 def test_one_string_instead_of_a_sequence_is_refused(embeddings: StaticEmbeddings) -> None:
@@ -87,8 +97,6 @@ def test_text_without_a_known_word_piece_has_the_zero_vector(embeddings: StaticE
         ("the doctor \ud83d\ude00", "the doctor 😀"),
         ("the doctor 😀", "the doctor"),
         ("the doctor\u3000came", "the doctor came"),
-        ("\ud835\udc1d\ud835\udc28\ud835\udc1c", "\U0001d41d\U0001d428\U0001d41c"),
-        ("[PAD]", "[ pad ]"),
     ],
 )
 def test_characters_that_do_not_count(embeddings: StaticEmbeddings, text: str, same_as: str) -> None:
@@ -96,7 +104,28 @@ def test_characters_that_do_not_count(embeddings: StaticEmbeddings, text: str, s
     assert vectors[0].tobytes() == vectors[1].tobytes()
 
 
-@pytest.mark.parametrize("unit", ["中文字", "x", "\0a"])
+def test_a_surrogate_pair_counts_as_its_character(embeddings: StaticEmbeddings) -> None:
+    vectors = embeddings.embed(["\ud835\udc1d\ud835\udc28\ud835\udc1c", "\U0001d41d\U0001d428\U0001d41c"])
+    assert vectors[0].tobytes() == vectors[1].tobytes()
+
+
+def test_chinese_characters_count(embeddings: StaticEmbeddings) -> None:
+    assert np.linalg.norm(embeddings.embed(["北京大学"])[0]) == pytest.approx(1, abs=1e-6)
+
+
+def test_markup_of_the_tokenizer_is_plain_text(embeddings: StaticEmbeddings) -> None:
+    vectors = embeddings.embed(["[UNK]", "[PAD]", "[ pad ]"])
+    assert vectors[0].any()
+    assert vectors[1].tobytes() == vectors[2].tobytes()
+
+
+def test_nothing_is_cut_off(embeddings: StaticEmbeddings) -> None:
+    start = "the doctor came " * 300
+    vectors = embeddings.embed([start, start + "stock prices fell " * 300])
+    assert vectors[0] @ vectors[1] < 0.95
+
+
+@pytest.mark.parametrize("unit", ["the doctor came. ", "中文字", "x", "😀 ", "! ", "\0a", "e\u0301"])
 def test_a_text_of_a_megabyte_is_embedded(embeddings: StaticEmbeddings, unit: str) -> None:
     text = (unit * (1_000_000 // len(unit.encode()) + 1))[:1_000_000]
     vectors = embeddings.embed([text, "doctor"])
@@ -118,7 +147,6 @@ def test_a_vector_depends_on_its_own_text_alone(texts: list[str], rotation: int)
     alone = [embeddings.embed([text])[0] for text in texts]
     rotated = embeddings.embed(texts[rotation:] + texts[:rotation])
     assert together.tobytes() == b"".join(vector.tobytes() for vector in alone)
-    assert all(not vector.any() or np.linalg.norm(vector) == pytest.approx(1, abs=1e-6) for vector in together)
     assert sorted(row.tobytes() for row in together) == sorted(row.tobytes() for row in rotated)
 
 
@@ -132,17 +160,32 @@ def test_pieces_read_word_by_word_are_those_of_the_whole_text(texts: list[str], 
     assert list(embeddings._read_pieces([text])) == [whole]
 
 
-@pytest.mark.parametrize(("max_texts", "max_chars", "max_rows"), [(1, 10, 1), (3, 7, 2)])
-def test_limits_do_not_change_vectors(
+def test_forgetting_words_does_not_change_vectors(
+    embeddings: StaticEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"doctor number {i} came by train" for i in range(30)]
+    expected = embeddings.embed(texts)
+    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_WORDS", 10)
+    monkeypatch.setattr(static_embeddings, "MAX_BATCH_TEXTS", 4)
+    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_LENGTH", 5)
+    assert embeddings.embed(texts).tobytes() == expected.tobytes()
+
+
+@given(ANY_TEXT)
+def test_every_vector_has_length_one_or_is_zero(text: str) -> None:
+    vector = load_static_embeddings().embed([text])[0]
+    assert not vector.any() or np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("max_texts", "max_chars", "max_rows"), [(1, 10, 1), (3, 7, 2), (1_000, 500_000, 65_536)])
+def test_batch_limits_do_not_change_vectors(
     embeddings: StaticEmbeddings, monkeypatch: pytest.MonkeyPatch, max_texts: int, max_chars: int, max_rows: int
 ) -> None:
-    texts = ["one", "", *(f"doctor number {i} came by train" for i in range(30)), "two three", ""]
+    texts = ["one", "", "the doctor came by train", "two three", "", "stock prices fell"]
     expected = embeddings.embed(texts)
     monkeypatch.setattr(static_embeddings, "MAX_BATCH_TEXTS", max_texts)
     monkeypatch.setattr(static_embeddings, "MAX_BATCH_CHARS", max_chars)
     monkeypatch.setattr(static_embeddings, "MAX_ROWS_AT_ONCE", max_rows)
-    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_WORDS", 10)
-    monkeypatch.setattr(static_embeddings, "MAX_KNOWN_LENGTH", 5)
     assert embeddings.embed(texts).tobytes() == expected.tobytes()
 
 
@@ -172,6 +215,19 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and same
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_importing_the_module_imports_nothing_heavy() -> None:
+    program = """
+import sys, graphrag_pipeline.engines.embedded.static_embeddings
+print(sorted({"numpy", "tokenizers", "safetensors", "model2vec", "torch"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_loading_twice_gives_one_instance() -> None:
+    assert load_static_embeddings() is load_static_embeddings()
+
+
 def test_model2vec_reads_the_same_vectors_from_the_bundled_files(embeddings: StaticEmbeddings, bundle: Path) -> None:
     model2vec = pytest.importorskip("model2vec")
     texts = ["a doctor treated the patient", "stock prices fell 3.5 %", "Ebenezer Scrooge " * 400, "", "北京 😀 naïve"]
@@ -179,13 +235,30 @@ def test_model2vec_reads_the_same_vectors_from_the_bundled_files(embeddings: Sta
     np.testing.assert_allclose(embeddings.embed(texts), theirs, atol=1e-6)
 
 
-def test_the_bundle_is_small_and_names_its_origin(bundle: Path) -> None:
+def test_the_bundle_is_small_enough(bundle: Path) -> None:
     assert sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file()) <= MAX_BUNDLE_BYTES
+
+
+def test_the_bundle_carries_its_licence_and_notice(bundle: Path) -> None:
     assert "Apache License" in (bundle / "LICENSE").read_text(encoding="utf-8")
     assert "all-MiniLM-L6-v2" in (bundle / "NOTICE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_provenance_names_the_hash_of_each_file(bundle: Path, name: str) -> None:
     provenance = (bundle / "PROVENANCE.md").read_text(encoding="utf-8")
-    for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        (recorded,) = re.findall(rf"\| `{re.escape(name)}` \| \d+ \| `([0-9a-f]{{64}})` \|", provenance)
-        assert recorded == hashlib.sha256((bundle / name).read_bytes()).hexdigest()
-    source_hashes = re.findall(r"[0-9a-f]{64}", (bundle / "distill.py").read_text(encoding="utf-8"))
-    assert source_hashes and all(source_hash in provenance for source_hash in source_hashes)
+    (recorded,) = re.findall(rf"\| `{re.escape(name)}` \| \d+ \| `([0-9a-f]{{64}})` \|", provenance)
+    assert recorded == hashlib.sha256((bundle / name).read_bytes()).hexdigest()
+
+
+def test_provenance_and_script_name_the_same_source(bundle: Path) -> None:
+    provenance = (bundle / "PROVENANCE.md").read_text(encoding="utf-8")
+    script = (bundle / "distill.py").read_text(encoding="utf-8")
+    source_hashes = re.findall(r"[0-9a-f]{64}", script)
+    assert source_hashes[0] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert all(source_hash in provenance for source_hash in source_hashes)
+
+
+def test_fingerprint_is_the_hash_of_the_files(embeddings: StaticEmbeddings, bundle: Path) -> None:
+    content = (bundle / "model.safetensors").read_bytes() + (bundle / "tokenizer.json").read_bytes()
+    assert embeddings.fingerprint.rpartition(":")[2] == hashlib.sha256(content).hexdigest()[:12]

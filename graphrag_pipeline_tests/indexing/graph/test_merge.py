@@ -590,7 +590,7 @@ def test_a_merge_by_ranges_in_files_equals_one_in_memory(tmp_path: Path, monkeyp
     mentions = [pq.read_table(tmp_path / name) for name in ("entity_mentions", "relationship_mentions")]
     in_memory = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS)
     monkeypatch.setattr(graph, "MAX_ROWS_IN_MEMORY", 0)
-    for range_rows in (10_000, 400, 37):
+    for range_rows in (10_000, 400, 7):
         monkeypatch.setattr(graph, "RANGE_ROWS", range_rows)
         folder = tmp_path / "it's [a] folder"
         by_ranges = merge_graph(mentions[0], mentions[1], CLAIM_MENTIONS.empty(), SETTINGS, n_threads=3, folder=folder)

@@ -17,9 +17,13 @@ from graphrag_pipeline.query.index_reader import EMPTY_INDEX
 from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.query.methods.state import SearchRequest, SearchState
 from graphrag_pipeline.query.results import Context
+from graphrag_pipeline.query.search import local as local_search
+from graphrag_pipeline.query.search.community_selection import rate_reports
+from graphrag_pipeline.query.search.global_ import map_points
 from graphrag_pipeline.query.streams import Listener
 from graphrag_pipeline.settings.rendering import render_settings
-from graphrag_pipeline.settings.settings import Settings
+from graphrag_pipeline.settings.settings import GlobalSearchSettings, LocalSearchSettings, Settings
+from graphrag_pipeline.storage.snapshot_store import SnapshotStore
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.support.corpora import small_index
 
@@ -55,9 +59,17 @@ def test_a_query_holds_the_filters_of_its_time(carol: GraphIndex) -> None:
     assert query.budget is None and query.snapshot == carol.snapshot.id
 
 
-def test_an_option_that_does_not_exist_or_validate_is_refused(small):
+def test_only_local_search_has_strategies(small):
+    with pytest.raises(PipelineError, match="only local search"):
+        small.search("Who?", method="basic", strategy="depth_first")
+
+
+def test_an_unknown_option_names_the_nearest(small):
     with pytest.raises(PipelineError, match="'top_k_entitys' of local_search; did you mean 'top_k_entities'"):
         small.search("Who?", top_k_entitys=3)
+
+
+def test_an_option_that_does_not_validate_is_refused(small):
     with pytest.raises(PipelineError, match=r"top_k_entities: .*greater than or equal to 1"):
         small.search("Who?", top_k_entities=0)
     with pytest.raises(PipelineError, match="must not exceed 1"):
@@ -101,6 +113,11 @@ def test_the_context_alone_has_no_answer(carol):
     assert result.context == carol.search("Who is Jacob Marley?").context
 
 
+def test_markdown_lists_where_each_marker_points(small):
+    result = small.search("Who haunted Scrooge?")
+    assert "\u201cMarley haunted Scrooge.\u201d" in result.to_markdown()
+
+
 @pytest.mark.parametrize("method", ["local", "basic", "global"])
 def test_trace_takes_what_stands_in_brackets_at_each_source(small, method):
     result = small.search("Who haunted Scrooge?", method=method)
@@ -116,6 +133,14 @@ def test_the_same_question_gets_the_same_answer(carol_root):
             result = index.search("Why does Scrooge weep?", method="global").to_dict()
             answers.append({key: value for key, value in result.items() if key != "seconds"})
     assert answers[0] == answers[1]
+
+
+def test_steps_hand_over_values_that_pickle(carol):
+    question = "Who is Jacob Marley?"
+    selection = rate_reports(carol, question, GlobalSearchSettings())
+    points = map_points(carol, question, selection)
+    context = local_search.select_local_context(carol, question, LocalSearchSettings())
+    assert pickle.loads(pickle.dumps((selection, points, context))) == (selection, points, context)
 
 
 def test_an_empty_index_says_so(tmp_path):
@@ -134,6 +159,14 @@ def test_opening_what_is_no_index_says_what_to_do(tmp_path):
         GraphIndex.open(tmp_path)
     with pytest.raises(NoSnapshotError, match="is missing"):
         GraphIndex.open(tmp_path, snapshot="0123456789abcdef")
+
+
+def test_a_published_snapshot_is_opened_by_root(tmp_path):
+    (tmp_path / "settings.yaml").write_text(render_settings())
+    snapshot = small_index.freeze(tmp_path)
+    SnapshotStore(tmp_path).point_at(snapshot.id)
+    with GraphIndex.open(str(tmp_path)) as index:
+        assert index.search("Who haunted Scrooge?").snapshot == snapshot.id
 
 
 def test_queries_import_neither_indexing_nor_dagster_and_open_lazily():

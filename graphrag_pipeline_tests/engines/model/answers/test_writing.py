@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,10 @@ def test_the_pieces_of_a_stream_are_the_answer(small: GraphIndex, tmp_path: Path
     assert (again.answer, again.citations) == (result.answer, result.citations)
     assert (again.usage.by_model["test-chat"].calls, again.usage.by_model["test-chat"].cached) == (0, 1)
     assert server.count() == 1
+
+
+def test_asking_from_async_code(small: GraphIndex) -> None:
+    assert asyncio.run(small.asearch(QUESTION)).answer == small.search(QUESTION).answer
 
 
 def test_what_the_data_does_not_answer_is_not_in_the_index(small: GraphIndex, tmp_path: Path) -> None:
