@@ -188,7 +188,7 @@ def test_the_job_books_what_a_judge_costs(root, answered: Path) -> None:
         shown = run_job(root, questions="answered.jsonl", methods=["basic"], answers=True)
     assert shown["faithfulness basic"].value == 1 and shown["failed judgements"].value == 0
     [booked] = report_ledger(Root(root.path)).runs
-    assert booked.n_calls == server.count() > 0
+    assert booked.about == "evaluation_job" and booked.n_calls == server.count() > 0
 
 
 def test_python_measures_what_the_command_measures(root, answered: Path, call: Call) -> None:

@@ -486,6 +486,12 @@ def test_without_a_known_name_graph_keeps_the_order_of_basic_search(carol):
     assert found == [unit_id for unit_id in best if unit_id in found]
 
 
+@pytest.mark.parametrize("max_tokens", [100, 1_000, 3_000, 12_000])
+def test_the_budget_holds_with_them(carol, max_tokens):
+    settings = LocalSearchSettings(max_context_tokens=max_tokens)
+    assert local_search.select_local_context(carol, "What happens to Tiny Tim?", settings).n_tokens <= max_tokens
+
+
 def test_where_no_entity_matches_the_context_is_that_of_basic_search(story, monkeypatch):
     monkeypatch.setattr(local_search, "begin_matching", lambda *_: list)
     context = local_search.select_local_context(story, "萧炎是谁？", LocalSearchSettings())
