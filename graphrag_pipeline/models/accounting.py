@@ -9,7 +9,7 @@ Code that opens an account hands it to the models that it calls: `Root.counted_i
 `IndexReader.for_question` for those of one question. A model made by `for_caller` shares connections, limits and the
 cache with the model that it was made from.
 
-Keep out: prices, limits, and the content of calls.
+Keep out: prices, limits, spans (`endpoints/spans.py`), and the content of calls.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def check_models(
             one.result()
         except CallFailedError as error:
             report(f"{settings.model}: a first request got no usable answer ({error.reason}); the run goes on")
-        except SettingsError:  # it names the variable to set, and nothing was sent
+        except SettingsError:  # it names the variable to set; no request was sent
             raise
         except PipelineError as error:
             raise PipelineError(f"only first tiny requests were paid for this run: {error}") from None

@@ -54,21 +54,18 @@ class _JobObserver(LogObserver):
 
 def build_reindex_jobs(root: Root) -> list[dg.JobDefinition]:
     """Build the jobs of a root, tagged with the definitions that are loaded now."""
-    by_model = [
-        _build_job(
-            root,
-            INDEX_IN_BATCHES,
-            _index_in_batches,
-            "Runs what is stale with model calls at half price: sends them as batches and ends; batch_sensor starts it "
-            "again once they are over.",
-        )
-    ]
-    return [
-        *(by_model if asks_any_model(root.settings) else []),
+    jobs = [
         _build_job(root, REINDEX_STALE, _index_stale, "Runs exactly what is stale, checks and publishes."),
         _build_job(root, REINDEX_ALL, _index_all, "Runs every stage of every bucket again, checks and publishes."),
         _build_job(root, EMBEDDINGS_ONLY, _embed_all, "Runs every embedding stage again, checks and publishes."),
     ]
+    if asks_any_model(root.settings):
+        description = (
+            "Runs what is stale with model calls at half price: sends them as batches and ends; batch_sensor starts it "
+            "again once they are over."
+        )
+        jobs.append(_build_job(root, INDEX_IN_BATCHES, _index_in_batches, description))
+    return jobs
 
 
 def _build_job(root: Root, name: str, body: Body, description: str) -> dg.JobDefinition:

@@ -69,7 +69,7 @@ _SETTLE_S = 0.1
 _RETRIES = 5
 _NAME = "graphrag_pipeline"  # key of the metadata that holds the name of a batch
 _TOO_MUCH = "token_limit_exceeded"  # an account may have so many tokens in its batches at once
-OVER = ("completed", "failed", "expired", "cancelled")
+_OVER = ("completed", "failed", "expired", "cancelled")
 _WITHOUT = "run `index --batch` again to send the others in a new batch, or `index` to send them at the usual price"
 
 
@@ -340,7 +340,7 @@ class _Lane:
             await asyncio.sleep(min(QUIET_S, POLL_S))  # others of an earlier run's batch may arrive
             batch, said = await self._find(name), ""
             news = batch and _describe_state(batch)
-            while batch is not None and batch.status not in OVER:
+            while batch is not None and batch.status not in _OVER:
                 if not self.desk.is_waiting:
                     self.desk.under_way.add(batch.id)
                     await self.desk.settle()
@@ -509,7 +509,7 @@ async def _find_under_way(models: Sequence[ModelSettings], batch_ids: Sequence[s
             except attempt_errors() as error:
                 problem = describe_problem(error, secrets_of(client), TIMEOUT_S)
                 raise PipelineError(f"{one.base_url}: the state of {batch_id} is not known now ({problem})") from None
-            if batch.status not in OVER:
+            if batch.status not in _OVER:
                 found[batch_id] = _describe_state(batch)
     return found
 
