@@ -164,6 +164,7 @@ def run_stages(
         check_prompts(root, chosen)
         wanted = [StalePartition(s.name, key, ("asked for",)) for s in chosen for key in s.partitions(root.settings)]
         session = IndexSession(observer or RunObserver(), workers=WorkerPool(choose_number()))
+        session.observer.plan(wanted)
         _materialize(root, wanted, session, tags or {}, {})
         report_missing_events(root)
 

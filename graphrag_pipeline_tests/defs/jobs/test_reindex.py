@@ -143,6 +143,40 @@ def job_of_this_root() -> dg.JobDefinition:
     return build_definitions(Root(find_root())).resolve_job_def("graph_and_later")
 
 
+def reindex_stale_of_this_root() -> dg.JobDefinition:
+    return build_definitions(Root(find_root())).resolve_job_def("reindex_stale")
+
+
+def test_reindex_stale_has_a_step_for_each_stage_and_resumes_at_the_one_that_failed(
+    indexed_root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(indexed_root.path, "four.txt", "They say that Scrooge saw the fog.")
+    monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))
+    job, stages = dg.reconstructable(reindex_stale_of_this_root), [*ALL_STAGES]
+    n_above = stages.index("communities")
+
+    def steps(result: dg.ExecuteJobResult) -> list[str]:
+        return [str(event.step_key) for event in result.all_events if event.is_step_success]
+
+    def fail(run: object) -> None:
+        raise PipelineError("the disk is full")
+
+    with open_instance(indexed_root) as instance:
+        monkeypatch.setitem(BODIES, "communities", fail)
+        with dg.execute_job(job, instance, run_config=QUIET) as failed:
+            assert steps(failed) == stages[:n_above]
+            [failure] = failed.get_step_failure_events()
+            assert failure.step_key == "communities" and "the disk is full" in str(failure.step_failure_data.error)
+        monkeypatch.undo()
+        monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))
+        options = dg.ReexecutionOptions.from_failure(failed.run_id, instance)
+        with dg.execute_job(job, instance, run_config=QUIET, reexecution_options=options) as again:
+            assert again.success and steps(again) == stages[n_above:]
+            outputs = {str(event.step_key): event.step_output_data.metadata["partitions computed"].value
+                       for event in again.all_events if event.is_successful_output}  # fmt: skip
+    assert outputs["communities"] == outputs["community_reports"] == 1 and not stale(indexed_root)
+
+
 def test_a_failed_run_resumes_at_its_failure(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROOT_VARIABLE, str(indexed_root.path))
     job = dg.reconstructable(job_of_this_root)
