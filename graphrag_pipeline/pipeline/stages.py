@@ -236,6 +236,14 @@ def upstream_of(stage: Stage) -> list[Stage]:
     return [other for name, other in STAGES.items() if name in owners]
 
 
+def drawn_upstream_of(stage: Stage) -> list[Stage]:
+    """Return the stages whose edges to a stage Dagster draws: the candidate reads all tables, and is after the last."""
+    if stage is not CANDIDATE:
+        return upstream_of(stage)
+    read = {other.name for reader in STAGES.values() for other in upstream_of(reader)}
+    return [other for other in upstream_of(stage) if other.name not in read]
+
+
 def all_upstream_of(stage: Stage) -> list[Stage]:
     """Return all stages that a stage depends on, directly or through others, in running order."""
     found = {stage.name}

@@ -50,7 +50,16 @@ from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.progress import LogObserver
 from graphrag_pipeline.pipeline.prompt_texts import check_prompts, keep_prompts
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, CANDIDATE, INPUT_STAGES, SNAPSHOT, STAGES, Stage, upstream_of
+from graphrag_pipeline.pipeline.stages import (
+    ALL_STAGES,
+    CANDIDATE,
+    INPUT_STAGES,
+    SNAPSHOT,
+    STAGES,
+    Stage,
+    drawn_upstream_of,
+    upstream_of,
+)
 from graphrag_pipeline.pipeline.staleness import StalePartition, why_stale
 from graphrag_pipeline.settings.section import ScheduleSettings
 from graphrag_pipeline.storage.locks import one_writer
@@ -82,7 +91,7 @@ def build_assets(root: Root, session: IndexSession | None = None) -> list[dg.Ass
                 partitions_def=partitions if stage.is_partitioned else None,
                 backfill_policy=dg.BackfillPolicy.single_run() if stage.is_partitioned else None,
                 freshness_policy=freshness_policy_of(stage, root.settings.schedule),
-                automation_condition=condition_of(root.settings.schedule, [asset_key(root, WHOLE_INPUT)]),
+                automation_condition=condition_of(root, stage),
             )
         assets.append(decorate(_materialization(index_root, stage, session, calls_endpoint(stage, root.settings))))
     return assets
@@ -195,7 +204,9 @@ def _asset_arguments(root: Root, stage: Stage) -> dict[str, Any]:
     """Return everything about an asset that the stage graph knows."""
     return {
         "key": asset_key(root, stage.name),
-        "deps": [asset_key(root, name) for name in (*(other.name for other in upstream_of(stage)), *sources_of(stage))],
+        "deps": [
+            asset_key(root, name) for name in (*(other.name for other in drawn_upstream_of(stage)), *sources_of(stage))
+        ],
         "group_name": group_of(root, stage.group),
         "description": stage.description,
         "kinds": {"python", "lancedb" if stage.group == "publish" else "parquet"},
@@ -278,24 +289,30 @@ def freshness_policy_of(stage: Stage, settings: ScheduleSettings) -> dg.Freshnes
     return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=settings.fresh_within_hours))
 
 
-def condition_of(settings: ScheduleSettings, unread: Sequence[dg.AssetKey]) -> dg.AutomationCondition | None:
+def condition_of(root: Root, stage: Stage) -> dg.AutomationCondition | None:
     """Return a condition that runs a partition once an input has another data version; equal content starts nothing.
 
     A changed code version starts nothing, because a changed prompt would spend money unattended. A partition waits
-    while any input is outdated or running, so that it never reads half a change.
-
-    Args:
-        unread: upstream assets that a stage does not read itself; they only mark it in the UI.
+    while any input is outdated or running, so that it never reads half a change. An input is a stage that is read, also
+    without a drawn edge, and not `whole_input`, which only marks a stage in the UI.
     """
-    if not settings.follow_data:
+    if not root.settings.schedule.follow_data:
         return None
-    others = dg.AssetSelection.assets(*unread)
-    is_different = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.data_version_changed()).ignore(others)
-    is_outdated = is_different.since(dg.AutomationCondition.newly_updated())
+    marks = dg.AssetSelection.assets(asset_key(root, WHOLE_INPUT))
+    drawn = drawn_upstream_of(stage)
+    undrawn = [asset_key(root, other.name) for other in upstream_of(stage) if other not in drawn]
+
+    def any_input(condition: dg.AutomationCondition) -> dg.AutomationCondition:
+        found: dg.AutomationCondition = dg.AutomationCondition.any_deps_match(condition).ignore(marks)
+        for key in undrawn:
+            found |= dg.AutomationCondition.asset_matches(key, condition)
+        return found
+
+    condition = dg.AutomationCondition
+    is_changed = condition.data_version_changed()
+    is_outdated = condition.any_deps_match(is_changed).ignore(marks).since(condition.newly_updated())
+    is_missing = condition.missing() & ~condition.will_be_requested()
+    is_running = condition.in_progress()
     return (
-        is_different.since_last_handled()
-        & ~dg.AutomationCondition.any_deps_match(is_outdated).ignore(others)
-        & ~dg.AutomationCondition.any_deps_missing().ignore(others)
-        & ~dg.AutomationCondition.any_deps_in_progress().ignore(others)
-        & ~dg.AutomationCondition.in_progress()
+        any_input(is_changed).since_last_handled() & ~any_input(is_outdated | is_missing | is_running) & ~is_running
     ).with_label("an input has other data")

@@ -126,6 +126,16 @@ def test_automation_follows_changed_data_and_stops_at_equal_data(indexed_root: R
         instance.report_runless_asset_event(dg.AssetMaterialization("corpus_manifest", partition="001", tags=tags))
         runs, cursor = requested(cursor)
         assert runs == {("documents", "001")}, "not all stages above index_candidate have run"
+        instance.report_runless_asset_event(dg.AssetMaterialization("documents", partition="001", tags=tags))
+        runs, cursor = requested(cursor)
+        assert runs == {("text_units", "001")}, "extracted_graph waits for it"
+        for stage in ("text_units", "extracted_graph"):
+            same = instance.get_latest_data_version_record(dg.AssetKey(stage), partition_key="001")
+            assert same is not None and same.asset_materialization is not None
+            instance.report_runless_asset_event(same.asset_materialization)
+            runs, cursor = requested(cursor)
+            following = {"text_units": ("extracted_graph", "001"), "extracted_graph": ("index_candidate", None)}
+            assert runs == {following[stage]}, "the candidate reads documents, and no edge to them is drawn"
 
 
 def test_a_lost_run_does_not_stop_the_sensor_forever(indexed_root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
