@@ -26,7 +26,7 @@ MENU = f"""# The *feast*
 
 ![a plan](http://elsewhere.example/plan.png) of [a site](https://elsewhere.example/) {ATTACK}
 
-- Bob Cratchit carried **Tiny Tim** to the feast.
+- Bob Cratchit carried **Tiny Tim** to the feast, see [the list](../lists/guests.md "Guests").
 
 ```
 if dish == "*goose*":

@@ -174,6 +174,7 @@ def test_a_document_in_markdown_is_rendered_and_loads_and_links_nothing(browser:
     assert find(browser, ".document-text td strong").text == "goose"
     text = find(browser, ".document-text").text
     assert "[picture: a plan] of a site (https://elsewhere.example/) <script>" in text
+    assert "to the feast, see the list." in text and "link (javascript:window.pwned=3)" in text
     assert 'if dish == "*goose*":' in text and "|" not in text and "#" not in text and "**" not in text
     assert browser.find_elements("css selector", "main img, main script, a[href*=elsewhere]") == []
     start = MENU.index("Bob Cratchit carried")

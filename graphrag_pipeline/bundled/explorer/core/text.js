@@ -127,7 +127,7 @@ function addTo(blocks, last, kind, line) {
 // No bracket inside a label, and an end to each address: a line of 20,000 brackets takes no longer than other text.
 const INLINE = new RegExp([
   /\\([\\`*_[\]#|>.-])/, /\*{2,3}([^*]+)\*{2,3}/, /\*([^*\s][^*]*)\*/, /`([^`]+)`/, /\[Data: ([^[\]]+)\]/, /\[(\d+(?:,\s*\d+)*)\]/,
-  /!\[([^[\]]*)\]\([^\s)]{1,2000}\)/, /\[([^[\]]+)\]\((https?:\/\/[^\s)]{1,2000})\)/,
+  /!\[([^[\]]*)\]\([^\s)]{1,2000}\)/, /\[([^[\]]+)\]\(([^\s)]{1,2000})(?: "[^"]{0,200}")?\)/,
 ].map((one) => one.source).join("|"), "dg");
 const KINDS = ["", "text", "strong", "em", "code", "data", "citation", "picture", "link"];
 

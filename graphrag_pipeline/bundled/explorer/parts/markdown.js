@@ -1,10 +1,11 @@
 // Markdown of answers, reports and documents as elements; citations become buttons and links. HTML in it stays text,
-// a picture is its description, and a link to another server is its text and its address.
+// a picture is its description, a link to another server is its text and its address, and one to another file is its text.
 
 import { readBlocks, readInline, visible } from "../core/text.js";
 import { link } from "../core/routes.js";
 import { h, html } from "../core/ui.js";
 
+const ELSEWHERE = /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i;
 const TARGETS = {
   Entities: (number) => link("entities", number),
   Relationships: (number) => link("relationships", number),
@@ -42,7 +43,7 @@ export function Inline({ line, cite, leaf = visible }) {
     if (piece.kind === "citation") return cite ? html`<span class="citations">${piece.numbers.map((one) => Citation(one, cite))}</span>` : ["[", leaf(piece.text, piece.at), "]"];
     if (piece.kind === "data") return piece.records.map(([kind, numbers]) => DataLinks(kind, numbers));
     if (piece.kind === "picture") return html`<span class="count">[picture: ${leaf(piece.text, piece.at)}]</span>`;
-    if (piece.kind === "link") return [leaf(piece.text, piece.at), html` <span class="count">(${visible(piece.address)})</span>`];
+    if (piece.kind === "link") return [leaf(piece.text, piece.at), ELSEWHERE.test(piece.address) && html` <span class="count">(${visible(piece.address)})</span>`];
     return piece.kind === "text" ? leaf(piece.text, piece.at) : h(piece.kind, null, leaf(piece.text, piece.at));
   });
 }
