@@ -74,7 +74,7 @@ hollo humbug hurrah hurray hush lo nay o o'clock oh ok okay ooh ouch pooh ugh wo
 http https www
 """)
 _STOPWORDS = _FUNCTION_WORDS | words("sir sirs madam chapter stave page")
-_SHOWN = re.compile(r"^- (.+?) \[\d+\]$", re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(r"^(?:- |(?=\d+[.)] ))(.+?) \[\d+\]$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 _ESCAPE = re.compile(r"\\([^a-zA-Z0-9\s])")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"", "`")  # and no marks of code

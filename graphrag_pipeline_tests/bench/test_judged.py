@@ -43,6 +43,8 @@ def test_the_named_document_answers_each_question_of_a_kind(kind: str) -> None:
 def test_shown_passages_are_the_quotations_in_the_order_of_the_answer() -> None:
     answer = "Extractive answer:\n\n**Minutes**\n\n- Ann chairs.\n- Bob\n  writes. [1]\n\n**Plan**\n\n- It ends. [2]"
     assert shown_passages(answer) == ("Ann chairs.\n- Bob\n  writes.", "It ends.")
+    steps = "**T**\n\n3. Stop it.\n4. Start it. [1]\n\n- Look:\n\n1. First.\n\n```\nls\n```\n\n [2]\n\n[1] T: “3. Stop”"
+    assert shown_passages(steps) == ("3. Stop it.\n4. Start it.", "Look:\n\n1. First.\n\n```\nls\n```\n\n")
 
 
 def test_a_passage_is_right_whatever_its_white_space_case_and_marks() -> None:

@@ -66,7 +66,7 @@ class FollowedRun(RunObserver):
             self._thread.join(_ENDS_IN_S)
 
     def plan(self, stale: list[StalePartition]) -> None:
-        """Note how many partitions of each stage are stale; files that changed meanwhile make another plan."""
+        """Note how many partitions of each stage are stale; files that change during the run make another plan."""
         self._news.put(lambda: setattr(self, "_left", Counter(item.stage for item in stale)))
 
     def progress(self, message: str) -> None:

@@ -15,8 +15,12 @@ Keep out: choosing the context.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from textwrap import dedent
 
 import numpy as np
 
@@ -33,7 +37,7 @@ from graphrag_pipeline.query.search.drift import Drift, DriftStep, Primer, merge
 from graphrag_pipeline.query.search.global_ import Lead, LeadFinder, Point, map_points, reduce_points
 from graphrag_pipeline.query.search.lazy import LazySelection, select_lazy_context
 from graphrag_pipeline.query.selection.answer_passages import AnswerPassage, RankedPassages, rank_passages, show_span
-from graphrag_pipeline.query.selection.passages import passages_of, sentences_of, text_of
+from graphrag_pipeline.query.selection.passages import BULLET, passages_of, sentences_of, text_of
 from graphrag_pipeline.query.streams import OnToken
 from graphrag_pipeline.settings.settings import (
     AnswersSettings,
@@ -48,6 +52,7 @@ from graphrag_pipeline.text.late_patterns import late_re
 from graphrag_pipeline.text.sentence_forms import fold, is_sentence
 from graphrag_pipeline.text.sentences import split_sentences
 from graphrag_pipeline.text.stems import stem
+from graphrag_pipeline.text.structure import CODE, FRONT_MATTER, LIST, PARAGRAPH, TABLE
 
 MAX_FOLLOW_UPS = 10
 """Follow-up questions kept of one step."""
@@ -113,7 +118,10 @@ NOTHING_TO_LOOK_FOR = (
 NOTHING_READ = (
     "Not answered: no text unit was read. None is near the question, or none fits into `max_context_tokens`: raise it."
 )
-_WORD = late_re(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_BULLET = late_re(rf"{BULLET}\s+")
+_NUMBER = late_re(r"\d{1,9}[.)]\s")
+_WORD = late_re(r"[^\W_]+(?:['\u2019._-]+[^\W_]+)*")
+_JOINT = late_re(r"[._-]+")
 WEAK_SCORE = 15
 """A best point below this score is as likely a coincidence as an answer."""
 
@@ -330,23 +338,53 @@ def _statements(index: IndexReader, question: str, point: Point, vector: np.ndar
 
 
 def compose(question: str, introduction: str, passages: Sequence[AnswerPassage]) -> Answer:
-    """Return one line per passage under its title, numbered in that order."""
+    """Return the passages under their titles, numbered in that order."""
     lines, title = [introduction], None
     asked = topic_words(question)
     for number, passage in enumerate(passages, start=1):
         if passage.title != title:
             title = passage.title
             lines += ["", f"**{title}**", ""]
-        lines.append(f"- {mark_words(passage.text, asked)} [{number}]")
+        elif len(passage.parts) > 1:
+            lines.append("")
+        lines.append(f"{lay_out(passage, asked)} [{number}]")
     return Answer(
         "\n".join(lines), tuple(_cite_passage(number, passage) for number, passage in enumerate(passages, start=1))
     )
 
 
+def lay_out(passage: AnswerPassage, asked: frozenset[str]) -> str:
+    """Return a passage in Markdown: items of a list and rows of a table on lines of their own, code as code."""
+    blocks = []
+    for kind, parts in groupby(passage.parts or [(PARAGRAPH, passage.text)], key=itemgetter(0)):
+        texts = [text for _, text in parts]
+        if kind == CODE:
+            code = "\n".join(texts)
+            blocks.append(f"```\n{dedent(code)}\n```")
+        elif kind in (LIST, TABLE):
+            blocks.append("\n".join(_as_item(mark_words(text, asked)) for text in texts))
+        else:
+            blocks.append(_as_item(mark_words(("; " if kind == FRONT_MATTER else " ").join(texts), asked)))
+    is_closed = blocks[-1].endswith("```")
+    return "\n\n".join([*blocks, ""] if is_closed else blocks)
+
+
+def _as_item(text: str) -> str:
+    bullet = _BULLET.match(text)
+    return text if _NUMBER.match(text) else f"- {text[bullet.end() :] if bullet else text}"
+
+
 def mark_words(text: str, asked: frozenset[str]) -> str:
-    """Return a text with the words of some stems in bold, neighbours together: "The **service owner** is Ana"."""
-    marked = _WORD.sub(lambda found: f"**{found[0]}**" if stem(fold(found[0])) in asked else found[0], text)
-    return marked.replace("** **", " ")
+    """Return a text with the words of some stems in bold, neighbours together: "The **service owner** is Ana".
+
+    A name such as `event-relay` is bold if one of its words is asked.
+    """
+
+    def mark(found: re.Match[str]) -> str:
+        is_asked = any(stem(fold(word)) in asked for word in _JOINT.split(found[0]))
+        return f"**{found[0]}**" if is_asked else found[0]
+
+    return _WORD.sub(mark, text).replace("** **", " ")
 
 
 def _cite_passage(number: int, passage: AnswerPassage) -> Citation:

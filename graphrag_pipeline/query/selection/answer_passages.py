@@ -95,6 +95,7 @@ class AnswerPassage:
         start, end: character offsets in the text of the text unit.
         text: as a reader sees it, on one line.
         headings: above it, the outermost first.
+        parts: (kind of block, text) of its sentences, list items, table rows and lines of code; () if not known.
     """
 
     unit: TextUnitRecord
@@ -102,6 +103,7 @@ class AnswerPassage:
     end: int
     text: str
     headings: tuple[str, ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
 
     @property
     def title(self) -> str:
@@ -256,11 +258,19 @@ def cut_passages(unit: TextUnitRecord) -> Iterator[AnswerPassage]:
 
 @dataclass(frozen=True)
 class _Shown:
-    """A sentence, an item of a list or a row of a table: offsets in the text unit, and its readable text."""
+    """A sentence, an item of a list, a row of a table or a line of code: offsets in the text unit, and what is read.
+
+    Attributes:
+        text: on one line.
+        kind: of its block.
+        indent: white space before it, of a line of code.
+    """
 
     start: int
     end: int
     text: str
+    kind: str
+    indent: str = ""
 
 
 @dataclass(frozen=True)
@@ -307,7 +317,9 @@ class _Section:
             n_kept = words[MAX_WORDS - 1].end() if len(words) > MAX_WORDS else MAX_CHARACTERS
             end = min(start + n_kept, end)
             text = text[:n_kept]
-        return AnswerPassage(self.unit, start, end, text, self.headings)
+            return AnswerPassage(self.unit, start, end, text, self.headings)
+        parts = tuple((part.kind, part.indent + part.text) for part in shown)
+        return AnswerPassage(self.unit, start, end, text, self.headings, parts)
 
 
 def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
@@ -324,7 +336,7 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
             section = None
         if block.kind in (TITLE, HIDDEN):
             continue
-        for shown in _read_block(block):
+        for shown in _read_block(block, unit.text):
             if section and repeats_question(question, shown.text):
                 yield section
                 section = None
@@ -337,15 +349,16 @@ def _sections(unit: TextUnitRecord, question: str) -> Iterator[_Section]:
         yield section
 
 
-def _read_block(block: Block) -> Iterator[_Shown]:
-    """Yield the sentences of a block, and whole rows and items of at most `MAX_WORDS` words."""
+def _read_block(block: Block, written: str) -> Iterator[_Shown]:
+    """Yield the sentences of a block of a written text, and whole rows and items of at most `MAX_WORDS` words."""
     for piece in block.pieces:
         is_whole = block.kind in (TABLE, LIST, CODE) and count_words(piece.text) <= MAX_WORDS
         readable = ReadableText(piece.text, piece.runs)
         for start, end in [(0, len(piece.text))] if is_whole else split_sentences(piece.text):
             text = " ".join(piece.text[start:end].split())
             if text and (source := readable.source_of(start, end)):
-                yield _Shown(*source, text)
+                before = written[written.rfind("\n", 0, source[0]) + 1 : source[0]]
+                yield _Shown(*source, text, block.kind, before if block.kind == CODE and before.isspace() else "")
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_a_rare_word_weighs_more_than_a_frequent_one_and_a_long_window_less() ->
     [
         ("Who is the owner of the step undo?", "Billing > Rollback", "**step**: **undo**; **owner**: Bo"),
         ("How do I roll back billing-api?", "Billing > Rollback", "**Roll** it **back**"),
-        ("Whom do I call about alerts?", "Billing > Alerts", "**Call** the on-**call** engineer."),
+        ("Whom do I call about alerts?", "Billing > Alerts", "**Call** the **on-call** engineer."),
     ],
 )
 def test_the_section_that_answers_is_shown_with_its_title_and_the_words_of_the_question(
@@ -106,6 +106,37 @@ def test_the_section_that_answers_is_shown_with_its_title_and_the_words_of_the_q
         result = index.search(question)
         check_citations(index, result)
     assert f"**{title}**" in result.answer and said in result.answer
+
+
+def test_steps_rows_and_code_are_shown_on_lines_of_their_own(tmp_path: Path) -> None:
+    runbook = """---
+owner: Ana Sand
+service: billing-api
+---
+# Rollback of billing-api
+
+Before a rollback of billing-api:
+
+1. Stop the `queue`.
+2. Run the command:
+
+```sql
+SELECT *
+  FROM rollback;
+```
+
+* Tell Ana.
+* Go home.
+"""
+    with open_built(tmp_path, {"runbook.md": runbook, "menu.md": "# Menu\n\nSoup is served at noon."}) as index:
+        result = index.search("What is the rollback of billing-api?")
+        check_citations(index, result)
+    steps = (
+        "- Before a **rollback** of **billing-api**:\n\n1. Stop the queue.\n2. Run the command:\n\n"
+        "```\nSELECT *\n  FROM rollback;\n```\n\n- Tell Ana.\n- Go home. ["
+    )
+    assert steps in result.answer
+    assert "- owner: Ana Sand; service: **billing-api** [" in result.answer
 
 
 def test_any_form_of_a_name_says_the_whole_name(tmp_path: Path) -> None:
