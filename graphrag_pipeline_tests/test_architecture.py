@@ -21,6 +21,8 @@ MODULES = {
 }
 
 ROOMS = (
+    # a stand-in for a model, which shares nothing with the client that it answers
+    "demo_model",
     # contracts and the words that every step shares
     *(
         "errors",
