@@ -196,6 +196,11 @@ def test_engines_are_reached_by_entry_points_alone(import_graph: nx.DiGraph) -> 
     assert wrong == []
 
 
+def test_the_demo_model_is_reached_by_its_command_alone(import_graph: nx.DiGraph) -> None:
+    users = {module for module, used in import_graph.edges if room_of(used) == "demo_model"}
+    assert {room_of(module) for module in users} == {"demo_model", "commands"}
+
+
 def test_no_folder_holds_more_than_twenty_files() -> None:
     files = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
     assert {folder: n for folder, n in files.items() if n > MOST_FILES} == {}
