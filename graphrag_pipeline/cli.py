@@ -45,7 +45,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer | None]] = {
         "review": review.review, "snapshots": snapshots.snapshots, "verify": snapshots.verify,
         "forget": snapshots.forget, "import": snapshots.import_index, "export": snapshots.export_index,
         "batch": questions.batch, "sql": questions.sql, "trace": showing.trace, "merges": indexing.merges,
-        "mcp": serving.mcp, "access": serving.access,
+        "mcp": serving.mcp, "access": serving.access, "demo-model": serving.demo_model,
     },
 }  # fmt: skip
 """Group in `--help` -> commands, in the order in which a user of a new root needs them; None: an engine mounts it."""

@@ -21,6 +21,8 @@ MODULES = {
 }
 
 ROOMS = (
+    # a stand-in for a model, which shares nothing with the client that it answers
+    "demo_model",
     # contracts and the words that every step shares
     *(
         "errors",
@@ -192,6 +194,11 @@ def test_engines_are_reached_by_entry_points_alone(import_graph: nx.DiGraph) -> 
         if used.startswith(engines) and module.removeprefix(engines).split(".")[0] != used.split(".")[2]
     ]
     assert wrong == []
+
+
+def test_the_demo_model_is_reached_by_its_command_alone(import_graph: nx.DiGraph) -> None:
+    users = {module for module, used in import_graph.edges if room_of(used) == "demo_model"}
+    assert {room_of(module) for module in users} == {"demo_model", "commands"}
 
 
 def test_no_folder_holds_more_than_twenty_files() -> None:

@@ -1,8 +1,7 @@
-"""The model server as clients see it: OpenAI's protocol through the real SDK, scripts, shut-down, the command."""
+"""The model server as clients see it: refusals, scripts, shut-down, the command. `demo_model/` tests plain replies."""
 
 from __future__ import annotations
 
-import base64
 import json
 import signal
 import socket
@@ -13,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import openai
 import pytest
 
@@ -27,67 +25,6 @@ from graphrag_pipeline_tests.support.models.openai_calls import KEY, ask, connec
 def server() -> Iterator[ModelServer]:
     with running_model_server(dimensions=8) as server:
         yield server
-
-
-def test_a_chat_completion_has_text_usage_and_an_id_of_its_request(server: ModelServer) -> None:
-    reply = ask(connect(server))
-    assert reply.choices[0].message.content == "Echo: Hello there"
-    assert reply.choices[0].finish_reason == "stop"
-    assert reply.usage is not None and reply.usage.total_tokens == 7 + 5
-    assert ask(connect(server)) == reply
-
-
-def test_a_reply_to_a_json_schema_meets_it(server: ModelServer) -> None:
-    properties = {
-        "verdict": {"enum": ["same", "different"]},
-        "pairs": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/pair"}},
-        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-    }
-    pair = {"type": "object", "properties": {"score": {"type": "integer", "minimum": 3, "maximum": 5}}}
-    schema = {"type": "object", "properties": properties, "required": list(properties), "$defs": {"pair": pair}}
-    wrapped: Any = {"type": "json_schema", "json_schema": {"name": "v", "schema": schema, "strict": True}}
-    reply = json.loads(ask(connect(server), response_format=wrapped).choices[0].message.content or "")
-    assert reply["verdict"] in ("same", "different") and isinstance(reply["note"], str)
-    assert len(reply["pairs"]) == 2 and all(3 <= pair["score"] <= 5 for pair in reply["pairs"])
-
-
-def test_json_object_mode_gives_an_object(server: ModelServer) -> None:
-    reply = ask(connect(server), response_format={"type": "json_object"})
-    assert isinstance(json.loads(reply.choices[0].message.content or ""), dict)
-
-
-def test_a_stream_is_the_same_reply_in_parts_with_usage_on_request(server: ModelServer) -> None:
-    events = list(ask(connect(server), stream=True, stream_options={"include_usage": True}))
-    texts = [choice.delta.content for event in events for choice in event.choices if choice.delta.content]
-    assert len(texts) > 3 and "".join(texts) == "Echo: Hello there"
-    assert [event.usage.total_tokens for event in events if event.usage] == [12] and events[-1].choices == []
-    assert not any(event.usage for event in ask(connect(server), stream=True))
-
-
-def test_max_tokens_cuts_the_reply(server: ModelServer) -> None:
-    choice = ask(connect(server), "word " * 40, max_completion_tokens=3).choices[0]
-    assert choice.finish_reason == "length" and len(choice.message.content or "") <= 12
-
-
-@pytest.mark.parametrize("encoding", ["float", "base64"])
-def test_embeddings_are_unit_vectors_near_for_similar_texts(server: ModelServer, encoding: Any) -> None:
-    texts = ["Marley was dead", "Marley was surely dead", "interest rates rise again"]
-    client = connect(server)
-    reply = client.embeddings.create(model="e", input=texts, encoding_format=encoding, dimensions=128)
-    raw = [item.embedding for item in reply.data]
-    if encoding == "base64":  # with an explicit encoding, the SDK leaves the decoding to the caller
-        vectors = np.array([np.frombuffer(base64.b64decode(str(value)), "<f4") for value in raw])
-    else:
-        vectors = np.array(raw)
-    assert vectors.shape == (3, 128) and np.allclose(np.linalg.norm(vectors, axis=1), 1)
-    assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
-    alone = client.embeddings.create(model="e", input=texts[1], dimensions=128)
-    assert np.allclose(alone.data[0].embedding, vectors[1]), "in any batch"
-
-
-def test_embeddings_take_token_ids_and_the_servers_dimension(server: ModelServer) -> None:
-    reply = connect(server).embeddings.create(model="e", input=[[1, 2, 3], [4]])
-    assert [len(item.embedding) for item in reply.data] == [8, 8] and reply.usage.prompt_tokens == 4
 
 
 @pytest.mark.parametrize("given", [[], [""], ["fine", ""], ["word"] * 5, "word " * 100], ids=str)

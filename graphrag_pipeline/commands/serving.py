@@ -1,4 +1,4 @@
-"""Commands that serve: `serve`, `mcp`, `access` and `dev`."""
+"""Commands that serve: `serve`, `mcp`, `access`, `dev` and `demo-model`."""
 
 from __future__ import annotations
 
@@ -419,3 +419,29 @@ def dev(
     echo(f"All assets from left to right: http://{shown}:{port}/asset-groups?expanded={opened}")
     arguments = ["--host", host, "--port", str(port), *(["--reload"] if reload else [])]
     os.execv(sys.executable, [sys.executable, "-m", "graphrag_pipeline.defs.dev", *arguments])
+
+
+def demo_model(port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8089) -> None:
+    """Start a stand-in for a model, to try the model engine without a key and without cost.
+
+    It speaks OpenAI's protocol, on this machine only. Its answers are made by rule: good for trying, not for use.
+    """
+    import uvicorn
+
+    from graphrag_pipeline.demo_model.app import CHAT_MODEL, EMBEDDING_MODEL, build_app
+
+    check_port("127.0.0.1", port, "choose another with --port")
+    address = f"http://127.0.0.1:{port}/v1"
+    echo(f"demo model on {address} (stop it with Ctrl-C)")
+    echo("It answers by rule, for trying things only. To use it, set `engine: model` for a step, and in settings.yaml:")
+    echo()
+    echo("chat_model:")
+    echo(f"  {{model: {CHAT_MODEL}, base_url: {address}, prompt_price: 0, completion_price: 0}}")
+    echo("embedding_model:")
+    echo(f"  {{model: {EMBEDDING_MODEL}, base_url: {address}, prompt_price: 0}}")
+    config = uvicorn.Config(
+        build_app(), host="127.0.0.1", port=port, log_level="warning", access_log=False, ws="none",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run()

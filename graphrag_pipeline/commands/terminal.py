@@ -225,7 +225,7 @@ def command_with_root(root: Path | None) -> str:
     return f"graphrag-pipeline --root {shlex.quote(str(root))}" if root else "graphrag-pipeline"
 
 
-def check_port(host: str, port: int) -> None:
+def check_port(host: str, port: int, remedy: str = "choose others with --host and --port") -> None:
     """Report a port in use at once; servers report it late, or without the way out.
 
     Raises:
@@ -236,9 +236,7 @@ def check_port(host: str, port: int) -> None:
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
-        raise PipelineError(
-            f"cannot listen on {host}, port {port} ({error.strerror or error}); choose others with --host and --port"
-        ) from None
+        raise PipelineError(f"cannot listen on {host}, port {port} ({error.strerror or error}); {remedy}") from None
 
 
 def echo(text: object = "", err: bool = False, nl: bool = True, style: str = "") -> None:

@@ -47,7 +47,7 @@ def up(
 
     project = _root_of(folder, root)
     if port:
-        check_port(_HOST, port)
+        check_port(_HOST, port, "choose another with --port")
     address = f"http://{_HOST}:{port or _free_port()}"
     echo(f"documents: {os.path.normpath(project.shown_input)}")
     echo(f"root: {project.path}")

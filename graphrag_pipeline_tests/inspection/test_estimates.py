@@ -10,6 +10,7 @@ import yaml
 
 from graphrag_pipeline.defs.assets.definitions import BODIES
 from graphrag_pipeline.defs.assets.stage_run import StageRun
+from graphrag_pipeline.demo_model.replies import reply_to
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.inputs.documents import build_documents
 from graphrag_pipeline.inspection.corpus_sample import CorpusSample, measure_sample
@@ -21,7 +22,6 @@ from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.pipeline.stages import STAGES, Stage
 from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import ReceivedRequest
-from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.models.model_roots import ModelIndex
 from graphrag_pipeline_tests.support.roots import build_tables, make_root, put
 

@@ -7,10 +7,12 @@
 
 A reply depends on the request only. A fault depends on the seed, the request and the number of its attempt. Neither
 depends on the order of arrival, so concurrent runs are reproducible and a retried call can succeed. Requests are equal
-if endpoint, model and body bytes are equal. `brains.py` lists the prompts that are recognized, `faults.py` the faults
-and bad habits, `dialects.py` the servers whose refusals are imitated.
+if endpoint, model and body bytes are equal. The rules are those of the demo model: `replies.py` of its package lists
+the prompts that are recognized. `faults.py` lists the faults and bad habits, `dialects.py` the servers whose refusals
+are imitated.
 
-Without an API key, run `python -m graphrag_pipeline_tests.model_server --port 8089` to try the model engine.
+Benchmarks run `python -m graphrag_pipeline_tests.model_server`. Without an API key, `graphrag-pipeline demo-model` is
+for trying the model engine.
 """
 
 from graphrag_pipeline_tests.model_server.faults import Fault

@@ -1,4 +1,4 @@
-"""Command `python -m graphrag_pipeline_tests.model_server`: a model server to try the model engine without a key.
+"""Command `python -m graphrag_pipeline_tests.model_server`: the tests' model server, for benchmarks.
 
 It prints its address when it listens, and a summary of its requests when it is stopped (Ctrl-C).
 """

@@ -36,8 +36,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag_pipeline.demo_model.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.habits import drop_brackets, echo_example, echo_passage, repeat_endlessly
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages
 from graphrag_pipeline_tests.model_server.shapes import Reply
 
 CHAT_ONLY = frozenset({"truncated", "fenced", "nonsense", "empty", "refused", "unsupported-format", "endless-list",

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.extraction import split_sentences
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages
-from graphrag_pipeline_tests.model_server.schemas import fit_schema
+from graphrag_pipeline.demo_model.extraction import split_sentences
+from graphrag_pipeline.demo_model.prompts import PromptMessages
+from graphrag_pipeline.demo_model.schemas import fit_schema
 
 _EXAMPLE_RECORDS = re.compile(r"^EXAMPLE.*?$.*?(^\(.*?)(?=^<\||^#{3}|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _END_OF_RECORD = re.compile(r"\)(?=\s*(?:##|<\||\Z))")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import collections
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages
+from graphrag_pipeline.demo_model.prompts import PromptMessages
 
 _SECRET_HEADERS = ("authorization", "api-key")
 HIDDEN = "***"
@@ -19,8 +18,8 @@ HIDDEN = "***"
 class ReceivedRequest:
     """One request for a completion or for embeddings, as a script sees it.
 
-    `kind` is a brain's name (`brains.py`), `embedding` or `rerank`; `key` is the hash of endpoint, model and body, so a
-    retry has the same; `attempt` counts from 1 the requests with this key.
+    `kind` is that of a prompt (`replies.py`), `embedding` or `rerank`; `key` is the hash of endpoint, model and body,
+    so a retry has the same; `attempt` counts from 1 the requests with this key.
     """
 
     kind: str
@@ -113,11 +112,6 @@ class Log:
 def hide_keys(headers: dict[str, str]) -> dict[str, str]:
     """The headers with the values of those that carry a key replaced by `***`."""
     return {name: HIDDEN if name in _SECRET_HEADERS else value for name, value in headers.items()}
-
-
-def approximate_tokens(text: str) -> int:
-    """Return UTF-8 bytes divided by 4, rounded up, which is accurate enough for English prose."""
-    return math.ceil((len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) / 4)
 
 
 def _counts(values: Any) -> dict[str, int]:

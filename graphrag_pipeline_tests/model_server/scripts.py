@@ -1,4 +1,4 @@
-"""Scripted replies that replace those of the default model. The first rule that answers wins."""
+"""Scripted replies that replace those of the demo model. The first rule that answers wins."""
 
 from __future__ import annotations
 

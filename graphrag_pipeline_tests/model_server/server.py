@@ -13,9 +13,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphrag_pipeline.demo_model.replies import reply_to
+from graphrag_pipeline.demo_model.requests import approximate_tokens, reply_limit
+from graphrag_pipeline.demo_model.shapes import cut_text, embeddings, usage_of
+from graphrag_pipeline.demo_model.vectors import embed
 from graphrag_pipeline_tests.model_server import shapes
 from graphrag_pipeline_tests.model_server.batch_api import BatchApi
-from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.model_server.dialects import Dialect, describe_window
 from graphrag_pipeline_tests.model_server.faults import (
     Fault,
@@ -31,12 +34,10 @@ from graphrag_pipeline_tests.model_server.reading import (
     count_inputs,
     find_refusal,
     read_request,
-    reply_limit,
 )
-from graphrag_pipeline_tests.model_server.records import Call, Log, ReceivedRequest, approximate_tokens, hide_keys
+from graphrag_pipeline_tests.model_server.records import Call, Log, ReceivedRequest, hide_keys
 from graphrag_pipeline_tests.model_server.scripts import Rule, Script, Scripts
-from graphrag_pipeline_tests.model_server.shapes import Reply, Usage
-from graphrag_pipeline_tests.model_server.vectors import embed, score_texts
+from graphrag_pipeline_tests.model_server.shapes import Reply
 from graphrag_pipeline_tests.model_server.wire import Connection, HttpRequest
 
 _JSON = {"content-type": "application/json"}
@@ -226,7 +227,7 @@ class ModelServer:
             reply = Reply(reply_to(request.kind, request.conversation), tool=request.conversation.tool)
         elif request.kind == "rerank":
             reply = Reply(
-                scores=score_texts(str(request.body.get("query") or request.body.get("text_1")), request.inputs)
+                scores=shapes.score_texts(str(request.body.get("query") or request.body.get("text_1")), request.inputs)
             )
         else:
             n_missing = 1 if fault is not None and fault.name == "wrong-dimension" else 0
@@ -255,20 +256,21 @@ class ModelServer:
             body = self._body_of(request, reply, usage, call.prompt_tokens)
             _send(connection, 200, body, {"x-request-id": f"req_{request.key[:16]}-{request.attempt}"}, is_cut)
 
-    def _count(self, reply: Reply, n_prompt: int, call: Call) -> Usage | None:
+    def _count(self, reply: Reply, n_prompt: int, call: Call) -> dict[str, Any] | None:
         """Book the tokens of a reply; return its usage, if it has one."""
         said = reply.text if reply.text is not None else reply.refusal or ""
         call.prompt_tokens = n_prompt if reply.prompt_tokens is None else reply.prompt_tokens
         counted = 0 if reply.vectors is not None or reply.scores is not None else self.settings.count_tokens(said)
         call.completion_tokens = counted if reply.completion_tokens is None else reply.completion_tokens
-        return None if call.fault == "no-usage" else Usage(call.prompt_tokens, call.completion_tokens)
+        return None if call.fault == "no-usage" else usage_of(call.prompt_tokens, call.completion_tokens)
 
-    def _body_of(self, request: ReceivedRequest, reply: Reply, usage: Usage | None, n_prompt: int) -> Any:
+    def _body_of(self, request: ReceivedRequest, reply: Reply, usage: dict[str, Any] | None, n_prompt: int) -> Any:
         if reply.scores is not None:
             return shapes.rankings(request.path, request.model, reply.scores, request.body.get("top_n"), n_prompt)
         if reply.vectors is not None:
             encoding = request.body.get("encoding_format") or "float"
-            return shapes.embeddings(request.model, reply.vectors, encoding, n_prompt, has_usage=usage is not None)
+            body = embeddings(request.model, reply.vectors, encoding, n_prompt)
+            return body if usage else {name: value for name, value in body.items() if name != "usage"}
         return shapes.completion(request.key, request.model, reply, usage, int(request.body.get("n") or 1))
 
     def _answer_item(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -298,7 +300,12 @@ class ModelServer:
         return 200, self._body_of(received, reply, self._count(reply, sum(n_tokens), call), call.prompt_tokens)
 
     async def _stream(
-        self, request: ReceivedRequest, reply: Reply, usage: Usage | None, fault: Fault | None, connection: Connection
+        self,
+        request: ReceivedRequest,
+        reply: Reply,
+        usage: dict[str, Any] | None,
+        fault: Fault | None,
+        connection: Connection,
     ) -> None:
         name = fault.name if fault else ""
         is_cut = name == "drop-midway"
@@ -321,11 +328,8 @@ class ModelServer:
         window = self.settings.max_context_tokens
         limits = [reply_limit(body), None if window is None else max(1, window - n_prompt)]
         limit = min((limit for limit in limits if limit), default=None)
-        if limit is None or not reply.text or (n_tokens := self.settings.count_tokens(reply.text)) <= limit:
-            return reply
-        return dataclasses.replace(
-            reply, text=reply.text[: len(reply.text) * limit // n_tokens], finish_reason="length"
-        )
+        text, reason = cut_text(reply.text or "", limit, self.settings.count_tokens)
+        return reply if reason == "stop" else dataclasses.replace(reply, text=text, finish_reason=reason)
 
     def _list_models(self) -> dict[str, Any]:
         settings = self.settings

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphrag_pipeline.citations import parse_citations
+from graphrag_pipeline.demo_model.replies import reply_to
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
 from graphrag_pipeline.query.answers.evidence import EvidenceFinder
 from graphrag_pipeline.query.cited_records import CitedRecords
@@ -17,7 +18,6 @@ from graphrag_pipeline.query.methods.registry import METHODS
 from graphrag_pipeline.settings.settings import Settings
 from graphrag_pipeline.tables import CONTRACT_TABLES
 from graphrag_pipeline_tests.model_server import ReceivedRequest, running_model_server
-from graphrag_pipeline_tests.model_server.brains import reply_to
 from graphrag_pipeline_tests.support.citation_checks import check_citations
 from graphrag_pipeline_tests.support.corpora import small_index
 from graphrag_pipeline_tests.support.models.model_index import open_with_model

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from graphrag_pipeline.demo_model.vectors import embed
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.inspection.doctor.diagnosis import RERANK_SECTION, Diagnosis, diagnose, render_diagnosis
 from graphrag_pipeline.inspection.index_reports import report_ledger
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.model_server.vectors import embed
 from graphrag_pipeline_tests.support.command_line import Call
 from graphrag_pipeline_tests.support.models.model_roots import KEY_VARIABLE, ModelIndex, make_model_root
 

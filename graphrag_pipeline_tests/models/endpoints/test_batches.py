@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphrag_pipeline.demo_model.vectors import embed
 from graphrag_pipeline.identity import text_hash
 from graphrag_pipeline.models.cache import ResponseCache, known_batches
 from graphrag_pipeline.models.database import SharedDatabase
@@ -23,7 +24,6 @@ from graphrag_pipeline.models.ports import CallFailedError
 from graphrag_pipeline.models.spending import Spending
 from graphrag_pipeline.settings.models import BudgetSettings, EmbeddingModelSettings, RerankModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, ReceivedRequest, Reply, running_model_server
-from graphrag_pipeline_tests.model_server.vectors import embed
 from graphrag_pipeline_tests.support.models.model_clients import QUICK, embedder, in_loop, open_cache
 
 TEXTS = [f"text {number} about Scrooge" for number in range(100)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag_pipeline.demo_model.replies import reply_to
 from graphrag_pipeline.pipeline.root import Root, init_root
 from graphrag_pipeline.settings.presets import settings_for_model
 from graphrag_pipeline.settings.settings import Settings
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from graphrag_pipeline_tests.model_server.scripts import Script
 from graphrag_pipeline.pipeline.root import Root
 from graphrag_pipeline_tests.model_server import ReceivedRequest
-from graphrag_pipeline_tests.model_server.brains import reply_to
 
 KEY_VARIABLE = "GRAPHRAG_TESTS_KEY"
 KEY = "sk-test-0123456789abcdef-very-secret"

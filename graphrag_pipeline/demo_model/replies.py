@@ -1,6 +1,6 @@
-"""Default model of the server: recognizes the kind of a prompt and answers by rule, from the conversation only.
+"""Replies by rule: the kind of a prompt is recognized and answered, from the conversation only.
 
-| kind | recognised by | answer |
+| kind | recognized by | answer |
 |---|---|---|
 | `extraction`, `gleaning`, `loop` | `("entity"` in the prompt; a follow-up on what was "missed"; by Y or N | records |
 | `claims`, `claims-gleaning` | `(<subject...` or "claim status" in the prompt | claim records |
@@ -31,22 +31,22 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.evaluating import (
+from graphrag_pipeline.demo_model.evaluating import (
     reply_checks,
     reply_personas,
     reply_questions,
     reply_statements,
     reply_verdict,
 )
-from graphrag_pipeline_tests.model_server.extraction import (
+from graphrag_pipeline.demo_model.extraction import (
     answer_loop_question,
     extract_claims,
     extract_graph,
     split_sentences,
 )
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord, number_of, read_records
-from graphrag_pipeline_tests.model_server.schemas import fit_schema
-from graphrag_pipeline_tests.model_server.tuning import (
+from graphrag_pipeline.demo_model.prompts import PromptMessages, PromptRecord, number_of, read_records
+from graphrag_pipeline.demo_model.schemas import fit_schema
+from graphrag_pipeline.demo_model.tuning import (
     choose_entity_types,
     define_rating,
     describe_corpus,
@@ -118,7 +118,7 @@ def name_kind(conversation: PromptMessages) -> str:
 
 def reply_to(kind: str, conversation: PromptMessages) -> str:
     """Return the text of the reply; JSON if the kind, the schema or `json_object` requires it."""
-    value = _BRAINS[kind](conversation)
+    value = _REPLIES[kind](conversation)
     if conversation.schema is not None:
         hint = conversation.question[:80] or "ok"
         return json.dumps(fit_schema(value, conversation.schema, hint), ensure_ascii=False)
@@ -262,7 +262,7 @@ def _cut(text: str, n_words: int) -> str:
     return " ".join(text.split()[:n_words]).rstrip(".")
 
 
-_BRAINS: dict[str, Callable[[PromptMessages], Any]] = {
+_REPLIES: dict[str, Callable[[PromptMessages], Any]] = {
     "extraction": extract_graph,
     "gleaning": extract_graph,
     "loop": answer_loop_question,

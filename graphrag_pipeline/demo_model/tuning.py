@@ -1,4 +1,4 @@
-"""Replies of the default model to the prompts of `tune` (see `brains.py`): rules on the passages that it is shown."""
+"""Replies of the demo model to the prompts of `tune` (see `replies.py`): rules on the passages that it is shown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.extraction import find_pairs, find_titles, split_sentences
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages, number_of, read_entity_types
+from graphrag_pipeline.demo_model.extraction import find_pairs, find_titles, split_sentences
+from graphrag_pipeline.demo_model.prompts import PromptMessages, number_of, read_entity_types
 
 _DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
 _PASSAGE = re.compile(r"^Passage \d+: ", re.MULTILINE)

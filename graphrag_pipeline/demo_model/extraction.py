@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from graphrag_pipeline_tests.model_server.prompts import (
+from graphrag_pipeline.demo_model.prompts import (
     Marks,
     PromptMessages,
     number_of,

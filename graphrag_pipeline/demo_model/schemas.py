@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.prompts import number_of
+from graphrag_pipeline.demo_model.prompts import number_of
 
 _MAX_DEPTH = 12
 

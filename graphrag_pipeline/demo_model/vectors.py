@@ -1,4 +1,4 @@
-"""Vectors and scores by rule: each word is hashed to four signed places of the vector; the sum is scaled to length 1.
+"""Vectors by rule: each word is hashed to four signed places of the vector; the sum is scaled to length 1.
 
 Equal inputs have equal vectors, and inputs that share words are near each other, in every dimension. A word of one to
 three letters counts a third, instead of a list of stop words. A CJK character and a token id count as words.
@@ -15,12 +15,11 @@ import numpy as np
 
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _N_PLACES = 4
-_SCORED_DIMENSIONS = 256
 
 
 def embed(item: str | Sequence[int], dimensions: int) -> np.ndarray:
     """float32 (dimensions,), of length 1, of one text or one list of token ids."""
-    words = _WORDS.findall(item.lower()) if isinstance(item, str) else [str(token) for token in item]
+    words = split_words(item) if isinstance(item, str) else [str(token) for token in item]
     hashed = [_hash_word(word, dimensions) for word in words]
     places = np.array([place for places, _ in hashed for place in places], dtype=np.int64)
     weights = np.array([weight for _, weights in hashed for weight in weights])
@@ -31,6 +30,11 @@ def embed(item: str | Sequence[int], dimensions: int) -> np.ndarray:
     return (vector / length).astype("<f4")
 
 
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case."""
+    return _WORDS.findall(text.lower())
+
+
 @functools.lru_cache(maxsize=65_536)
 def _hash_word(word: str, dimensions: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Places in the vector, and what the word adds at each."""
@@ -39,14 +43,3 @@ def _hash_word(word: str, dimensions: int) -> tuple[tuple[int, ...], tuple[float
     weight = 1.0 if len(word) > 3 or not word.isascii() else 1 / 3
     signed = tuple(weight if value >> 31 else -weight for value in hashes)
     return tuple(value % dimensions for value in hashes), signed
-
-
-def score_texts(question: str, texts: Sequence[str | Sequence[int]]) -> list[float]:
-    """Rerank by rule: the share of the question's longer words that a text has, then the cosine of both; 0 to 1."""
-    wanted = {word for word in _WORDS.findall(question.lower()) if len(word) > 3 or not word.isascii()}
-    asked = embed(question, _SCORED_DIMENSIONS)
-    found = [(wanted & set(_WORDS.findall(str(text).lower())), embed(text, _SCORED_DIMENSIONS)) for text in texts]
-    return [
-        round(0.9 * len(shared) / max(len(wanted), 1) + 0.1 * max(float(asked @ vector), 0.0), 6)
-        for shared, vector in found
-    ]

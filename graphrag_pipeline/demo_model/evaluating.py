@@ -1,4 +1,4 @@
-"""Replies of the default model to prompts that generate questions, and judge and check answers (see `brains.py`)."""
+"""Replies of the demo model to prompts that generate questions, and judge and check answers (see `replies.py`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from graphrag_pipeline_tests.model_server.extraction import split_sentences
-from graphrag_pipeline_tests.model_server.prompts import PromptMessages, PromptRecord
+from graphrag_pipeline.demo_model.extraction import split_sentences
+from graphrag_pipeline.demo_model.prompts import PromptMessages, PromptRecord
 
 _DATA_TAGS = re.compile(r"^<data>$(.*?)^</data>$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"^- (\d{1,4}) (?:readers|questions)", re.MULTILINE)
