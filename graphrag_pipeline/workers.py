@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -96,7 +97,10 @@ class WorkerPool:
         return self._pool is not None
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Call a function of a module in a worker; its arguments and its result are pickled."""
+        """Call a function of a module in a worker; its arguments and its result are pickled.
+
+        If a worker has died, the result is that failure.
+        """
         if self._pool is None:
             from loky.process_executor import ProcessPoolExecutor
 
@@ -106,7 +110,11 @@ class WorkerPool:
                 initializer=_end_with,
                 initargs=(os.getpid(),),
             )
-        future: Future[T] = self._pool.submit(function, *arguments)
+        future: Future[T] = Future()
+        try:
+            future = self._pool.submit(function, *arguments)
+        except BrokenProcessPool as error:
+            future.set_exception(error)
         return future
 
     def stop(self) -> None:

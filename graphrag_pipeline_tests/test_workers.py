@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from loky import process_executor
@@ -58,6 +59,13 @@ def test_processes_start_with_the_first_work_and_end_with_the_pool() -> None:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)
         assert pool.is_running
     assert not pool.is_running
+
+
+def test_work_for_a_pool_whose_worker_died_fails_as_its_result() -> None:
+    with WorkerPool(1) as pool:
+        for arguments in ((os._exit, 1), (divmod, 7, 2)):
+            with pytest.raises(BrokenProcessPool):
+                pool.submit(*arguments).result()
 
 
 def test_a_worker_may_keep_much_memory() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.assets.published import published_event
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.defs.runs.lookup import DATA_VERSION_TAG, version_tags
-from graphrag_pipeline.defs.runs.naming import SHOWN_STATE, WHOLE_INPUT, asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import SHOWN_STATE, asset_key, full_name
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
@@ -23,13 +23,14 @@ from graphrag_pipeline.pipeline.data_versions import owned_tables, stage_data_ve
 from graphrag_pipeline.pipeline.detected_input import input_versions
 from graphrag_pipeline.pipeline.open_work import find_unpublished_candidate
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of
+from graphrag_pipeline.pipeline.stages import ALL_STAGES, SNAPSHOT, Stage, all_upstream_of, drawn_upstream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from dagster import AssetCheckEvaluation, AssetMaterialization, DagsterInstance
 
 
+_INPUT_TAG = "dagster/input_data_version/"
 _REPORTED = "graphrag_reported"
 """JSON file in the Dagster home: data versions whose events it has. Without the home, all events are reported again."""
 
@@ -43,7 +44,8 @@ def report_missing_events(root: Root) -> int:
         if (version := stage_data_version(root, stage, partition))
     }
     marker = dagster_home(root) / f"{full_name(root, _REPORTED)}.json"
-    content = json.dumps({**versions, "sources": [WHOLE_INPUT]}).encode()
+    inputs = {stage.name: _name_inputs(root, stage) for stage in ALL_STAGES.values() if not stage.is_partitioned}
+    content = json.dumps({**versions, "inputs": inputs}).encode()
     if marker.exists() and marker.read_bytes() == content:
         return 0
     with open_instance(root) as instance:
@@ -56,7 +58,7 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     import dagster as dg
 
     from graphrag_pipeline.defs.assets.published import published_event
-    from graphrag_pipeline.defs.assets.sources import MARKED, observe_what_was_read
+    from graphrag_pipeline.defs.assets.sources import observe_what_was_read
 
     stage, key = ALL_STAGES[stage_name], asset_key(root, stage_name)
     known: dict[str, str | None] = {}
@@ -70,9 +72,8 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
         last = record.asset_materialization
         tags = (last.tags or {}) if last else {}
         known = {WHOLE: tags.get(DATA_VERSION_TAG)}
-        marked = f"dagster/input_data_version/{asset_key(root, WHOLE_INPUT).to_user_string()}"
-        if stage_name in MARKED and marked not in tags:
-            incomplete = last
+        if _name_inputs(root, stage) != sorted(name for name in tags if name.startswith(_INPUT_TAG)):
+            incomplete = last  # an earlier release had other edges
     n_reported = 0
     for partition in stage.partitions(root.settings):
         version = versions.get(f"{stage.name}/{partition}")
@@ -99,10 +100,19 @@ def _report_stage(root: Root, instance: DagsterInstance, stage_name: str, versio
     return n_reported
 
 
+def _name_inputs(root: Root, stage: Stage) -> list[str]:
+    """Return the tags of a stage's materialization that name its inputs, in the order of the alphabet."""
+    from graphrag_pipeline.defs.assets.sources import sources_of
+
+    names = [*(above.name for above in drawn_upstream_of(stage)), *sources_of(stage)]
+    return sorted(f"{_INPUT_TAG}{asset_key(root, name).to_user_string()}" for name in names)
+
+
 def _completed(event: AssetMaterialization, tags: Mapping[str, str]) -> AssetMaterialization:
     from dagster import AssetMaterialization
 
-    return AssetMaterialization(event.asset_key, event.description, event.metadata, tags={**(event.tags or {}), **tags})
+    kept = {name: value for name, value in (event.tags or {}).items() if not name.startswith(_INPUT_TAG)}
+    return AssetMaterialization(event.asset_key, event.description, event.metadata, tags={**kept, **tags})
 
 
 def _head_code_version(root: Root, stage: Stage, partition: str) -> str:

@@ -12,7 +12,7 @@ from graphrag_pipeline.defs.runs.naming import asset_key
 from graphrag_pipeline.identity import WHOLE
 from graphrag_pipeline.pipeline.data_versions import stage_data_version
 from graphrag_pipeline.pipeline.root import Root
-from graphrag_pipeline.pipeline.stages import Stage, upstream_of
+from graphrag_pipeline.pipeline.stages import Stage, drawn_upstream_of
 
 if TYPE_CHECKING:
     from dagster import AssetKey, DagsterInstance
@@ -73,7 +73,7 @@ def version_tags(
         "dagster/data_version_is_user_provided": "true",
         "dagster/code_version": code_version,
     }
-    for above in upstream_of(stage):
+    for above in drawn_upstream_of(stage):
         key = asset_key(root, above.name)
         record = instance.get_latest_data_version_record(key)
         tags[f"dagster/input_event_pointer/{key.to_user_string()}"] = str(record.storage_id) if record else "NULL"
