@@ -435,7 +435,7 @@ def _ask_for_fan_out(project: Root) -> None:
 def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> None:
     from dataclasses import asdict
 
-    from graphrag_pipeline.inspection.costs import describe_prices, render_estimates
+    from graphrag_pipeline.inspection.costs import describe_models, render_estimates
     from graphrag_pipeline.inspection.estimates import estimate_index
     from graphrag_pipeline.inspection.index_reports import describe_spending
     from graphrag_pipeline.pipeline.detected_input import detect_input
@@ -454,7 +454,7 @@ def _print_estimates(project: Any, as_json: bool, reclustered: list[str]) -> Non
         )
         return
     echo(f"{len(stale):,} partitions of stages would run")
-    for line in [*render_estimates(estimates), *describe_prices(project.settings, estimates)]:
+    for line in [*render_estimates(estimates), *describe_models(project.settings, estimates)]:
         echo(line)
     if spent:
         echo(describe_spending(spent))

@@ -68,7 +68,7 @@ def with_price(settings: Settings, estimate: StageEstimate, section: str | None)
     from graphrag_pipeline.models.endpoints.batching import PRICE_SHARE, desk_for
     from graphrag_pipeline.models.spending import find_price
 
-    model = settings.chat_model_for(section) if section else settings.embedding_model
+    model = settings.model_for(section or "")
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
     share = PRICE_SHARE if desk_for(section or "embeddings") else 1.0
     cost = share * price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
@@ -228,16 +228,21 @@ def read_costs(root: Root) -> list[dict[str, Any]]:
     return [run for run in runs if run["command"] == _INDEX]  # older versions logged other commands, too
 
 
-def describe_prices(settings: Settings, estimates: Sequence[StageEstimate]) -> list[str]:
-    """Return a line for each model of the estimates, with its price and where that comes from."""
+def describe_models(settings: Settings, estimates: Sequence[StageEstimate]) -> list[str]:
+    """Return lines on the models of the estimates: prices and where they come from, batches, variables to set."""
+    from graphrag_pipeline.models.endpoints.batching import desk_for
+    from graphrag_pipeline.models.endpoints.places import find_unset
     from graphrag_pipeline.models.spending import describe_price
 
-    sections = [STAGES[estimate.stage].engine for estimate in estimates]
-    models = [settings.chat_model_for(name) if name else settings.embedding_model for name in sections]
+    sections = {estimate.stage: STAGES[estimate.stage].engine for estimate in estimates}
+    models = [settings.model_for(section) for section in sections.values()]
     said = [
         f"{m.model} costs {describe_price(m.model, m.base_url, m.prompt_price, m.completion_price)}" for m in models
     ]
-    return list(dict.fromkeys(said))
+    if batched := [stage for stage, section in sections.items() if desk_for(section or "embeddings")]:
+        said.append(f"in batches, at half price: {', '.join(batched)}")
+    unset = dict.fromkeys(variable for model in models for variable in find_unset(model))
+    return [*dict.fromkeys(said), *(f"set the environment variable {variable} before the run" for variable in unset)]
 
 
 def render_estimates(estimates: Sequence[StageEstimate]) -> list[str]:

@@ -352,6 +352,10 @@ class Settings(Section):
         words: int = getattr(self, section).max_words
         return max(LEAST_WORDS, min(words, int(self.reply_tokens_for(section) / REPLY_TOKENS_PER_WORD)))
 
+    def model_for(self, section: str) -> ChatModelSettings | EmbeddingModelSettings:
+        """Return the model of a section: that of embeddings for "embeddings" and "", else its chat model."""
+        return self.embedding_model if section in ("", "embeddings") else self.chat_model_for(section)
+
     def chat_model_for(self, section: str) -> ChatModelSettings:
         """Return the chat model of a section: `chat_model`, overridden by the section's own options.
 

@@ -41,11 +41,7 @@ def build_batch_sensors(root: Root, jobs: Sequence[Any]) -> list[dg.SensorDefini
         opened = index_root.open()
         if busy := why_busy(context.instance, opened):
             return dg.SkipReason(busy)
-        settings = opened.settings
-        models = [
-            settings.embedding_model if section == "embeddings" else settings.chat_model_for(section)
-            for section in BATCHED
-        ]
+        models = [opened.settings.model_for(section) for section in BATCHED]
         try:
             under_way = find_under_way(models, newest[0].tags[BATCHES_TAG].split())
         except PipelineError as error:

@@ -107,9 +107,9 @@ def check_models(
 def _models_of(settings: Settings, estimates: Iterable[StageEstimate]) -> Iterator[tuple[str, _ModelSettings]]:
     """Yield each model with a key that equal models share."""
     for estimate in estimates:
-        is_chat = not estimate.stage.endswith("_embeddings")
-        model = settings.chat_model_for(STAGES[estimate.stage].engine) if is_chat else settings.embedding_model
-        yield f"{is_chat} {model.base_url} {model.model} {model.api_key_env}", model
+        section = STAGES[estimate.stage].engine
+        model = settings.model_for(section)
+        yield f"{bool(section)} {model.base_url} {model.model} {model.api_key_env}", model
 
 
 def _ask(settings: _ModelSettings, spending: Spending, caller: Caller) -> None:

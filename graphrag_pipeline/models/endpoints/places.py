@@ -232,6 +232,19 @@ def make_client(settings: ModelSettings, host: str) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, **shared)
 
 
+def find_unset(settings: ModelSettings) -> list[str]:
+    """Return the environment variables that a model needs and that are not set: of keys, and in headers."""
+    named = [
+        variable
+        for place in settings.places
+        for variable in (
+            *([place.api_key_env] if (urlsplit(place.base_url).hostname or "").endswith(_NEEDS_KEY) else ()),
+            *(name for value in place.headers.values() for name in _NAMED_VARIABLE.findall(value)),
+        )
+    ]
+    return [variable for variable in dict.fromkeys(named) if not os.environ.get(variable, "").strip()]
+
+
 def unset_hint(variable: str) -> str:
     """Return an addition to the name of the key's variable in a message: whether it is not set."""
     return "" if os.environ.get(variable, "").strip() else " (which is not set)"

@@ -10,8 +10,11 @@ import pytest
 
 from graphrag_pipeline.defs.index_runs.index_run import run_index
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.inspection.costs import read_costs
+from graphrag_pipeline.inspection.costs import describe_models, read_costs
+from graphrag_pipeline.inspection.estimates import estimate_index
+from graphrag_pipeline.pipeline.detected_input import detect_input
 from graphrag_pipeline.pipeline.root import Root
+from graphrag_pipeline.pipeline.staleness import find_stale
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_roots import make_model_root
 
@@ -56,6 +59,8 @@ def test_a_variable_that_is_not_set_is_named_before_anything_is_sent(tmp_path: P
         with pytest.raises(PipelineError, match=r"^the header X-Team: set the environment variable NOT_SET"):
             run_index(root)
         assert server.count("extraction") == 0
+        estimates = estimate_index(root, find_stale(root, detect_input(root)))
+        assert describe_models(root.settings, estimates)[-1] == "set the environment variable NOT_SET before the run"
 
 
 @pytest.mark.thorough

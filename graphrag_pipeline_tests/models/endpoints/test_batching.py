@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -293,6 +294,8 @@ def test_an_index_in_batches_survives_a_kill_and_equals_one_by_single_calls(
         )
         assert half["extracted_graph"] == usual["extracted_graph"] / 2 > 0
         assert half["community_reports"] == usual["community_reports"] > 0
+        shown = call("index", "--dry-run", "--batch", "--root", root.path).out
+        assert re.search("in batches, at half price: extracted_graph,.*_embeddings", shown) and "_reports," not in shown
         command = program("--root", root.path, "index", "--batch")
         killed = subprocess.Popen(command, env=environment(**{KEY_VARIABLE: KEY}), stderr=subprocess.DEVNULL)
         while not server.batch_api.batches:

@@ -15,7 +15,7 @@ from graphrag_pipeline.models.endpoints import endpoint, places
 from graphrag_pipeline.models.pool import complete_all
 from graphrag_pipeline.models.ports import CallFailedError, ChatReply, Failure
 from graphrag_pipeline.models.spending import Rate, Spending
-from graphrag_pipeline.settings.models import BudgetSettings
+from graphrag_pipeline.settings.models import BudgetSettings, ChatModelSettings
 from graphrag_pipeline_tests.model_server import Fault, ModelServer, running_model_server
 from graphrag_pipeline_tests.support.models.model_clients import ask, chat_model, complete, embedder, open_cache
 
@@ -165,3 +165,15 @@ def test_headers_reach_their_endpoint_and_no_message_shows_them(
         monkeypatch.delenv("GATEWAY_KEY")
         with pytest.raises(SettingsError, match="X-Gateway-Key: set the environment variable GATEWAY_KEY"):
             complete(chat_model(one.base_url, tmp_path, headers=headers), ask("Whom?"))
+
+
+def test_variables_that_a_model_needs_are_known_before_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", SECRET)
+    for variable in ("OPENAI_API_KEY", "SECOND_KEY", "TEAM"):
+        monkeypatch.delenv(variable, raising=False)
+    headers = {"X-Gateway-Key": "Bearer $GATEWAY_KEY", "X-Team": "${TEAM}"}
+    others = [{"api_key_env": "SECOND_KEY"}, {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "NOT_NEEDED"}]
+    model = ChatModelSettings(model="gpt-4o-mini", headers=headers, endpoints=others)
+    assert places.find_unset(model) == ["OPENAI_API_KEY", "TEAM", "SECOND_KEY"]
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    assert places.find_unset(model) == ["TEAM", "SECOND_KEY"]
