@@ -101,7 +101,7 @@ STAGES: dict[str, Stage] = {
             engine="extraction",
             prompts=("extract_graph", "extract_graph_continue", "extract_claims", "extract_claims_continue"),
             packages=("jieba",),
-            algorithm=6,
+            algorithm=7,
             is_partitioned=True,
         ),
         Stage(

@@ -1,5 +1,7 @@
 """The names of a document: its title, the parts of it, the stem of its file, and codes such as `TICKET-118` in both.
 
+A file with a number in a folder of its kind has both as a name: `adr/0018-ledger.md` is "ADR 18".
+
 The index makes one entity of them; a search reads first what a question names by one. Keep out: tables.
 """
 
@@ -21,7 +23,9 @@ _CODE = late_regex(rf"(?<![\p{{L}}\p{{N}}./@:$-]){CODE}(?![\p{{L}}\p{{N}}]|-\w)"
 _PART = late_re(r" ?[()\u2013\u2014|\u00b7] ?|: | - ")
 _STEM_GAP = late_re(r"_|-(?=[a-z])")
 """Between the words of a file's name: a code there is followed by a hyphen and words in small letters."""
-_NUMBERING = late_re(r"\d{1,4}[.)] ")
+_NUMBERING = late_re(r"0*(\d{1,4})[.)] ")
+_NUMBERED_STEM = late_re(r"(0*([1-9]\d{0,2}))[-_. ]+(?=[^\W\d_])")
+_LONGEST_ACRONYM = 4  # letters of the name of a folder that is written in capitals
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,9 @@ class DocumentNames:
     """What a document is called.
 
     Attributes:
-        main: its only code, else its title.
+        main: its only code, or the name by its folder if the title has the same number, else its title.
         others: its other names, in the order of the alphabet.
-        has_code: whether a code is among them.
+        has_code: whether a code, or such a number, is among them.
     """
 
     main: str
@@ -46,6 +50,21 @@ def name_document(title: str, path: str) -> DocumentNames:
     numbering = _NUMBERING.match(title)
     bare = title[numbering.end() :] if numbering else title
     parts = [part for part in _PART.split(bare) if sum(map(str.isalpha, part)) >= MIN_LETTERS and " " in part]
+    by_folder = _name_by_folder(path)
+    if by_folder and (
+        (numbering and by_folder[0].endswith(f" {numbering[1]}")) or title.startswith(f"{by_folder[0]}:")
+    ):
+        codes = codes or by_folder[:1]
     main = codes[0] if len(codes) == 1 else title or stem
-    names = {title, bare, stem, *codes, *parts} - {main, ""}
+    names = {title, bare, stem, *codes, *parts, *by_folder} - {main, ""}
     return DocumentNames(main, tuple(sorted(names)), bool(codes))
+
+
+def _name_by_folder(path: str) -> list[str]:
+    """Return "ADR 18", "ADR-18", "ADR 0018" and "ADR-0018" for `adrs/0018-ledger.md`; [] for other paths."""
+    numbered, folder = _NUMBERED_STEM.match(PurePosixPath(path).stem), PurePosixPath(path).parent.name
+    if not numbered or not folder.isalpha():
+        return []
+    kind = folder[:-1] if folder.endswith("s") and not folder.endswith("ss") else folder
+    kind = kind.upper() if len(kind) <= _LONGEST_ACRONYM else kind
+    return [f"{kind}{gap}{number}" for gap in " -" for number in dict.fromkeys((numbered[2], numbered[1]))]

@@ -38,6 +38,13 @@ def extract(path: str, text: str) -> tuple[pa.Table, pa.Table, dict[str, pa.Tabl
         ("18. Partition the ledger (draft)", "0018-partition.md", "18. Partition the ledger (draft)",
          {"Partition the ledger (draft)", "Partition the ledger", "0018-partition"}),
         ("INC-1 and INC-2", "", "INC-1 and INC-2", {"INC-1", "INC-2"}),
+        ("18. Partition the ledger", "docs/adrs/0018-partition.md", "ADR 18",
+         {"18. Partition the ledger", "Partition the ledger", "0018-partition", "ADR-18", "ADR 0018", "ADR-0018"}),
+        ("ADR 18: the ledger", "adr/18_ledger.md", "ADR 18",
+         {"ADR 18: the ledger", "the ledger", "18_ledger", "ADR-18"}),
+        ("Disk full", "runbooks/3_disk.md", "Disk full", {"3_disk", "runbook 3", "runbook-3"}),
+        ("Disk full", "minutes/2025-03-04 disk.md", "Disk full", {"2025-03-04 disk"}),
+        ("Disk full", "minutes/2025-disk.md", "Disk full", {"2025-disk"}),
     ],
 )  # fmt: skip
 def test_a_document_is_named_by_title_file_and_codes(title: str, path: str, main: str, others: set[str]) -> None:
