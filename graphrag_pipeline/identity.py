@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 
 def stable_hash(*parts: str) -> str:
@@ -40,6 +41,13 @@ def normalize_title(name: str) -> str:
     while (bare := _without_outer_quotes(folded)) != folded:
         folded = bare
     return folded
+
+
+def best_name(title: str, names: Iterable[str] | None) -> str:
+    """Return the written form to show for an entity: one of its title, not in capitals if there is such a form."""
+    written = list(names or ()) or [title]
+    alike = [name for name in written if normalize_title(name) == title] or written
+    return next((name for name in alike if not name.isupper()), alike[0])
 
 
 def _without_outer_quotes(title: str) -> str:

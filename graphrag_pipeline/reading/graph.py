@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.reading.lookup import find_record
-from graphrag_pipeline.reading.records import link_communities
+from graphrag_pipeline.reading.records import link_communities, link_entities
 
 MAX_EDGES_PER_NODE = 4
 """Edges of a part of the graph, per node of it; the strongest are kept."""
@@ -32,6 +32,7 @@ class GraphNode:
 
     Attributes:
         kind: community or entity.
+        name: best written form of an entity, of a community that of its leading one.
         radius: of a community's disc, in units of x and y; 1 for an entity.
         size: entities of a community, of the wanted types; degree of an entity.
         type: of an entity; "" for a community.
@@ -43,6 +44,7 @@ class GraphNode:
     kind: str
     number: int
     title: str
+    name: str
     type: str
     x: float
     y: float
@@ -191,25 +193,41 @@ def _neighbours(reader: SnapshotReader, rows: np.ndarray) -> np.ndarray:
 def _community_nodes(reader: SnapshotReader, rows: np.ndarray, sizes: np.ndarray, parent: int) -> tuple[GraphNode, ...]:
     numbers = reader.column("communities", "community")[rows].tolist()
     links = {link.number: link for link in link_communities(reader, numbers)}
+    names = _name_communities(reader, rows)
     with_parts = set(reader.column("communities", "parent").tolist())
     circles = reader.layout["community_circles"][rows].astype(float).round(2).tolist()
     return tuple(
         GraphNode(
-            "community", number, links[number].title or f"Community {number}", "", x, y, radius, size,
-            links[number].level, parent, number in with_parts,
+            "community", number, links[number].title or f"Community {number}", names.get(row, ""), "", x, y, radius,
+            size, links[number].level, parent, number in with_parts,
         )
-        for number, (x, y, radius), size in zip(numbers, circles, sizes[rows].tolist(), strict=True)
+        for row, number, (x, y, radius), size in zip(rows.tolist(), numbers, circles, sizes[rows].tolist(), strict=True)
     )  # fmt: skip
+
+
+def _name_communities(reader: SnapshotReader, rows: np.ndarray) -> dict[int, str]:
+    """Return the name of the entity with most relationships inside each of some communities that share no entity."""
+    entities = np.flatnonzero(reader.row_mask("entities"))
+    places, communities = reader.snapshot.adjacency.of_all("entity_communities", entities)
+    is_shown = np.isin(communities, rows)
+    home = np.full(reader.snapshot.n_rows("entities"), -1, dtype=np.int64)
+    home[entities[places[is_shown]]] = communities[is_shown]
+    ends = np.stack([reader.snapshot.adjacency.array(f"relationship_{end}") for end in ("source", "target")])
+    ends = ends[:, reader.row_mask("relationships") & (home[ends[0]] == home[ends[1]])]
+    inner = np.bincount(ends.ravel(), minlength=len(home))
+    order = np.lexsort((-reader.column("entities", "degree"), -inner))
+    order = order[home[order] >= 0]
+    found, first = np.unique(home[order], return_index=True)
+    return {
+        row: link.name for row, link in zip(found.tolist(), link_entities(reader, order[first].tolist()), strict=True)
+    }
 
 
 def _entity_nodes(reader: SnapshotReader, rows: np.ndarray, parent: int) -> tuple[GraphNode, ...]:
     positions = reader.layout["entity_positions"][rows].astype(float).round(2).tolist()
-    found = reader.snapshot.take("entities", rows, ["human_readable_id", "title", "type", "degree"])
     return tuple(
-        GraphNode(
-            "entity", one["human_readable_id"], one["title"], one["type"], x, y, 1.0, one["degree"], -1, parent, False
-        )
-        for one, (x, y) in zip(found, positions, strict=True)
+        GraphNode("entity", one.number, one.title, one.name, one.type, x, y, 1.0, one.degree, -1, parent, False)
+        for one, (x, y) in zip(link_entities(reader, rows.tolist()), positions, strict=True)
     )
 
 

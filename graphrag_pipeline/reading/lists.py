@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.filters import COLUMNS
+from graphrag_pipeline.identity import best_name
 from graphrag_pipeline.query.filtering.document_mask import DocumentFields
 from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
@@ -125,12 +126,13 @@ def list_entities(
 
 def entity_rows(reader: SnapshotReader, rows: Sequence[int] | np.ndarray) -> list[EntityRow]:
     """Return the entities of some rows, in their order."""
-    columns = ["human_readable_id", "id", "title", "type", "description", "degree", "frequency"]
+    columns = ["human_readable_id", "id", "title", "names", "type", "description", "degree", "frequency"]
     return [
         EntityRow(
             one["human_readable_id"],
             one["id"],
             one["title"],
+            best_name(one["title"], one["names"]),
             one["type"] or "",
             one["description"] or "",
             one["degree"],

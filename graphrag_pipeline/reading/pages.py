@@ -12,11 +12,13 @@ class EntityLink:
     """An entity on the page of another record.
 
     Attributes:
+        name: its best written form.
         n_text_units: number of the text units of that record that mention it; 0 where it was not counted.
     """
 
     number: int
     title: str
+    name: str
     type: str
     degree: int
     description: str
@@ -35,10 +37,11 @@ class CommunityLink:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A relationship of an entity; `title` is that of the other entity, `predicates` verb phrases and labels."""
+    """A relationship of an entity; `title` and `name` are those of the other, `predicates` verb phrases and labels."""
 
     number: int
     title: str
+    name: str
     description: str
     weight: float
     n_mentions: int | None
@@ -79,6 +82,7 @@ class EntityPage:
     """An entity in full.
 
     Attributes:
+        name: its best written form.
         names: written forms besides the title.
         merges: names that resolution merged; empty in an imported index, and under a filter.
         relationships: strongest first: by weight, then by the degrees of both ends.
@@ -91,6 +95,7 @@ class EntityPage:
     id: str
     number: int
     title: str
+    name: str
     type: str
     types: tuple[str, ...]
     description: str
@@ -220,11 +225,12 @@ class CommunityPage:
 
 @dataclass(frozen=True)
 class EntityRow:
-    """An entity; `degree` counts its relationships."""
+    """An entity; `degree` counts its relationships, `name` is its best written form."""
 
     number: int
     id: str
     title: str
+    name: str
     type: str
     description: str
     degree: int
@@ -379,6 +385,7 @@ class DocumentText:
     end: int
     n_characters: int
     text: str
+    creation_date: str | None
 
 
 @dataclass(frozen=True)
@@ -389,6 +396,7 @@ class MentionPlace:
     end: int
     number: int
     title: str
+    name: str
     type: str
 
 

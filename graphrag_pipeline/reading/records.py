@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from graphrag_pipeline.errors import PipelineError
-from graphrag_pipeline.identity import WHOLE
+from graphrag_pipeline.identity import WHOLE, best_name
 from graphrag_pipeline.query.cited_records import CitedRecord, CitedRecords
 from graphrag_pipeline.query.index_reader import SnapshotReader
 from graphrag_pipeline.query.records import read_text_units
@@ -145,13 +145,14 @@ def read_entity(reader: SnapshotReader, name: str, n_most: int = 10) -> EntityPa
         id=record["id"],
         number=record["human_readable_id"],
         title=record["title"],
+        name=best_name(record["title"], names),
         type=record["type"],
         types=tuple(record["types"] or ()),
         description=record["description"] or "",
         names=tuple(name for name in names if name != record["title"]),
         merges=read_merges(reader, record["title"]),
         degree=record["degree"],
-        relationships=_neighbours(reader, record["title"], _strongest(reader, relationships)[:n_most]),
+        relationships=_neighbours(reader, row, _strongest(reader, relationships)[:n_most]),
         n_relationships=len(relationships),
         communities=_communities(reader, row),
         sentences=named.sentences,
@@ -167,10 +168,18 @@ def link_entities(reader: SnapshotReader, rows: Sequence[int], counts: Sequence[
     Args:
         counts: `EntityLink.n_text_units` of each; none: 0.
     """
-    columns = ["human_readable_id", "title", "type", "degree", "description"]
+    columns = ["human_readable_id", "title", "names", "type", "degree", "description"]
     found = reader.snapshot.take("entities", list(rows), columns)
     return tuple(
-        EntityLink(one["human_readable_id"], one["title"], one["type"], one["degree"], one["description"] or "", count)
+        EntityLink(
+            one["human_readable_id"],
+            one["title"],
+            best_name(one["title"], one["names"]),
+            one["type"],
+            one["degree"],
+            one["description"] or "",
+            count,
+        )
         for one, count in zip(found, counts or [0] * len(rows), strict=True)
     )
 
@@ -199,18 +208,21 @@ def _strongest(reader: SnapshotReader, rows: np.ndarray) -> list[int]:
     return ordered
 
 
-def _neighbours(reader: SnapshotReader, title: str, rows: Sequence[int]) -> tuple[Neighbour, ...]:
-    columns = ["human_readable_id", "source", "target", "description", "weight", "n_mentions", "predicates"]
+def _neighbours(reader: SnapshotReader, row: int, rows: Sequence[int]) -> tuple[Neighbour, ...]:
+    columns = ["human_readable_id", "description", "weight", "n_mentions", "predicates"]
+    sources, targets = (reader.snapshot.adjacency.array(f"relationship_{end}")[rows] for end in ("source", "target"))
+    others = link_entities(reader, np.where(sources == row, targets, sources).tolist())
     return tuple(
         Neighbour(
             one["human_readable_id"],
-            one["target"] if one["source"] == title else one["source"],
+            other.title,
+            other.name,
             one["description"] or "",
             one["weight"],
             one["n_mentions"],
             tuple(one["predicates"] or ()),
         )
-        for one in reader.snapshot.take("relationships", list(rows), columns)
+        for one, other in zip(reader.snapshot.take("relationships", list(rows), columns), others, strict=True)
     )
 
 
@@ -293,7 +305,10 @@ def _report(reader: SnapshotReader, row: int, n_most: int) -> ReportPage:
 
 def _source(reader: SnapshotReader, cited: CitedRecord) -> CitedSource:
     table = _TABLES[cited.kind]
-    [record] = reader.snapshot.take(table, reader.snapshot.rows_of(table, [cited.id]), _NAMES[cited.kind])
+    rows = reader.snapshot.rows_of(table, [cited.id])
+    [record] = reader.snapshot.take(table, rows, _NAMES[cited.kind])
+    if cited.kind == "entity":
+        record["title"] = link_entities(reader, rows.tolist())[0].name
     name = " -- ".join(" ".join((record[column] or "").split()) for column in _NAMES[cited.kind])
     shown = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 3]}..."
     return CitedSource(cited.kind, cited.human_readable_id, shown, len(cited.text_unit_rows))
@@ -358,7 +373,7 @@ def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None
         PipelineError: the part begins behind the end of the text, or ends before it begins.
     """
     row = find_record(reader, "document", name)
-    [record] = reader.snapshot.take("documents", [row], ["human_readable_id", "id", "title", "text"])
+    [record] = reader.snapshot.take("documents", [row], ["human_readable_id", "id", "title", "text", "creation_date"])
     text = record["text"]
     stop = len(text) if end is None else min(end, len(text))
     if not 0 <= start <= stop:
@@ -366,8 +381,17 @@ def read_text(reader: SnapshotReader, name: str, start: int = 0, end: int | None
             f"characters {start:,} to {stop:,} are not in the document, which has {len(text):,}; "
             "choose 0 <= start <= end"
         )
-    number, own_id, key = record["human_readable_id"], record["id"], shared_key(reader.snapshot, record["id"])
-    return DocumentText(number, own_id, key, record["title"], start, stop, len(text), text[start:stop])
+    return DocumentText(
+        record["human_readable_id"],
+        record["id"],
+        shared_key(reader.snapshot, record["id"]),
+        record["title"],
+        start,
+        stop,
+        len(text),
+        text[start:stop],
+        record["creation_date"],
+    )
 
 
 def read_mentions(
@@ -390,7 +414,7 @@ def read_mentions(
     shown = kept[:n_most]
     links = link_entities(reader, [entity for _, _, entity in shown])
     mentions = (
-        MentionPlace(first, last, link.number, link.title, link.type)
+        MentionPlace(first, last, link.number, link.title, link.name, link.type)
         for (first, last, _), link in zip(shown, links, strict=True)
     )
     return tuple(mentions), len(kept)

@@ -37,6 +37,7 @@ def test_a_level_shows_its_communities_largest_first(reader: IndexReader) -> Non
         ("community", 1, 0, False),
     ]
     assert (part.n_nodes, part.n_levels) == (2, 2)
+    assert [node.name for node in part.nodes] == ["Scrooge", "Fog"]
     assert len(draw_level(reader, 0, n_most=1).nodes) == 1
     assert draw_level(reader, 0, n_most=1).n_nodes == 2
     assert draw_level(reader, 7).nodes == ()

@@ -9,6 +9,7 @@ import pytest
 
 from graphrag_pipeline.commands.showing import render_page
 from graphrag_pipeline.engines.embedded.static_embeddings import load_static_embeddings
+from graphrag_pipeline.identity import best_name
 from graphrag_pipeline.query.index_reader import IndexReader, SnapshotReader
 from graphrag_pipeline.reading.lists import read_relationship
 from graphrag_pipeline.reading.lookup import RecordNameError, find_record, list_names
@@ -35,7 +36,11 @@ def test_an_entity_is_found_by_its_name_in_any_form(reader: SnapshotReader, name
 def test_an_entity_has_its_relationships_communities_and_sentences(reader: SnapshotReader) -> None:
     page = read_entity(reader, "Scrooge")
     assert (page.type, page.names, page.degree, page.n_relationships) == ("PERSON", ("Scrooge",), 2, 2)
-    assert {one.title for one in page.relationships} == {"BOB CRATCHIT", "MARLEY"}
+    assert page.name == "Scrooge"
+    assert {(one.title, one.name) for one in page.relationships} == {
+        ("BOB CRATCHIT", "Bob Cratchit"),
+        ("MARLEY", "Marley"),
+    }
     assert [(one.level, one.size) for one in page.communities] == [(0, 4), (1, 2)]
     assert {(one.path, one.text) for one in page.sentences} == {
         ("b.txt", "Scrooge hired Bob Cratchit."),
@@ -44,6 +49,14 @@ def test_an_entity_has_its_relationships_communities_and_sentences(reader: Snaps
     for one in page.sentences:
         assert small_index.TEXTS[one.path][one.start : one.end] == one.text
     assert (page.n_text_units, page.n_unnamed, page.has_more_sentences) == (2, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "best"),
+    [(("TINY TIM", "Tim", "Tiny Tim"), "Tiny Tim"), (("TINY TIM",), "TINY TIM"), (("Tim",), "Tim"), ((), "TINY TIM")],
+)
+def test_the_name_to_show_is_a_form_of_the_title_in_small_letters(names: tuple[str, ...], best: str) -> None:
+    assert best_name("TINY TIM", names) == best
 
 
 def test_lists_are_cut_and_counted(reader: SnapshotReader) -> None:

@@ -18,7 +18,11 @@ ATTACK = (
     "[link](javascript:window.pwned=3) \x1b[31mred\u202e"
 )
 """HTML, a script, a script's address in markdown, and control characters of terminals and of writing direction."""
-MENU = f"""# The *feast*
+MENU = f"""---
+guests: 12
+---
+
+# The *feast*
 
 | Guest | Dish |
 |---|---|
@@ -28,11 +32,14 @@ MENU = f"""# The *feast*
 
 - Bob Cratchit carried **Tiny Tim** to the feast, see [the list](../lists/guests.md "Guests").
 
+Bob Cratchit ate the whole `goose`,
+down to the bones.
+
 ```
 if dish == "*goose*":
 ```
 """
-"""A document in Markdown that loads a picture and links to another server."""
+"""A document in Markdown with front matter and a soft break that loads a picture and links to another server."""
 _ATTACKED = {
     "documents": ("title", "text"), "entities": ("title", "type", "description"), "text_units": ("text",),
     "relationships": ("source", "target", "description"),

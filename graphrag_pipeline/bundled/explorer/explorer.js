@@ -50,6 +50,18 @@ function pageOf(name) {
   return Object.hasOwn(pages, name) ? pages[name] : UNKNOWN;
 }
 
+const THEME = "graphrag-theme";
+const IS_DARK = "(prefers-color-scheme: dark)";
+const DARK = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).find((rule) => rule.media?.mediaText === IS_DARK);
+
+/** Use the dark colors always, never, or as the system says. */
+function useTheme(theme) {
+  sessionStorage.setItem(THEME, theme);
+  DARK.media.mediaText = { light: "not all", dark: "all" }[theme] ?? IS_DARK;
+  document.documentElement.style.colorScheme = theme === "system" ? "" : theme;
+  dispatchEvent(new Event("graphrag-theme"));
+}
+
 /** The published snapshot and its age. */
 class Snapshot extends Component {
   state = { created: "" };
@@ -127,6 +139,7 @@ class App extends Component {
           html`<a href=${link(key)} aria-current=${at.page === key ? "page" : undefined} onClick=${() => this.setState({ isOpen: false })}><${Icon} path=${path} />${name}</a>`)}</nav>
         <div class="status">
           ${!isKeyNeeded && html`<${LiveStrip} key=${session.root} />`}
+          <select class="theme" aria-label="Theme" onChange=${(event) => useTheme(event.target.value)}>${["system", "light", "dark"].map((one) => html`<option value=${one} selected=${one === (sessionStorage.getItem(THEME) ?? "system")}>${`Theme: ${one}`}</option>`)}</select>
           ${snapshot && !isKeyNeeded && html`<${Snapshot} id=${snapshot} key=${snapshot} />`}
           ${session.key && !isKeyNeeded && html`<button class="plain" onClick=${() => this.setState({ isKeyNeeded: true })}>Change the key</button>`}
         </div>
@@ -138,4 +151,5 @@ class App extends Component {
   }
 }
 
+useTheme(sessionStorage.getItem(THEME) ?? "system");
 render(html`<${App} />`, document.getElementById("app"));

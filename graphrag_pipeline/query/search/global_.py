@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from graphrag_pipeline.citations import strip_citations
-from graphrag_pipeline.identity import normalize_title
+from graphrag_pipeline.identity import best_name
 from graphrag_pipeline.query.cited_records import CitedRecords
 from graphrag_pipeline.query.index_reader import IndexReader
 from graphrag_pipeline.query.question import content_words, is_latin
@@ -78,9 +78,7 @@ class LeadFinder:
     def names_of(self, rows: Sequence[int]) -> Iterator[str]:
         """Yield names as the texts write them."""
         for entity in self._index.snapshot.take("entities", list(rows), ["title", "names"]):
-            written = entity["names"] or [entity["title"]]
-            alike = [name for name in written if normalize_title(name) == entity["title"]] or written
-            yield next((name for name in alike if not name.isupper()), alike[0])
+            yield best_name(entity["title"], entity["names"])
 
     def of_findings(self, selection: Selection) -> list[Lead]:
         """Return the leads of the records that the findings of kept reports cite."""

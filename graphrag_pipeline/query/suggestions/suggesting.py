@@ -16,6 +16,7 @@ Keep out: how either engine finds questions.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -108,7 +109,7 @@ def _question_lines(reply: str) -> list[str]:
     return [line.strip() for line in reply.splitlines() if line.rstrip().endswith(("?", "\uff1f"))]
 
 
-PERSON = "PERSON"
+PERSON, DOCUMENT = "PERSON", "DOCUMENT"
 MOST_OF_A_KIND = 3
 """Questions about relationships before one about an entity or report comes, so that suggestions differ."""
 
@@ -122,8 +123,17 @@ def find_open_ends(index: IndexReader, asked: Sequence[str], context: Context) -
     """
     named = _named(index, asked)
     leads = list(_ask_about_pairs(index, asked, context, named)) if asked else []
-    others = [*_take_turns(_ask_about_entities(index, asked, context, named), _ask_about_reports(asked, context))]
+    reports = [*_ask_about_reports(asked, context)]
+    lists = [one for one in reports if lists_names(index, one.about[0].title)]
+    entities = _ask_about_entities(index, asked, context, named)
+    others = [*_take_turns(entities, (one for one in reports if one not in lists)), *lists]
     return [*leads[:MOST_OF_A_KIND], *others[:1], *leads[MOST_OF_A_KIND:], *others[1:]]
+
+
+def lists_names(index: IndexReader, title: str) -> bool:
+    """Return whether a title is several names of entities; these may hold a comma, too."""
+    parts = re.split(r", | and ", title)
+    return len(parts) > 1 and all(map(index.names.find_by_key, (parts[0], parts[-1])))
 
 
 def _ask_about_pairs(
@@ -152,6 +162,10 @@ def _ask_about_entities(
 ) -> Iterator[SuggestedQuestion]:
     """Yield a question for each entity of the context that no question names."""
     entities = sorted(context.entities, key=lambda entity: -entity.rank)
+    if not asked:  # one of each type before a second one
+        types = [entity.type for entity in entities]
+        places = [types[:i].count(one) for i, one in enumerate(types)]
+        entities = [entities[i] for i in np.argsort(places, kind="stable")]
     rows = index.snapshot.rows_of("entities", [entity.id for entity in entities]).tolist()
     finder = LeadFinder(index, asked[-1] if asked else "")
     for row, entity in zip(rows, entities, strict=True):
@@ -164,6 +178,8 @@ def _ask_about_entities(
 def _ask_about(name: str, entity: EntityRecord, asked: Sequence[str]) -> str:
     if not is_latin(asked[-1] if asked else name):
         return name
+    if entity.type.upper() == DOCUMENT:
+        return f"What is “{name}” about?" if " " in name else f"What is {name} about?"
     return f"Who is {name}?" if entity.type.upper() == PERSON else f"What is said of {name}?"
 
 

@@ -12,7 +12,7 @@ from graphrag_pipeline.errors import PipelineError
 from graphrag_pipeline.models.ports import ReplyFormatError
 from graphrag_pipeline.query.index.graph_index import GraphIndex
 from graphrag_pipeline.query.question import fold_question
-from graphrag_pipeline.query.suggestions.suggesting import read_listed
+from graphrag_pipeline.query.suggestions.suggesting import lists_names, read_listed
 from graphrag_pipeline_tests.model_server import Fault, ReceivedRequest, running_model_server
 from graphrag_pipeline_tests.support.models.model_index import open_with_model
 
@@ -31,6 +31,26 @@ def test_before_the_first_question_the_top_of_the_index_is_asked_about(carol: Gr
     found = carol.suggest_questions()
     assert found.questions[0].question == "Who is SCROOGE?"  # an imported title, as it is written
     assert {record.kind for one in found.questions for record in one.about} == {"entity", "report"}
+
+
+@pytest.mark.parametrize(
+    ("title", "is_list"),
+    [
+        ("Jacob Marley and Ebenezer Scrooge", True),
+        ("Jacob Marley, the ghost, a door and Ebenezer Scrooge", True),
+        ("Ebenezer Scrooge", False),
+        ("Cold houses and unpaid debts", False),
+    ],
+)
+def test_a_title_of_several_names_is_no_theme(carol: GraphIndex, title: str, is_list: bool) -> None:
+    assert lists_names(carol, title) == is_list
+
+
+def test_examples_ask_about_each_type_before_a_second_one(carol: GraphIndex) -> None:
+    asked = [record.title for one in carol.suggest_questions(n=20).questions for record in one.about]
+    titles = {one["title"]: one["type"] for one in carol.snapshot.table("entities").to_pylist()}
+    types = [titles[title] for title in asked if title in titles]
+    assert len(set(types[:3])) == 3
 
 
 def test_what_the_conversation_named_is_not_asked_about_again(carol: GraphIndex) -> None:

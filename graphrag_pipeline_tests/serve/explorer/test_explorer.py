@@ -45,19 +45,19 @@ from graphrag_pipeline_tests.support.serving import running_server
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 WIDE, MIDDLE, NARROW = (1400, 1000), (834, 1112), (390, 844)
 PAGES = {
-    "ask": ("What do you want to know?", "Advanced", "Examples from this index"),
+    "ask": ("What do you want to know?", "Advanced", "Examples from this index", " documents, "),
     "graph": ("Graph", "Shown", "entities"),
     "communities": ("Communities and reports", "Tree", "Treemap", "entities"),
     "communities?view=treemap": ("Communities and reports", "entities"),
     "communities?view=reports": ("Communities and reports", "Highest rating", " rows"),
-    "entities": ("Entities", "FEZZIWIG", "PERSON", " rows"),
-    "documents": ("Documents", "one.txt", "four.txt", "indexed, 1 text unit"),
+    "entities": ("Entities", "Fezziwig", "Person", " rows"),
+    "documents": ("Documents", "one.txt", "four.txt", "guests: 12"),
     "snapshots": ("Snapshots", "published", "Why", "four.txt", "What changed", "because of"),
     "quality": (
         "Quality and cost",
         "look at it",
-        "unit coverage",
-        "at least 90 %",
+        "type entropy",
+        "good figures",
         "Recall of evidence",
         "87.5 %",
         "$0.00",
@@ -165,7 +165,7 @@ def test_a_menu_leads_to_the_pages_on_a_narrow_screen(browser: Any, server: str)
     find(browser, ".menu").click()
     keep(browser, "explorer_menu")
     entry.click()
-    wait_for_text(browser, "FEZZIWIG")
+    wait_for_text(browser, "Fezziwig")
     assert not find(browser, "nav a[href='#/entities']").is_displayed()
 
 
@@ -175,6 +175,9 @@ def test_a_document_in_markdown_is_rendered_and_loads_and_links_nothing(browser:
     text = find(browser, ".document-text").text
     assert "[picture: a plan] of a site (https://elsewhere.example/) <script>" in text
     assert "to the feast, see the list." in text and "link (javascript:window.pwned=3)" in text
+    assert "Bob Cratchit ate the whole goose, down to the bones." in " ".join(text.splitlines())
+    assert "goose,\ndown" not in text and find(browser, "main").text.count("12") == 1
+    assert find(browser, ".document-text dt").text == "guests"
     assert 'if dish == "*goose*":' in text and "|" not in text and "#" not in text and "**" not in text
     assert browser.find_elements("css selector", "main img, main script, a[href*=elsewhere]") == []
     start = MENU.index("Bob Cratchit carried")
@@ -201,6 +204,7 @@ def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, s
     find(browser, "button.citation").click()
     mark = find(browser, ".passage mark")
     quote = find(browser, ".sources q").text
+    assert find(browser, "section[aria-label=Sources] h4").text == "one"
     assert (
         "".join(one.text for one in browser.find_elements("css selector", ".passage mark")).split()
         == quote.strip("“”").split()
@@ -222,11 +226,11 @@ def test_a_conversation_is_a_thread_that_stays_while_other_pages_are_read(browse
     browser.execute_script("scrollTo(0, document.body.scrollHeight)")
     find(browser, ".follow-ups button").click()
     wait_until(lambda: len(browser.find_elements("css selector", ".turn")) == 2, PATIENCE_S)
-    wait_until(lambda: len(browser.find_elements("css selector", ".turn .sources")) == 2, PATIENCE_S)
+    wait_until(lambda: len(browser.find_elements("css selector", ".turn section[aria-label=Sources]")) == 2, PATIENCE_S)
     questions = [one.text for one in browser.find_elements("css selector", ".turn h2.asked")]
     keep(browser, "explorer_thread")
     find(browser, "nav a[href='#/entities']").click()
-    wait_for_text(browser, "FEZZIWIG")
+    wait_for_text(browser, "Fezziwig")
     find(browser, "nav a[href='#/ask']").click()
     wait_until(lambda: browser.find_elements("css selector", ".turn"), PATIENCE_S)
     assert [one.text for one in browser.find_elements("css selector", ".turn h2.asked")] == questions
@@ -251,6 +255,7 @@ def test_an_answer_is_saved_as_markdown_that_loads_and_links_nothing(browser: An
 def test_the_strategies_are_shown_side_by_side(browser: Any, server: str) -> None:
     visit(browser, server, "ask?q=Who%20loved%20Scrooge%3F")
     wait_for_text(browser, "local search")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", find(browser, ".how > summary"))
     find(browser, ".how > summary").click()
     find(browser, "section[aria-label='Strategies'] button").click()
     wait_for_text(browser, "side by side", "Tokens taken")
@@ -273,15 +278,45 @@ def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(brows
     wait_until(lambda: len(browser.find_elements("css selector", ".listing li")) == before, PATIENCE_S)
     find(browser, "form[role=search] input").send_keys("cratchit\ue007")
     find(browser, ".found li a").click()
-    wait_for_text(browser, "entities around BOB CRATCHIT")
-    assert "BOB CRATCHIT" in find(browser, ".chosen h2").text
+    wait_for_text(browser, "around Bob Cratchit")
+    assert "Bob Cratchit" in find(browser, ".chosen h2").text
     keep(browser, "explorer_graph_surroundings")
-    assert "PERSON" in find(browser, ".legend").text
+    assert "Person" in find(browser, ".legend").text
     find(browser, ".chosen input[name=to]").send_keys("Belle\ue007")
-    wait_for_text(browser, "Path: BOB CRATCHIT – SCROOGE – BELLE")
+    wait_for_text(browser, "Path: Bob Cratchit – Scrooge – Belle")
     keep(browser, "explorer_graph_path")
-    find(browser, ".chosen a").click()
+    find(browser, ".chosen a[href^='#/entities']").click()
     wait_for_text(browser, "Mentions in their sentences")
+
+
+def test_small_communities_are_folded_and_the_ring_around_an_entity_has_no_overlaps(browser: Any, server: str) -> None:
+    visit(browser, server, "graph")
+    folded, shown, edges, nearest = browser.execute_async_script(
+        """const done = arguments[0];
+        const many = (n, make) => Array.from({ length: n }, (_, number) => ({ number, title: "", ...make(number) }));
+        import("/static/parts/graph_model.js").then(({ GraphModel }) => {
+          const nodes = many(30, (i) => ({ kind: "community", size: i > 1 ? 2 : 50 - i }));
+          const model = new GraphModel(), ring = new GraphModel();
+          const folded = model.addLevel({ nodes, edges: [{ source: 0, target: 1 }, { source: 0, target: 9 }] }, false);
+          ring.addAround({ nodes: many(90, (i) => ({ kind: "entity", size: 1, type: i % 2 ? "A" : "B" })), edges: [] });
+          const places = [...ring.nodes.values()];
+          const gaps = places.flatMap((a, i) => places.slice(i + 1).map((b) => Math.hypot(a.x - b.x, a.y - b.y)));
+          done([folded.length, model.nodes.size, model.edges.size, Math.min(...gaps)]);
+        });"""
+    )
+    assert (folded, shown, edges) == (28, 2, 1) and nearest > 1
+
+
+def test_the_theme_is_chosen_and_stays_in_the_tab(browser: Any, server: str) -> None:
+    luminance = f"{LUMINANCE} return luminance(getComputedStyle(document.body).backgroundColor)"
+    visit(browser, server, "entities")
+    find(browser, ".theme option[value=dark]").click()
+    for _ in range(2):
+        assert browser.execute_script(luminance) < 0.05
+        browser.refresh()
+        wait_for_text(browser, "Fezziwig")
+    find(browser, ".theme option[value=system]").click()
+    assert browser.execute_script(luminance) > 0.9
 
 
 def test_a_click_on_a_disc_of_the_picture_chooses_it_and_a_type_narrows_the_picture(browser: Any, server: str) -> None:
@@ -324,10 +359,10 @@ def test_entities_are_searched_and_one_shows_names_and_sentences(browser: Any, s
     visit(browser, server, "entities")
     find(browser, "input[name=search]").send_keys("cratchit\ue007")
     wait_until(lambda: "search=cratchit" in browser.current_url, PATIENCE_S)
-    wait_until(lambda: "FEZZIWIG" not in find(browser, "main").text, PATIENCE_S)
+    wait_until(lambda: "Fezziwig" not in find(browser, "main").text, PATIENCE_S)
     find(browser, "td a").click()
     wait_for_text(
-        browser, "BOB CRATCHIT", "Names", "Mentions in their sentences", "The clerk in the tank was Bob Cratchit."
+        browser, "Bob Cratchit", "Person", "Mentions in their sentences", "The clerk in the tank was Bob Cratchit."
     )
     assert "Bob Cratchit" in [one.text for one in browser.find_elements("css selector", ".sentences strong")]
     keep(browser, "explorer_entity")
@@ -446,7 +481,7 @@ def test_a_server_with_access_rules_is_asked_with_a_key_of_the_session(browser: 
     wait_for_text(browser, "Key of this server", "Forget the key")
     assert not browser.find_elements("css selector", ".snapshot")
     use_key(browser, key)
-    wait_for_text(browser, "FEZZIWIG", "Change the key")
+    wait_for_text(browser, "Fezziwig", "Change the key")
     kept = browser.execute_script("return [sessionStorage.getItem('graphrag-key'), localStorage.length]")
     assert kept == [key, 0]
     assert key not in browser.current_url
@@ -457,7 +492,7 @@ def test_a_reader_with_filters_sees_pages_of_the_documents_that_pass(browser: An
     visit(browser, address, "entities")
     browser.execute_script("sessionStorage.setItem('graphrag-key', arguments[0])", key)
     for page, expected in (
-        ("entities", "TINY TIM"),
+        ("entities", "Tiny Tim"),
         ("documents", "two.txt"),
         ("graph", "Shown"),
         ("communities", "entit"),

@@ -13,6 +13,15 @@ export function visible(text) {
   });
 }
 
+/** Return the best written form of an entity's name, or the title of another record. */
+export const nameOf = (one) => visible(one.name || one.title);
+
+/** Return the type of an entity as a word: "Person" for PERSON. */
+export function typeWord(type) {
+  const word = visible(type ?? "").toLowerCase().replaceAll("_", " ");
+  return word === "geo" ? "Place" : word.charAt(0).toUpperCase() + word.slice(1);
+}
+
 /** Return ", page 3" or ", pages 3-4" of a citation; "" if they are not known. */
 export function pages({ first_page: first, last_page: last }) {
   if (typeof first !== "number") return "";
@@ -64,7 +73,7 @@ export function age(iso, now = Date.now()) {
 const SEPARATOR = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;
 
 /**
- * Return the blocks of a markdown text: {kind, level, lines}, of a list {kind, start, items: [{depth, lines}]}, of a
+ * Return the blocks of a markdown text: {kind, level, lines}; front matter is one of kind "front"; of a list {kind, start, items: [{depth, lines}]}, of a
  * table {kind, rows: cells}. A line and a cell is {text, at}; `at` is its offset in the whole text.
  */
 export function readBlocks(text) {
@@ -75,9 +84,14 @@ export function readBlocks(text) {
     at += line.length + 1;
     return found;
   });
+  const frontEnd = lines[0].text === "---" ? lines.findIndex((line, i) => i && line.text.trim() === "---") + 1 : 0;
+  const front = { kind: "front", lines: [] };
+  if (frontEnd) blocks.push(front);
   lines.forEach((line, i) => {
     const last = blocks[blocks.length - 1];
-    if (fence) {
+    if (i < frontEnd) {
+      if (i && i < frontEnd - 1) front.lines.push(line);
+    } else if (fence) {
       if (line.text.startsWith("```")) fence = null; else fence.lines.push(line);
     } else if (line.text.startsWith("```")) blocks.push((fence = { kind: "code", lines: [] }));
     else if (!line.text.trim()) blocks.push({ kind: "gap" });
@@ -151,8 +165,8 @@ export function readInline({ text: line, at }) {
 
 /** Return the beginning of a Markdown text without its marks and citations, on one line. */
 export function excerpt(text, most) {
-  const pieces = readBlocks(text).flatMap((block) => [...(block.lines ?? block.items?.flatMap((item) => item.lines) ?? block.rows?.flat() ?? []), { text: " ", at: 0 }]);
-  const words = pieces.flatMap((line) => readInline(line)).filter((piece) => !["data", "citation"].includes(piece.kind)).map((piece) => piece.text);
+  const lines = readBlocks(text).flatMap((block) => block.lines ?? block.items?.flatMap((item) => item.lines) ?? block.rows?.flat() ?? []);
+  const words = lines.flatMap((line) => [...readInline(line), { kind: "text", text: " " }]).filter((piece) => !["data", "citation"].includes(piece.kind)).map((piece) => piece.text);
   return shorten(words.join("").replace(/\s+/g, " ").trim(), most);
 }
 

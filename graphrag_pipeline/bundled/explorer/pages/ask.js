@@ -1,9 +1,9 @@
 // The page Ask: a conversation as a thread of questions, streamed answers and their sources, with a document beside it.
 
-import { post, session, stream } from "../core/api.js";
+import { get, post, session, stream } from "../core/api.js";
 import { go, link } from "../core/routes.js";
 import { visible } from "../core/text.js";
-import { Component, html, Icon, Title } from "../core/ui.js";
+import { Component, count, html, Icon, Title } from "../core/ui.js";
 import { Passage } from "../parts/passage.js";
 import { save, Turn } from "../parts/turn.js";
 
@@ -122,7 +122,7 @@ export default class Ask extends Component {
       <h2>${turns.length ? "Ask next" : "Examples from this index"}</h2>
       <ul class="follow-ups">${followUps.map((one) => html`<li><button onClick=${() => this.askNext(one, options)}><${Icon} path="M6 4v8h12M14 8l4 4-4 4" />${visible(one)}</button></li>`)}</ul></section>`;
     if (!turns.length) {
-      return html`<div class="hero"><${Title}>What do you want to know?</><p class="lead">Answers come from the documents of <strong>${visible(session.root)}</strong>, with a source for each statement.</p>${composer}${questions}</div>`;
+      return html`<div class="hero"><${Title}>What do you want to know?</><p class="lead">Answers come from the documents of <strong>${visible(session.root)}</strong>, with a source for each statement.</p>${composer}${questions}<${Inside} /></div>`;
     }
     return html`<div class=${source ? "conversation beside" : "conversation"}>
       <div class="thread">
@@ -133,6 +133,19 @@ export default class Ask extends Component {
       </div>
       ${source && html`<${Passage} citation=${source} close=${this.close} />`}
     </div>`;
+  }
+}
+
+/** What the index holds, in one line. */
+class Inside extends Component {
+  async componentDidMount() {
+    const found = await Promise.all([get("/facets"), get("/documents", { sort: "date", limit: 1 })]).catch(() => null);
+    if (found) this.setState({ counts: found[0].facets.counts, newest: Date.parse(found[1].documents[0]?.creation_date) });
+  }
+
+  render(_, { counts, newest }) {
+    const day = newest && new Date(newest).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+    return counts && html`<p class="count"><a href=${link("documents")}>${count(counts.documents, "document")}</a>, <a href=${link("entities")}>${count(counts.entities, "entity", "entities")}</a>${day && `, newest ${day}`}</p>`;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { excerpt, visible } from "../core/text.js";
+import { excerpt, nameOf, typeWord, visible } from "../core/text.js";
 import { Component, count, Figures, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
 import { Inline, Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
@@ -120,8 +120,8 @@ class Community extends Loaded {
       ${report ? html`<${Report} report=${report} />` : html`<p class="none">It has no report.</p>`}
       ${one.children.length > 0 && html`<h2>Parts</h2><ul>${one.children.map((child) => html`<li><a href=${link("communities", child.number)}>${visible(child.title || `Community ${child.number}`)}</a> (${count(child.size, "entity", "entities")})</li>`)}</ul>`}
       <h2>Entities</h2><${Table} label="Entities" rows=${one.entities} columns=${[
-        ["Entity", (entity) => html`<a href=${link("entities", entity.number)}>${visible(entity.title)}</a>`],
-        ["Type", (entity) => visible(entity.type)], ["Relationships", (entity) => number(entity.degree), "number"],
+        ["Entity", (entity) => html`<a href=${link("entities", entity.number)}>${nameOf(entity)}</a>`],
+        ["Type", (entity) => typeWord(entity.type)], ["Relationships", (entity) => number(entity.degree), "number"],
         ["Description", (entity) => excerpt(entity.description, 200), "long"]]} />`;
   }
 }
@@ -130,8 +130,8 @@ const PAGE_OF = { entity: "entities", relationship: "relationships", report: "co
 
 function Report({ report }) {
   return html`<section aria-label="Report"><h2>Report</h2>
-    <p class="count"><span class="pill">Rating ${number(report.rank, 1)} of 10</span> ${visible(report.rating_explanation)}
-      ${report.is_fallback && " Written without a model, because the model gave no usable report."}</p>
+    <details class="count"><summary>Rating ${number(report.rank, 1)} of 10</summary>${visible(report.rating_explanation)}</details>
+    ${report.is_fallback && html`<p class="count">Written without a model, because the model gave no usable report.</p>`}
     <${Markdown} text=${report.summary} base=${3} />
     ${report.findings.length > 0 && html`<h3>Findings</h3><ol class="findings">${report.findings.map((finding) => html`<li>
       <strong><${Inline} line=${finding.summary} /></strong><${Markdown} text=${finding.explanation} base=${4} /></li>`)}</ol>`}

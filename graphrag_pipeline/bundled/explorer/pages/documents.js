@@ -2,14 +2,16 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { visible } from "../core/text.js";
-import { count, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
+import { nameOf, shorten, visible } from "../core/text.js";
+import { html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
 import { MarkedText } from "../parts/marked_text.js";
 import { Search } from "../parts/search.js";
 
 const LIMIT = 50;
 const PART = 20000;
 const MOST_UNREAD = 200;
+const MOST_PILLS = 3;
+const [BEGINNING, MOST_LABELS] = [3000, 40]; // characters and lines in which a text says its facts
 const SORTS = { number: "Order of reading", title: "Title", path: "Path", date: "Newest first" };
 
 export default function Documents({ at }) {
@@ -32,11 +34,10 @@ class List extends Loaded {
       <${Search} page="documents" params=${params} sorts=${SORTS} label="Title or path" />
       <${Table} label="Documents" rows=${documents} columns=${[
         ["Document", (one) => html`<a href=${link("documents", one.number)}>${visible(one.title)}</a>`],
-        ["Path", (one) => visible(one.path + (one.record ? ` # ${one.record}` : ""))],
-        ["Status", (one) => (one.n_text_units ? `indexed, ${count(one.n_text_units, "text unit")}` : "empty: no text unit")],
+        ["Path", (one) => placeOf(one)],
+        ["Date", (one) => visible(one.creation_date ?? ""), "date"],
         ["Characters", (one) => number(one.n_characters), "number"],
-        ["Date", (one) => visible(one.creation_date ?? "")],
-        ["Metadata", (one) => visible(Object.entries(one.metadata ?? {}).map(([key, value]) => `${key}: ${show(value)}`).join(", "))],
+        ["About", pillsOf, "long"],
       ]} />
       <${Pager} offset=${Number(params.offset ?? 0)} limit=${LIMIT} total=${total} go=${(offset) => go("documents", "", { ...params, offset })} />
       ${rest && html`<${Unread} of=${rest} />`}`;
@@ -49,12 +50,28 @@ function Unread({ of: { unread, total, error } }) {
   if (!total) return "";
   return html`<h2>Not read, or read with a note</h2>
     <${Table} label="Documents that were not read, or read with a note" rows=${unread} columns=${[
-      ["Path", (one) => visible(one.path + (one.record ? ` # ${one.record}` : ""))],
+      ["Path", (one) => placeOf(one)],
       ["Status", (one) => (one.problem ? "not read" : "indexed, with a note")],
       ["Reason or note", (one) => visible(one.problem || one.note), "long"],
       ["Bytes", (one) => number(one.n_bytes), "number"],
     ]} />
     ${total > unread.length && html`<p class="count">The first ${number(unread.length)} of ${number(total)}. \`graphrag-pipeline status\` lists those of the input folder.</p>`}`;
+}
+
+/** Return the first facts of a document that its title and date do not say, and that it is empty if it is. */
+function pillsOf({ title, creation_date: date, metadata, n_text_units: n }) {
+  const facts = Object.entries(metadata ?? {}).map(([name, value]) => [label(name), show(value)]).filter(([name, value]) => name !== "date" && value && value !== title && Date.parse(`${value} UTC`) !== Date.parse(date));
+  const pills = [...(n ? [] : [["empty", "no text unit"]]), ...facts].slice(0, MOST_PILLS);
+  return pills.length > 0 && html`<ul class="pills">${pills.map(([name, value]) => html`<li class="pill" title=${visible(value)}>${shorten(`${name}: ${value}`, 40)}</li>`)}</ul>`;
+}
+
+const placeOf = ({ path, record }) => visible(record ? `${path} #${record.replace(/^#/, "")}` : path);
+const label = (name) => visible(name.replaceAll("_", " "));
+
+/** Return the labels of a text's first lines, as `Led by: …`, `**Led by:** …` or `| Led by | … |` write them. */
+function labelsIn(text) {
+  const lines = text.slice(0, BEGINNING).split("\n").slice(0, MOST_LABELS);
+  return new Set(lines.map((line) => /^[\s|*_-]*([^|:*]+?)[\s*_]*[|:]/.exec(line)?.[1].toLowerCase().replaceAll("_", " ")));
 }
 
 function show(value) {
@@ -74,17 +91,18 @@ class Document extends Loaded {
   }
 
   show({ page, text, mentions, cited }) {
+    const labels = labelsIn(text.text);
     const turn = (from) => go("documents", this.props.at.key, { from });
     return html`<${Title}>${visible(page.title)}</>
       <dl class="facts">
-        <dt>Path</dt><dd>${visible(page.path || "–")}${page.record && ` # ${visible(page.record)}`}</dd>
+        <dt>Path</dt><dd>${placeOf(page) || "–"}</dd>
         ${page.creation_date && html`<dt>Date</dt><dd>${visible(page.creation_date)}</dd>`}
-        ${Object.entries(page.metadata).map(([name, value]) => html`<dt>${visible(name)}</dt><dd>${visible(show(value))}</dd>`)}
-        <dt>Status</dt><dd>${page.n_text_units ? `indexed, ${count(page.n_text_units, "text unit")}` : "empty: no text unit"}</dd>
-        <dt>Mentions most</dt><dd>${page.entities.slice(0, 12).map((one, i) => [i ? ", " : "", html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`])}</dd>
+        ${Object.entries(page.metadata).filter(([name]) => name !== "date" && !labels.has(label(name).toLowerCase())).map(([name, value]) => html`<dt>${label(name)}</dt><dd>${visible(show(value))}</dd>`)}
+        ${!page.n_text_units && html`<dt>Status</dt><dd>empty: no text unit</dd>`}
+        <dt>Mentions most</dt><dd>${page.entities.slice(0, 12).map((one, i) => [i ? ", " : "", html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`])}</dd>
       </dl>
       <h2>Text</h2>
-      <p class="count">Characters ${number(text.start)} to ${number(text.end)} of ${number(text.n_characters)}. Underlined names lead to their entity${cited ? "; the frame marks the cited passage" : ""}.</p>
+      <p class="count">${text.n_characters > PART && `Characters ${number(text.start)} to ${number(text.end)} of ${number(text.n_characters)}. `}Underlined names lead to their entity${cited ? "; the frame marks the cited passage" : ""}.</p>
       ${text.n_characters > PART && html`<nav class="pager" aria-label="Parts of the text">
         <button disabled=${text.start === 0} onClick=${() => turn(Math.max(0, text.start - PART))}>Earlier part</button>
         <button disabled=${text.end >= text.n_characters} onClick=${() => turn(text.end)}>Later part</button></nav>`}

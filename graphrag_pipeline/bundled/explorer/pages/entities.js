@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { excerpt, visible } from "../core/text.js";
+import { excerpt, nameOf, typeWord, visible } from "../core/text.js";
 import { count, Figures, html, Loaded, number, Pager, Table, Title } from "../core/ui.js";
 import { Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
@@ -24,12 +24,12 @@ class List extends Loaded {
 
   show({ entities, total, types }) {
     const { params } = this.props.at;
-    const shown = [["", "all types"], ...types.map((one) => [one.value, `${one.value || "(none)"} (${number(one.count)})`])];
+    const shown = [["", "all types"], ...types.map((one) => [one.value, `${typeWord(one.value) || "(none)"} (${number(one.count)})`])];
     return html`<${Title}>Entities</>
       <${Search} page="entities" params=${params} sorts=${SORTS} label="Name" choices=${{ type: ["Type", shown] }} />
       <${Table} label="Entities" rows=${entities} columns=${[
-        ["Entity", (one) => html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`],
-        ["Type", (one) => visible(one.type)],
+        ["Entity", (one) => html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`],
+        ["Type", (one) => typeWord(one.type)],
         ["Relationships", (one) => number(one.degree), "number"],
         ["Text units", (one) => number(one.n_text_units), "number"],
         ["Description", (one) => excerpt(one.description, 200), "long"],
@@ -47,20 +47,21 @@ class Entity extends Loaded {
   }
 
   show(one) {
+    const others = one.names.filter((name) => name !== one.name);
     const documents = [...new Map(one.sentences.map((place) => [place.document_id, place.document])).entries()];
-    return html`<p class="pills"><span class="pill">${visible(one.types.join(", ") || one.type || "no type")}</span></p>
-      <div class="page-head"><${Title}>${visible(one.title)}</><p class="buttons">
-        <a class="button main" href=${link("ask", "", { q: `Who or what is ${one.title}?` })}>Ask about it</a> <a class="button" href=${link("graph", "", { entity: one.number })}>Show in the graph</a></p></div>
+    return html`<p class="pills"><span class="pill">${(one.types.length ? one.types : [one.type || "no type"]).map(typeWord).join(", ")}</span></p>
+      <div class="page-head"><${Title}>${nameOf(one)}</><p class="buttons">
+        <a class="button main" href=${link("ask", "", { q: `Who or what is ${one.name}?` })}>Ask about it</a> <a class="button" href=${link("graph", "", { entity: one.number })}>Show in the graph</a></p></div>
       <${Figures} of=${[[number(one.n_relationships), "relationships"], [number(one.n_text_units), "text units"], [documents.length, one.has_more_sentences ? "documents or more" : documents.length === 1 ? "document" : "documents"]]} />
       <div class="description"><${Markdown} text=${one.description || "No description."} /></div>
-      ${one.names.length > 0 && html`<h2>Names</h2><ul class="pills">${one.names.map((name) => html`<li class="pill">${visible(name)}</li>`)}</ul>`}
+      ${others.length > 0 && html`<h2>Other names</h2><ul class="pills">${others.map((name) => html`<li class="pill">${visible(name)}</li>`)}</ul>`}
       ${one.merges.length > 0 && html`<details><summary>Why these names are one entity</summary><${Table} label="Merged names" rows=${one.merges} columns=${[
         ["Name", (merge) => visible(merge.name)], ["Rule", (merge) => visible(merge.rule)],
         ["Evidence", (merge) => visible(merge.evidence), "long"], ["Certainty", (merge) => number(merge.score, 2), "number"]]} /></details>`}
       ${one.relationships.length > 0 && html`<h2>Relationships</h2>
         <p class="count">${one.n_relationships > one.relationships.length ? `The ${one.relationships.length} strongest of ${number(one.n_relationships)}` : "Strongest first"}, by the type of the other entity</p>
-        ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${visible(type)} (${found.length})</summary>
-          <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${visible(near.title)}</strong></a>
+        ${groups(one).map(([type, found]) => html`<details open=${found.length <= 12}><summary>${typeWord(type)} (${found.length})</summary>
+          <ul class="related">${found.map((near) => html`<li><a href=${link("entities", near.title)}><strong>${nameOf(near)}</strong></a>
             <a class="count" href=${link("relationships", near.number)}>${visible(near.predicates.join(", ") || "related")}, weight ${number(near.weight)}</a>
             <p>${excerpt(near.description, 220)}</p></li>`)}</ul></details>`)}`}
       <h2>Mentions in their sentences</h2>

@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { visible } from "../core/text.js";
+import { nameOf, typeWord, visible } from "../core/text.js";
 import { Busy, Component, count, createRef, html, number, Problem, Title } from "../core/ui.js";
 import { GraphModel, keyOf } from "../parts/graph_model.js";
 import { GraphPicture, loadDrawing } from "../parts/graph_picture.js";
@@ -12,7 +12,7 @@ const STEP = 0.1;
 const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP], "+": [0, 0, 0.8], "-": [0, 0, 1.25] };
 
 export default class GraphPage extends Component {
-  state = { isBusy: true, error: null, chosen: null, types: [], total: 0, levels: 1, found: null, path: null, noPicture: "", announced: "" };
+  state = { isBusy: true, error: null, chosen: null, types: [], total: 0, levels: 1, small: [], found: null, path: null, noPicture: "", announced: "" };
   model = new GraphModel();
   box = createRef();
 
@@ -23,17 +23,17 @@ export default class GraphPage extends Component {
   }
 
   async begin(drawing) {
-    await this.load();
+    if (!this.props.at.params.entity) await this.load();
     try {
       const parts = await drawing;
       if (parts instanceof Error) throw parts;
       if (this.isGone) return;
       this.picture = new GraphPicture(parts, this.box.current, { click: this.press, hover: this.hover });
-      this.draw();
-      await this.follow();
+      this.draw(true);
     } catch (error) {
       this.setState({ noPicture: `This browser cannot draw the picture (${error.message}). The list shows the same.` });
     }
+    await this.follow();
   }
 
   componentWillUnmount() {
@@ -43,10 +43,12 @@ export default class GraphPage extends Component {
 
   componentDidUpdate(before) {
     const [old, now] = [before.at.params, this.props.at.params];
-    if (old.type !== now.type || old.level !== now.level) this.load().then(() => this.draw(true));
-    else if (old.entity !== now.entity || old.community !== now.community) this.follow();
-    else if (old.color !== now.color) this.draw();
+    if (["type", "level", "entity", "depth", "community"].some((name) => old[name] !== now[name])) this.follow();
   }
+
+  overview() { return JSON.stringify([this.props.at.params.type, this.props.at.params.level]); }
+
+  showAll = () => this.load(true).then(() => this.draw(true));
 
   wanted() { return { type: this.props.at.params.type, limit: 2000 }; }
 
@@ -55,28 +57,28 @@ export default class GraphPage extends Component {
     try { return await work(); } catch (error) { this.setState({ error }); return null; } finally { this.setState({ isBusy: false }); }
   }
 
-  load() {
+  /** Load the communities of a level, the small ones too if `isWhole`. */
+  load(isWhole = false) {
+    this.loaded = this.overview();
     return this.attempt(async () => {
       const part = (await get("/graph", { ...this.wanted(), level: this.props.at.params.level ?? 0 })).graph;
       this.model.clear();
-      this.model.add(part);
-      this.setState({ total: part.n_nodes, levels: part.n_levels, chosen: null, announced: `${part.nodes.length} communities` });
+      const small = this.model.addLevel(part, isWhole);
+      this.setState({ small, total: part.n_nodes, levels: part.n_levels, chosen: null, path: null, announced: `${part.nodes.length} communities` });
     });
   }
 
   /** Show what the address names: an open community, or the surroundings of an entity. */
   async follow() {
     const { entity, community } = this.props.at.params;
-    if (entity) await this.surround(entity);
-    else if (community) await this.openPath(community);
+    if (entity) return this.surround(entity);
+    if (this.loaded !== this.overview()) await this.load().then(() => this.draw(true));
+    if (community) await this.openPath(community);
   }
-
-  /** Entities around one are told apart by their type, communities by their names. */
-  isByType() { return (this.props.at.params.color ?? (this.props.at.params.entity ? "type" : "community")) === "type"; }
 
   draw(isWhole = false) {
     if (isWhole && this.picture) this.picture.box = null;
-    this.picture?.show(this.model, { chosen: this.state.chosen, path: this.state.path, isByType: this.isByType() });
+    this.picture?.show(this.model, { chosen: this.state.chosen, path: this.state.path });
     this.forceUpdate(); // the legend names the groups that are shown
     if (this.picture) this.box.current.dataset.drawn = this.model.nodes.size;
     if (isWhole) this.picture?.lookAtAll();
@@ -122,15 +124,24 @@ export default class GraphPage extends Component {
       }
       return found;
     });
+    if (path && !this.model.nodes.has(`community-${path[0]}`)) await this.showAll();
     for (const one of path ?? []) await this.openOne(one);
   }
 
-  surround = (entity, depth = this.props.at.params.depth ?? 1) => this.attempt(async () => {
-    const part = (await get("/graph", { entity, depth, type: this.props.at.params.type, limit: 200 })).graph;
-    const keys = this.model.add(part);
-    this.setState({ chosen: keys[0], path: null, found: null, announced: `${part.nodes.length} entities around ${part.nodes[0].title}` }, () => this.draw());
-    this.picture?.lookAt(keys);
+  /** Show an entity and those around it alone. */
+  surround = (entity) => this.attempt(async () => {
+    const { depth, type } = this.props.at.params;
+    const part = (await get("/graph", { entity, depth, type, limit: 200 })).graph;
+    const [key] = this.alone(() => this.model.addAround(part));
+    this.setState({ chosen: key, path: null, found: null, levels: part.n_levels, announced: `${count(part.nodes.length - 1, "entity", "entities")} around ${nameOf(part.nodes[0])}` }, () => this.draw(true));
   });
+
+  alone(add) {
+    this.loaded = "";
+    this.model.clear();
+    this.setState({ small: [], total: 0 });
+    return add();
+  }
 
   joinTo = async (event) => {
     event.preventDefault();
@@ -138,10 +149,9 @@ export default class GraphPage extends Component {
     if (!to) return;
     await this.attempt(async () => {
       const part = (await get("/graph", { entity: node.number, to })).graph;
-      const path = part.nodes.length ? this.model.add(part) : null;
-      const names = part.nodes.map((one) => one.title).join(" – ");
-      this.setState({ path, announced: path ? `Path: ${names}` : `No path of at most six relationships leads from ${node.title} to ${to}.` }, () => this.draw());
-      if (path) this.picture?.lookAt(path);
+      const path = part.nodes.length ? this.alone(() => this.model.addPath(part)) : null;
+      const names = part.nodes.map(nameOf).join(" – ");
+      this.setState({ path, announced: path ? `Path: ${names}` : `No path of at most six relationships leads from ${nameOf(node)} to ${visible(to)}.` }, () => this.draw(Boolean(path)));
     });
   };
 
@@ -156,7 +166,7 @@ export default class GraphPage extends Component {
   narrow = (event) => {
     const values = Object.fromEntries(new FormData(event.target.form));
     const { entity, community } = this.props.at.params;
-    go("graph", "", { entity, community, type: values.type, level: values.level === "0" ? "" : values.level, color: values.color });
+    go("graph", "", { entity, community, type: values.type, level: values.level === "0" ? "" : values.level });
   };
 
   keys = (event) => {
@@ -168,16 +178,15 @@ export default class GraphPage extends Component {
   };
 
   render() {
-    const { isBusy, error, chosen, types, total, levels, found, noPicture, announced } = this.state;
+    const { isBusy, error, chosen, types, total, levels, small, found, noPicture, announced } = this.state;
     const { params } = this.props.at;
     const listed = this.model.listed();
     const node = chosen ? this.model.nodes.get(chosen) : null;
     return html`<${Title}>Graph</>
       <div class="tools">
         <form class="search" role="search" onSubmit=${this.search}><label>Find <input name="search" type="search" /></label><button>Find</button></form>
-        <form class="search"><label>Color <select name="color" onChange=${this.narrow}><option value="community" selected=${!this.isByType()}>by community</option><option value="type" selected=${this.isByType()}>by type</option></select></label>
-          <label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
-          html`<option value=${one.value} selected=${one.value === params.type}>${visible(one.value)} (${number(one.count)})</option>`)}</select></label>
+        <form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
+          html`<option value=${one.value} selected=${one.value === params.type}>${typeWord(one.value)} (${number(one.count)})</option>`)}</select></label>
           <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form>
       </div>
       ${found && html`<${Found} found=${found} close=${() => this.setState({ found: null })} />`}
@@ -187,35 +196,38 @@ export default class GraphPage extends Component {
           ${noPicture ? html`<p class="none">${noPicture}</p>` : html`<div ref=${this.box} class="canvas" tabindex="0" role="application" onKeyDown=${this.keys}
             aria-label="Picture of the graph. Arrows move it, plus and minus zoom, 0 shows all. The list beside it opens communities."></div>`}
           <div class="zoom"><button aria-label="Zoom in" onClick=${() => this.picture?.move(0, 0, 0.7)}>+</button><button aria-label="Zoom out" onClick=${() => this.picture?.move(0, 0, 1.4)}>−</button><button aria-label="Show all" onClick=${() => this.picture?.lookAtAll()}>All</button></div>
-          ${this.picture && html`<${Legend} groups=${this.model.groups(this.isByType())} color=${(hue) => this.picture.colorOf(hue, !this.isByType())} what=${this.isByType() ? "Types of entities" : "Largest communities"} />`}
+          ${this.picture?.hues && html`<${Legend} types=${[...this.picture.hues].filter(([group]) => typeof group === "string")} color=${(hue) => this.picture.colorOf(hue)} />`}
         </div>
         <section class="beside-graph" aria-label="Shown in the picture">
           <p role="status" class="count">${isBusy ? "Loading …" : announced}</p>
-          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} surround=${(depth) => this.surround(node.number, depth)} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
+          ${node && html`<${Chosen} node=${node} isOpen=${this.model.open.has(chosen)} toggle=${() => this.toggle(node)} joinTo=${this.joinTo} near=${[...this.model.near(chosen)].map((key) => this.model.nodes.get(key)).filter(Boolean)} choose=${(one) => this.choose(keyOf(one))} />`}
           ${[...this.model.open].map((key) => this.model.nodes.get(key)).filter(Boolean).map((one) => html`<p class="opened">Open: <a href=${link("communities", one.number)}>${visible(one.title)}</a> <button onClick=${() => this.closeOne(one)}>Close</button></p>`)}
+          ${!this.loaded && html`<p><a href=${link("graph")} onClick=${() => this.load().then(() => this.draw(true))}>All communities</a></p>`}
           <h2>Shown</h2>
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
           ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown listing">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
-            <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${visible(one.title)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : visible(one.type)}</span></li>`)}</ul>`}
+            <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${this.picture?.hues && html`<span class="swatch" style=${{ background: this.picture.colorOfNode(one) }}></span>`}${titleOf(one)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : typeWord(one.type)}</span></li>`)}
+            ${small.length > 0 && html`<li><button onClick=${this.showAll}>${number(small.length)} small ones</button></li>`}</ul>`}
           ${listed.length > MOST_LISTED && html`<p class="count">and ${number(listed.length - MOST_LISTED)} smaller ones in the picture</p>`}
         </section>
       </div>`;
   }
 }
 
-function Legend({ groups, color, what }) {
-  if (!groups.length) return "";
-  return html`<ul class="legend" aria-label=${`Colors: ${what}`}>${groups.map(({ name, hue }) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${visible(name)}</li>`)}<li><span class="swatch" style=${{ background: color() }}></span>${what.startsWith("Types") ? "others" : "others, paler"}</li></ul>`;
+const titleOf = (node) => (node.kind === "community" ? visible(node.title) : nameOf(node));
+
+function Legend({ types, color }) {
+  return types.length > 0 && html`<ul class="legend" aria-label="Colors: types of entities">${types.map(([type, hue]) => html`<li><span class="swatch" style=${{ background: color(hue) }}></span>${typeWord(type) || "no type"}</li>`)}</ul>`;
 }
 
-function Chosen({ node, isOpen, toggle, surround, joinTo, near, choose }) {
+function Chosen({ node, isOpen, toggle, joinTo, near, choose }) {
   const isCommunity = node.kind === "community";
-  return html`<div class="chosen"><h2>${visible(node.title)}</h2>
-    <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${visible(node.type)}, ${count(node.size, "relationship")}`}</p>
+  return html`<div class="chosen"><h2>${titleOf(node)}</h2>
+    <p>${isCommunity ? `Community of level ${node.level}, ${count(node.size, "entity", "entities")}` : `${typeWord(node.type)}, ${count(node.size, "relationship")}`}</p>
     <p class="buttons">${isCommunity ? html`<button class="main" onClick=${toggle}>${isOpen ? "Close" : "Open"} the community</button> <a href=${link("communities", node.number)}>Report</a>`
-      : html`<button class="main" onClick=${() => surround(1)}>Show its surroundings</button> <button onClick=${() => surround(2)}>Two steps</button> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
+      : html`<a class="button main" href=${link("graph", "", { entity: node.number })}>Show its surroundings</a> <a class="button" href=${link("graph", "", { entity: node.number, depth: 2 })}>Two steps</a> <a href=${link("entities", node.number)}>Page of the entity</a>`}</p>
     ${!isCommunity && html`<form class="search" onSubmit=${joinTo}><label>Path to another entity <input name="to" placeholder="Its name" /></label><button>Find a path</button></form>`}
-    ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${visible(one.title)}</button></li>`)}</ul></details>`}
+    ${near.length > 0 && html`<details><summary>Related in the picture (${near.length})</summary><ul class="shown">${near.slice(0, 50).map((one) => html`<li><button class="plain" onClick=${() => choose(one)}>${titleOf(one)}</button></li>`)}</ul></details>`}
   </div>`;
 }
 
@@ -223,6 +235,6 @@ function Found({ found, close }) {
   const none = !found.entities.length && !found.reports.length;
   return html`<section class="found" aria-label="Found"><button onClick=${close}>Close</button>
     ${none && html`<p class="none">Nothing has this in its name.</p>`}
-    <ul>${found.entities.map((one) => html`<li><a href=${link("graph", "", { entity: one.number })}>${visible(one.title)}</a> <span class="count">${visible(one.type)}</span></li>`)}
+    <ul>${found.entities.map((one) => html`<li><a href=${link("graph", "", { entity: one.number })}>${nameOf(one)}</a> <span class="count">${typeWord(one.type)}</span></li>`)}
       ${found.reports.map((one) => html`<li><a href=${link("graph", "", { community: one.community })}>${visible(one.title)}</a> <span class="count">community</span></li>`)}</ul></section>`;
 }

@@ -3,7 +3,7 @@
 import { get, RequestError } from "../core/api.js";
 import { link } from "../core/routes.js";
 import { visible } from "../core/text.js";
-import { Figures, html, Loaded, number, Table, Title } from "../core/ui.js";
+import { count, Figures, html, Loaded, number, Table, Title } from "../core/ui.js";
 import { Bar, Line } from "../parts/charts.js";
 
 const GROUPS = { "": "Runs", day: "Days", model: "Models", stage: "Stages", command: "Commands" };
@@ -57,11 +57,12 @@ function IndexQuality({ evaluations, guides }) {
     const values = evaluations.filter((each) => each.name === last.name).map((each) => valueIn(each, one.name)).filter((value) => typeof value === "number");
     return { ...one, guide, values, state: judge(one.value, guide) };
   });
-  const beyond = figures.filter((one) => one.state !== "good");
+  const [good, beyond] = [true, false].map((is) => figures.filter((one) => (one.state === "good") === is));
   const worst = beyond.some((one) => one.state === "bad") ? "bad" : beyond.length ? "watch" : "good";
   return html`<h2>Quality of the index <span class=${`pill ${worst}`}>${WORDS[worst]}</span></h2>
     <p class="count">${beyond.length ? `${beyond.length} of ${figures.length} figures are beyond their threshold.` : `All ${figures.length} figures are within their thresholds.`} Bad means below half, or above double, of a threshold (<code>quality.thresholds</code>). Snapshot <code>${last.snapshot.slice(0, 8)}</code>.</p>
-    <ul class="quality">${[...beyond, ...figures.filter((one) => one.state === "good")].map((one) => html`<${Figure} of=${one} />`)}</ul>`;
+    <ul class="quality">${beyond.map((one) => html`<${Figure} of=${one} />`)}</ul>
+    ${good.length > 0 && html`<details><summary>${count(good.length, "good figure")}</summary><ul class="quality">${good.map((one) => html`<${Figure} of=${one} />`)}</ul></details>`}`;
 }
 
 function Figure({ of: { name, value, note, examples, values, state, guide } }) {

@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { link } from "../core/routes.js";
-import { visible } from "../core/text.js";
+import { nameOf, visible } from "../core/text.js";
 import { count, html, Loaded, number, Title } from "../core/ui.js";
 import { Markdown } from "../parts/markdown.js";
 
@@ -12,7 +12,7 @@ export default class Relationship extends Loaded {
   }
 
   show(one) {
-    return html`<${Title}>${visible(one.source.title)} – ${visible(one.target.title)}</>
+    return html`<${Title}>${nameOf(one.source)} – ${nameOf(one.target)}</>
       <p>Relationship ${one.number} between ${Entity(one.source)} and ${Entity(one.target)} · weight ${number(one.weight)} · <a href=${link("graph", "", { entity: one.source.number })}>Show in the graph</a></p>
       <${Markdown} text=${one.description || "No description."} />
       <h2>Passages</h2>
@@ -22,7 +22,7 @@ export default class Relationship extends Loaded {
 }
 
 function Entity(one) {
-  return html`<a href=${link("entities", one.number)}>${visible(one.title)}</a>`;
+  return html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`;
 }
 
 function Place(place) {

@@ -1,8 +1,12 @@
 // What the graph page shows: nodes and edges from the server, which communities are open, and what is selected.
 // Keep out: drawing (`graph_picture.js`) and requests (`pages/graph.js`).
 
+const SMALL = 0.1; // of the entities of the largest community
+const MOST_SMALL = 3; // so many are shown, too
+const [HEIGHT, WIDTH, RING] = [12, 6.5, 40]; // of the ring around an entity in units of the layout; nodes on each ring
 const HUES = [225, 25, 155, 285, 45, 340, 190, 95, 260, 5]; // neighbours in the list differ most
 
+export const groupOf = (node) => (node.kind === "community" ? node.number : node.type);
 export const keyOf = (node) => `${node.kind}-${node.number}`;
 
 export class GraphModel {
@@ -23,6 +27,34 @@ export class GraphModel {
       this.edges.set(`${a} ${b}`, { a, b, weight });
     }
     return keys;
+  }
+
+  /** Take the communities of a level, largest first; return those left out because they are small. */
+  addLevel(part, isWhole) {
+    const n = part.nodes.filter((node) => node.size > SMALL * part.nodes[0].size).length;
+    if (isWhole || part.nodes.length - n <= MOST_SMALL) this.add(part);
+    else this.add({ nodes: part.nodes.slice(0, n), edges: part.edges.filter(({ source, target }) => source < n && target < n) });
+    return part.nodes.slice(this.nodes.size);
+  }
+
+  /** Take an entity and those around it, strongest first: on rings, those of a type together, with room for names. */
+  addAround({ nodes: [centre, ...others], edges }) {
+    const order = others.map((node, i) => [node, Math.floor(i / RING)]).sort(([a, i], [b, j]) => i - j || a.type.localeCompare(b.type) || b.size - a.size);
+    const places = new Map(order.map(([node, ring], i) => {
+      const [place, n] = [i - ring * RING, Math.min(RING, others.length - ring * RING)];
+      const half = Math.ceil(n / 2);
+      const isLeft = place >= half;
+      const rest = isLeft ? n - half : half;
+      const y = (ring + 1) * (1 - (2 * ((isLeft ? n - 1 - place : place) + 0.5)) / rest);
+      const x = Math.sqrt(Math.max(0, (ring + 1) ** 2 - 0.8 * y * y));
+      return [node, { x: (isLeft ? -1 : 1) * WIDTH * x, y: HEIGHT * y }];
+    }));
+    return this.add({ nodes: [{ ...centre, x: 0, y: 0 }, ...others.map((node) => ({ ...node, ...places.get(node) }))], edges });
+  }
+
+  /** Take the entities of a path, from above to below. */
+  addPath({ nodes, edges }) {
+    return this.add({ nodes: nodes.map((node, i) => ({ ...node, x: i % 2, y: -3 * i })), edges });
   }
 
   addInside(number, part) {
@@ -64,20 +96,14 @@ export class GraphModel {
     return [...this.nodes.values()].filter((node) => !this.open.has(keyOf(node))).sort((a, b) => b.size - a.size);
   }
 
-  /** Return [name, hue, test of a node] triples: the largest groups have a color of their own, the rest has none. */
-  groups(isByType) {
-    const sizes = new Map();
+  /** Return the hue of each type of entities and of each community, those of the largest ones. */
+  hues() {
+    const sizes = { entity: new Map(), community: new Map() };
     for (const node of this.nodes.values()) {
-      if (isByType && node.type) sizes.set(node.type, (sizes.get(node.type) ?? 0) + 1);
-      if (!isByType && node.kind === "community") sizes.set(node.number, node.size);
+      const [by, group] = [sizes[node.kind], groupOf(node)];
+      by.set(group, (by.get(group) ?? 0) + (node.kind === "community" ? node.size : 1));
     }
-    const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, HUES.length).map(([group]) => group);
-    return largest.map((group, i) => ({ group, hue: HUES[i], name: isByType ? group : this.nodes.get(`community-${group}`).title }));
-  }
-
-  /** Return the group that a node belongs to: its type, itself if it is a community, or the community around it. */
-  groupOf(node, isByType) {
-    if (isByType) return node.type;
-    return node.kind === "community" ? node.number : node.parent;
+    const largest = (by) => [...by].sort(([, a], [, b]) => b - a).slice(0, HUES.length).map(([group], i) => [group, HUES[i]]);
+    return new Map(Object.values(sizes).flatMap(largest));
   }
 }

@@ -1,16 +1,18 @@
 // The picture of the graph: sigma (WebGL) over graphology, both loaded when the first picture is drawn.
 // Sizes are in units of the layout, so an open community is the disc around its parts. Keep out: what is shown.
 
-import { shorten, visible } from "../core/text.js";
-import { keyOf } from "./graph_model.js";
+import { nameOf, shorten, typeWord } from "../core/text.js";
+import { groupOf } from "./graph_model.js";
 
 const LEAST_RADIUS = 0.25;
 const MORE_RADIUS = 0.3; // of the entity with most relationships
 const LABEL_SIZE = 13;
 const GOLDEN_ANGLE = 137.5; // of hues: numbers that follow each other are far apart
+const OVER = 1.9; // a word may reach so far over the edge of its disc
 const PALE = 0.25;
 const LEAST_ROOM = 44; // pixels
 const MOST_ROOM = 260;
+const MOST_NAMED = 250; // nodes that all have names, where these do not cover each other
 
 export async function loadDrawing() {
   await Promise.all([import("../vendor/graphology.umd.min.js"), import("../vendor/sigma.min.js")]);
@@ -26,7 +28,7 @@ export class GraphPicture {
       itemSizesReference: "positions", zoomToSizeRatioFunction: (ratio) => ratio, zIndex: true, hideEdgesOnMove: true, allowInvalidContainer: true,
       labelFont: "Inter, system-ui, sans-serif", labelColor: { color: this.colors.text }, labelDensity: 0.8, labelGridCellSize: 110,
       nodeReducer: (key, data) => (this.lit && !this.lit.has(key) ? { ...data, color: this.colors.faded, label: null, forceLabel: false } : data),
-      edgeReducer: (_, data) => (this.lit ? (this.lit.has(data.a) && this.lit.has(data.b) ? { ...data, size: Math.max(data.size, 0.1 * this.scale), color: this.colors.strong, zIndex: 1 } : { ...data, color: this.colors.faint }) : data),
+      edgeReducer: (_, data) => this.edgeLook(data),
       labelRenderedSizeThreshold: 4, labelSize: LABEL_SIZE, minEdgeThickness: 0.9, minCameraRatio: 0.0005, maxCameraRatio: 3,
       defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings),
@@ -35,10 +37,11 @@ export class GraphPicture {
     this.sigma.on("beforeRender", () => { this.named = []; });
     this.sigma.on("afterRender", () => this.drawFrames());
     this.sigma.on("clickNode", ({ node }) => click(node));
-    this.sigma.on("enterNode", ({ node }) => { hover(node); this.light(this.model.near(node).add(node)); });
-    this.sigma.on("leaveNode", () => { hover(null); this.light(this.kept); });
+    this.sigma.on("enterNode", ({ node }) => { hover(node); this.light(this.model.near(node).add(node), node); });
+    this.sigma.on("leaveNode", () => { hover(null); this.light(this.kept, this.shown.path ? null : this.shown.chosen); });
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", this.recolor);
+    addEventListener("graphrag-theme", this.recolor);
   }
 
   emptyGraph() { return new this.Graph({ type: "undirected", multi: false }); }
@@ -51,27 +54,36 @@ export class GraphPicture {
 
   close() {
     this.scheme.removeEventListener("change", this.recolor);
+    removeEventListener("graphrag-theme", this.recolor);
     this.sigma.kill();
   }
 
-  /** Let some nodes and what joins them stand out; null: all. */
-  light(keys) {
-    this.lit = keys;
+  /** Let some nodes and what joins them to `centre`, or each other, stand out; null: all. */
+  light(keys, centre) {
+    Object.assign(this, { lit: keys, centre });
     this.sigma.refresh({ skipIndexation: true });
+  }
+
+  edgeLook(data) {
+    if (!this.lit) return data;
+    if (!this.lit.has(data.a) || !this.lit.has(data.b)) return { ...data, color: this.colors.faint };
+    if (this.centre && this.centre !== data.a && this.centre !== data.b) return data;
+    return { ...data, size: Math.max(data.size, 0.1 * this.scale), color: this.colors.strong, zIndex: 1 };
   }
 
   /** Draw a model; the surroundings of the node `chosen`, or the nodes of `path`, stand out. */
   show(model, shown) {
-    const { chosen, path, isByType } = shown;
+    const { chosen, path } = shown;
     Object.assign(this, { model, shown });
     this.kept = this.lit = path ? new Set(path) : chosen ? model.near(chosen).add(chosen) : null;
-    this.isFocused = Boolean(this.lit) && [...this.lit].every((key) => key.startsWith("entity"));
-    this.scale = this.isFocused ? Math.max(1, this.spreadOf([...this.lit]) / 25) : 1;
-    const hues = new Map(model.groups(isByType).map(({ group, hue }) => [group, hue]));
+    this.centre = path ? null : chosen;
+    this.isAround = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
+    this.scale = this.isAround ? Math.max(1, this.spreadOf([...model.nodes.keys()]) / 40) : 1;
+    this.hues = model.hues();
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
     for (const [key, node] of model.nodes) {
-      if (!model.open.has(key) && !(this.isFocused && node.kind === "community")) this.graph.addNode(key, this.nodeLook(node, this.groupColor(hues, model.groupOf(node, isByType), node.kind === "community"), key === chosen || path?.includes(key)));
+      if (!model.open.has(key)) this.graph.addNode(key, this.nodeLook(node, this.colorOfNode(node), model.nodes.size <= MOST_NAMED || key === chosen));
     }
     const strongest = Math.max(...[...model.edges.values()].map((edge) => edge.weight), 1);
     for (const { a, b, weight } of model.edges.values()) {
@@ -82,9 +94,10 @@ export class GraphPicture {
     this.frame(model);
   }
 
-  /** Return the color of a group; communities without a name in the legend differ from their neighbours, but are paler. */
-  groupColor(hues, group, isSoft) {
-    if (hues.has(group) || typeof group !== "number" || group < 0) return this.colorOf(hues.get(group), isSoft);
+  /** Return the color of a node's group; small communities differ from their neighbours, but are paler. */
+  colorOfNode(node) {
+    const [group, isSoft] = [groupOf(node), node.kind === "community"];
+    if (this.hues.has(group) || !isSoft) return this.colorOf(this.hues.get(group), isSoft);
     return this.colorOf((group * GOLDEN_ANGLE) % 360, isSoft, PALE);
   }
 
@@ -92,7 +105,7 @@ export class GraphPicture {
     const isCommunity = node.kind === "community";
     return {
       x: node.x, y: node.y, color, size: this.radiusOf(node), zIndex: isCommunity ? node.level : 1000,
-      label: visible(node.title), about: about(node), forceLabel: Boolean(forceLabel),
+      label: nameOf(node), about: about(node), forceLabel: Boolean(forceLabel),
     };
   }
 
@@ -117,7 +130,7 @@ export class GraphPicture {
     return radius * (0.03 + 0.14 * Math.sqrt(share)) * (isOutside ? 0.02 : 1);
   }
 
-  /** Draw the discs of open communities below everything else, the outer ones first; around chosen entities, of all. */
+  /** Draw the discs of open communities below everything else, the outer ones first. */
   drawFrames() {
     const canvas = this.sigma.getCanvases().frames;
     const context = canvas.getContext("2d");
@@ -126,8 +139,7 @@ export class GraphPicture {
     if (canvas.width !== Math.round(width * ratio)) Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const framed = this.isFocused ? [...this.model.nodes.keys()].filter((key) => key.startsWith("community")) : [...(this.model?.open ?? [])];
-    const frames = framed.map((key) => this.model.nodes.get(key)).filter(Boolean).sort((a, b) => a.level - b.level);
+    const frames = [...(this.model?.open ?? [])].map((key) => this.model.nodes.get(key)).filter(Boolean).sort((a, b) => a.level - b.level);
     for (const { x, y, radius } of frames) {
       const [centre, edge] = [this.sigma.graphToViewport({ x, y }), this.sigma.graphToViewport({ x: x + radius, y })];
       context.beginPath();
@@ -159,7 +171,9 @@ export class GraphPicture {
     const spread = (axis) => [Math.min(...nodes.map((one) => one[axis] - one.radius)), Math.max(...nodes.map((one) => one[axis] + one.radius))];
     const [[left, right], [bottom, top]] = [spread("x"), spread("y")];
     const whole = Math.max(width, height) || 1;
-    const ratio = Math.max((1.25 * Math.max(right - left, top - bottom)) / whole, 0.0008);
+    const { width: across, height: down } = this.sigma.getDimensions();
+    const least = Math.min(across, down);
+    const ratio = Math.max((1.15 * Math.max(((right - left) * least) / across, ((top - bottom) * least) / down)) / whole, 0.0008);
     const target = {
       x: 0.5 + ((left + right) / 2 - (this.box.x[0] + this.box.x[1]) / 2) / whole,
       y: 0.5 + ((bottom + top) / 2 - (this.box.y[0] + this.box.y[1]) / 2) / whole, ratio: Math.min(ratio, 1.1), angle: 0,
@@ -176,27 +190,36 @@ export class GraphPicture {
     camera.setState({ x: x + dx * ratio, y: y + dy * ratio, ratio: ratio * zoom });
   }
 
-  /** Write the name of a community inside its disc, if it fits, and that of an entity beside it. */
+  /** Write the name of a community inside its disc, if it fits, and that of an entity beside it or below. */
   drawLabel(context, data, settings) {
     if (!data.label) return;
     context.font = `${settings.labelSize}px ${settings.labelFont}`;
-    if (data.key.startsWith("entity")) {
-      const [name, x, y] = [fit(context, data.label, MOST_ROOM), data.x + data.size + 4, data.y + settings.labelSize / 3];
+    const room = 1.7 * data.size;
+    if (data.key.startsWith("entity") || room < LEAST_ROOM) {
+      const name = fit(context, data.label, Math.min(data.key.startsWith("entity") ? MOST_ROOM : MOST_ROOM / 2, 0.45 * this.sigma.getDimensions().width));
+      const [x, y] = this.placeOf(context.measureText(name).width, data, settings.labelSize);
       const box = { left: x, right: x + context.measureText(name).width, top: y - settings.labelSize, bottom: y + 3 };
       const isCovered = this.named.some((one) => one.left < box.right && one.right > box.left && one.top < box.bottom && one.bottom > box.top);
-      if (isCovered && !data.forceLabel) return;
+      if (isCovered && data.key !== this.centre) return;
       this.named.push(box);
       Object.assign(context, { fillStyle: this.colors.text, strokeStyle: this.colors.panel, lineWidth: 3, lineJoin: "round" });
       context.strokeText(name, x, y); // a rim keeps the name readable over lines and discs
       context.fillText(name, x, y);
       return;
     }
-    const room = 1.7 * data.size;
-    if (room < LEAST_ROOM) return;
     const height = settings.labelSize + 2;
     const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor(data.size / height))));
     context.fillStyle = this.colors.inside;
     lines.forEach((line, i) => context.fillText(line, data.x - context.measureText(line).width / 2, data.y + settings.labelSize / 3 + (i - (lines.length - 1) / 2) * height));
+  }
+
+  /** Return where a name begins: beside its node, away from the middle of a ring, or below if there is no room. */
+  placeOf(width, data, labelSize) {
+    const most = this.sigma.getDimensions().width - 4;
+    const isLeft = this.isAround && this.graph.getNodeAttribute(data.key, "x") < 0;
+    const x = isLeft ? data.x - data.size - 4 - width : data.x + data.size + 4;
+    if (data.key.startsWith("entity") && data.key !== this.centre && x > 4 && x + width < most) return [x, data.y + labelSize / 3];
+    return [Math.max(4, Math.min(data.x - width / 2, most - width)), data.y + data.size + labelSize];
   }
 
   drawHover(context, data, settings) {
@@ -228,7 +251,7 @@ function hexOf(hue, saturation, lightness) {
 }
 
 function about(node) {
-  return node.kind === "community" ? `community of ${node.size.toLocaleString("en")} entities` : `${visible(node.type)}, ${node.size} relationships`;
+  return node.kind === "community" ? `community of ${node.size.toLocaleString("en")} entities` : `${typeWord(node.type)}, ${node.size} relationships`;
 }
 
 /** Return a text as lines of a width, the last one cut if there are more. */
@@ -239,7 +262,7 @@ function wrap(context, text, width, most) {
     if (longer && (context.measureText(longer).width <= width || lines.length === most)) lines[lines.length - 1] = longer;
     else lines.push(word);
   }
-  return lines.map((line) => fit(context, line, width));
+  return lines.map((line) => fit(context, line, OVER * width));
 }
 
 /** Return the beginning of a text that fits into a width, with a mark where it is cut. */

@@ -6,6 +6,7 @@ import { link } from "../core/routes.js";
 import { h, html } from "../core/ui.js";
 
 const ELSEWHERE = /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i;
+const HARD = / {2,}$/; // such a line ends with a break; the others run on, where the style lets them
 const TARGETS = {
   Entities: (number) => link("entities", number),
   Relationships: (number) => link("relationships", number),
@@ -19,8 +20,9 @@ export function Markdown({ text, cite, base = 2, leaf = visible }) {
 }
 
 function show(block, cite, base, leaf) {
-  const lines = (found) => found.map((line, i) => [i ? "\n" : "", Inline({ line, cite, leaf })]);
+  const lines = (found) => found.map((line, i) => [i ? (HARD.test(found[i - 1].text) ? html`<br />` : "\n") : "", Inline({ line, cite, leaf })]);
   if (block.kind === "heading") return h(`h${Math.min(6, block.level + base - 1)}`, null, lines(block.lines));
+  if (block.kind === "front") return html`<dl class="facts">${block.lines.map((line) => Fact(line, leaf))}</dl>`;
   if (block.kind === "rule") return html`<hr />`;
   if (block.kind === "code") return html`<pre tabindex="0">${block.lines.map((line) => [leaf(line.text, line.at), "\n"])}</pre>`;
   if (block.kind === "table") return Grid(block.rows, (cell) => lines([cell]));
@@ -29,6 +31,12 @@ function show(block, cite, base, leaf) {
     return block.kind === "bullets" ? html`<ul>${items}</ul>` : html`<ol start=${block.start}>${items}</ol>`;
   }
   return h(block.kind === "quote" ? "blockquote" : "p", null, lines(block.lines));
+}
+
+/** A line of front matter, `label: value`; one without a label goes on with the value above it. */
+function Fact({ text, at }, leaf) {
+  const [start, label = ""] = /^([\w-]+):\s*/.exec(text) ?? [/^\s*/.exec(text)[0]];
+  return [label && html`<dt>${leaf(label.replaceAll("_", " "), at)}</dt>`, start.length < text.length && html`<dd>${leaf(text.slice(start.length), at + start.length)}</dd>`];
 }
 
 function Grid([head, ...rows], inline) {

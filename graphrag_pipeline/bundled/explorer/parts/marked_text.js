@@ -2,7 +2,7 @@
 // Documents in Markdown, and those that were converted to it, are rendered; offsets still count in the stored text.
 
 import { link } from "../core/routes.js";
-import { lengthOf, markUp, visible } from "../core/text.js";
+import { lengthOf, markUp, nameOf, typeWord, visible } from "../core/text.js";
 import { Component, createRef, html } from "../core/ui.js";
 import { Markdown } from "./markdown.js";
 
@@ -60,5 +60,5 @@ function join(pieces) {
 function show(piece, over) {
   const mention = over.find((mark) => !mark.isCited);
   return mention
-    ? html`<a class="mention" href=${link("entities", mention.number)} title=${visible(`${mention.title} (${mention.type})`)}>${piece}</a>` : piece;
+    ? html`<a class="mention" href=${link("entities", mention.number)} title=${`${nameOf(mention)} (${typeWord(mention.type)})`}>${piece}</a>` : piece;
 }

@@ -1,8 +1,8 @@
 // One turn of a conversation: the question, its answer with numbered citations, the sources, and what was read for it.
 
-import { post, session } from "../core/api.js";
+import { get, post, session } from "../core/api.js";
 import { link } from "../core/routes.js";
-import { pages, visible } from "../core/text.js";
+import { cutter, excerpt, pages, visible } from "../core/text.js";
 import { Component, count, html, Icon, Problem } from "../core/ui.js";
 import { Feedback } from "./feedback.js";
 import { Markdown } from "./markdown.js";
@@ -10,6 +10,7 @@ import { Strategies } from "./strategies.js";
 import { Used } from "./used.js";
 
 const SAID_MS = 2000;
+const MOST_QUOTED = 240;
 
 export class Turn extends Component {
   state = { explained: null, error: null, said: "" };
@@ -52,7 +53,7 @@ export class Turn extends Component {
         <button onClick=${() => save([turn])}><${Icon} path="M12 4v11M7 11l5 5 5-5M5 20h14" />Markdown</button>
         <${Feedback} turn=${turn} />
         <span class="count" role="status">${said || facts(result)}</span></div>`}
-      ${result?.citations.length > 0 && html`<${Sources} citations=${result.citations} cite=${this.props.cite} source=${source} />`}
+      ${result?.citations.length > 0 && html`<${Sources} key=${result.snapshot} citations=${result.citations} units=${context?.text_units ?? []} cite=${this.props.cite} source=${source} />`}
       ${context && !isBusy && html`<details class="how"><summary>Used for this answer</summary>
         <${Used} context=${context} />
         ${result && html`<section aria-label="Strategies">${error && html`<${Problem} error=${error} />`}
@@ -69,10 +70,32 @@ function facts({ method, selection, seconds, citations, usage }) {
   return visible(`${chosen} · ${count(citations.length, "source")} · ${seconds.toFixed(2)} s${cost}`);
 }
 
-function Sources({ citations, cite, source }) {
-  return html`<section aria-label="Sources"><h3>Sources</h3><ol class="sources">${citations.map((one) => html`<li value=${one.number}>
-    <button aria-pressed=${source === one} onClick=${() => cite(one)}>
-      <span class="source-head"><b>${one.number}</b> ${visible(one.document_title)}${pages(one)}</span> <q>${visible(one.quote)}</q></button></li>`)}</ol></section>`;
+/** The cited passages as cards, those of one document below its title and date. */
+class Sources extends Component {
+  async componentDidMount() {
+    const dates = [...new Set(this.props.citations.map((one) => one.document_id))].map(async (id) => {
+      const found = await get(`/documents/${encodeURIComponent(id)}/text`, { start: 0, end: 0 }).catch(() => null);
+      return [id, found?.document.creation_date];
+    });
+    this.setState({ dates: new Map(await Promise.all(dates)) });
+  }
+
+  render({ citations, units, cite, source }, { dates }) {
+    const documents = [...new Map(citations.map((one) => [one.document_id, one.document_title]))];
+    return html`<section aria-label="Sources"><h3>Sources</h3>${documents.map(([id, title]) => html`
+      <h4 class="source-head">${visible(title)} ${dates?.get(id) && html`<time class="count">${visible(dates.get(id))}</time>`}</h4>
+      <ul class="sources">${citations.filter((one) => one.document_id === id).map((one) => html`<li>
+        <button aria-pressed=${source === one} onClick=${() => cite(one)}>
+          <span class="source-head"><b>${one.number}</b> ${sectionOf(one, units)}${pages(one)}</span> <q>${excerpt(one.quote, MOST_QUOTED)}</q></button></li>`)}</ul>`)}</section>`;
+  }
+}
+
+/** Return the headings above a citation, as the text unit that was read has them; without the document's title. */
+function sectionOf({ text_unit_id: id, document_title: title, start }, units) {
+  const unit = units.find((one) => one.id === id && one.start !== null && one.start <= start);
+  const inText = unit && start !== null ? [...cutter(unit.text)(0, start - unit.start).matchAll(/^(#{1,6})\s+(\S.*)$/gm)].map(([, marks, text]) => [marks.length, text]) : [];
+  const path = [...(unit?.headings ?? []), ...inText].reduce((above, [level, text]) => [...above.filter(([other]) => other < level), [level, excerpt(text, 60)]], []);
+  return path.map(([, text]) => text).filter((text) => !title.includes(text)).join(" › ");
 }
 
 function addressOf({ q, method, strategy, filter }) {

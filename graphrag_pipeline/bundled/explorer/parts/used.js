@@ -1,7 +1,7 @@
 // The records that a search read: entities, relationships, reports and text units, with links to their pages.
 
 import { link } from "../core/routes.js";
-import { excerpt, visible } from "../core/text.js";
+import { excerpt, typeWord, visible } from "../core/text.js";
 import { html, number, Table } from "../core/ui.js";
 
 export function Used({ context }) {
@@ -9,7 +9,7 @@ export function Used({ context }) {
   return html`<section aria-label="Used for this answer">
     <${Part} name="Entities" rows=${entities} columns=${[
       ["Entity", (one) => html`<a href=${link("entities", one.human_readable_id)}>${visible(one.title)}</a>`],
-      ["Type", (one) => visible(one.type)],
+      ["Type", (one) => typeWord(one.type)],
       ["Found by", (one) => one.match],
       ["Relationships", (one) => number(one.rank), "number"],
       ["In the context", inContext],
