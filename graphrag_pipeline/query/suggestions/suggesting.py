@@ -132,8 +132,9 @@ def find_open_ends(index: IndexReader, asked: Sequence[str], context: Context) -
 
 def lists_names(index: IndexReader, title: str) -> bool:
     """Return whether a title is several names of entities; these may hold a comma, too."""
-    parts = re.split(r", | and ", title)
-    return len(parts) > 1 and all(map(index.names.find_by_key, (parts[0], parts[-1])))
+    start, _, last = title.rpartition(" and ")
+    firsts = (start[: comma.start()] for comma in re.finditer(", |$", start))
+    return bool(index.names.find_by_key(last)) and any(map(index.names.find_by_key, firsts))
 
 
 def _ask_about_pairs(
@@ -162,9 +163,9 @@ def _ask_about_entities(
 ) -> Iterator[SuggestedQuestion]:
     """Yield a question for each entity of the context that no question names."""
     entities = sorted(context.entities, key=lambda entity: -entity.rank)
-    if not asked:  # one of each type before a second one
-        types = [entity.type for entity in entities]
-        places = [types[:i].count(one) for i, one in enumerate(types)]
+    if not asked:  # one of each type before a second one, and a second person last
+        types = [entity.type.upper() for entity in entities]
+        places = [(one in types[:i]) * (2 if one == PERSON else 1) for i, one in enumerate(types)]
         entities = [entities[i] for i in np.argsort(places, kind="stable")]
     rows = index.snapshot.rows_of("entities", [entity.id for entity in entities]).tolist()
     finder = LeadFinder(index, asked[-1] if asked else "")

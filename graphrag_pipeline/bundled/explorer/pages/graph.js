@@ -106,10 +106,9 @@ export default class GraphPage extends Component {
   openOne(community) {
     return this.attempt(async () => {
       const part = (await get("/graph", { ...this.wanted(), community })).graph;
-      const keys = this.model.addInside(Number(community), part);
+      this.model.addInside(Number(community), part);
       this.setState({ chosen: null, path: null, announced: `${part.nodes.length} parts of the community` }, () => this.draw());
       this.picture?.lookAt([`community-${community}`]);
-      return keys;
     });
   }
 

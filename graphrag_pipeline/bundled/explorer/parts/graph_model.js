@@ -40,16 +40,16 @@ export class GraphModel {
   /** Take an entity and those around it, strongest first: on rings, those of a type together, with room for names. */
   addAround({ nodes: [centre, ...others], edges }) {
     const order = others.map((node, i) => [node, Math.floor(i / RING)]).sort(([a, i], [b, j]) => i - j || a.type.localeCompare(b.type) || b.size - a.size);
-    const places = new Map(order.map(([node, ring], i) => {
+    order.forEach(([node, ring], i) => {
       const [place, n] = [i - ring * RING, Math.min(RING, others.length - ring * RING)];
       const half = Math.ceil(n / 2);
       const isLeft = place >= half;
       const rest = isLeft ? n - half : half;
       const y = (ring + 1) * (1 - (2 * ((isLeft ? n - 1 - place : place) + 0.5)) / rest);
       const x = Math.sqrt(Math.max(0, (ring + 1) ** 2 - 0.8 * y * y));
-      return [node, { x: (isLeft ? -1 : 1) * WIDTH * x, y: HEIGHT * y }];
-    }));
-    return this.add({ nodes: [{ ...centre, x: 0, y: 0 }, ...others.map((node) => ({ ...node, ...places.get(node) }))], edges });
+      Object.assign(node, { x: (isLeft ? -1 : 1) * WIDTH * x, y: HEIGHT * y });
+    });
+    return this.add({ nodes: [{ ...centre, x: 0, y: 0 }, ...others], edges });
   }
 
   /** Take the entities of a path, from above to below. */

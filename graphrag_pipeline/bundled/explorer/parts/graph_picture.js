@@ -78,7 +78,7 @@ export class GraphPicture {
     this.kept = this.lit = path ? new Set(path) : chosen ? model.near(chosen).add(chosen) : null;
     this.centre = path ? null : chosen;
     this.isAround = ![...model.nodes.keys()].some((key) => key.startsWith("community"));
-    this.scale = this.isAround ? Math.max(1, this.spreadOf([...model.nodes.keys()]) / 40) : 1;
+    this.scale = this.isAround ? Math.max(1, model.nodes.size / 70) : 1; // rings further out are seen from further away
     this.hues = model.hues();
     this.most = Math.max(1, ...[...model.nodes.values()].filter((node) => node.kind === "entity").map((node) => node.size));
     this.graph = this.emptyGraph(); // filled before sigma sees it, which would look at each change
@@ -116,12 +116,6 @@ export class GraphPicture {
   }
 
   radiusOf(node) { return node.kind === "community" ? node.radius : this.scale * (LEAST_RADIUS + MORE_RADIUS * Math.sqrt(node.size / this.most)); }
-
-  /** Return the larger side of the box around some nodes. */
-  spreadOf(keys) {
-    const nodes = keys.map((key) => this.model.nodes.get(key)).filter(Boolean);
-    return Math.max(...["x", "y"].map((axis) => Math.max(...nodes.map((one) => one[axis])) - Math.min(...nodes.map((one) => one[axis]))));
-  }
 
   edgeSize(model, a, b, share) {
     const radius = Math.min(...[a, b].map((key) => this.radiusOf(model.nodes.get(key))));
@@ -196,9 +190,8 @@ export class GraphPicture {
     context.font = `${settings.labelSize}px ${settings.labelFont}`;
     const room = 1.7 * data.size;
     if (data.key.startsWith("entity") || room < LEAST_ROOM) {
-      const name = fit(context, data.label, Math.min(data.key.startsWith("entity") ? MOST_ROOM : MOST_ROOM / 2, 0.45 * this.sigma.getDimensions().width));
-      const [x, y] = this.placeOf(context.measureText(name).width, data, settings.labelSize);
-      const box = { left: x, right: x + context.measureText(name).width, top: y - settings.labelSize, bottom: y + 3 };
+      const [name, x, y, width] = this.placeName(context, data, settings.labelSize);
+      const box = { left: x, right: x + width, top: y - settings.labelSize, bottom: y + 3 };
       const isCovered = this.named.some((one) => one.left < box.right && one.right > box.left && one.top < box.bottom && one.bottom > box.top);
       if (isCovered && data.key !== this.centre) return;
       this.named.push(box);
@@ -208,18 +201,23 @@ export class GraphPicture {
       return;
     }
     const height = settings.labelSize + 2;
-    const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor(data.size / height))));
+    const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor((1.5 * data.size) / height))));
     context.fillStyle = this.colors.inside;
     lines.forEach((line, i) => context.fillText(line, data.x - context.measureText(line).width / 2, data.y + settings.labelSize / 3 + (i - (lines.length - 1) / 2) * height));
   }
 
-  /** Return where a name begins: beside its node, away from the middle of a ring, or below if there is no room. */
-  placeOf(width, data, labelSize) {
-    const most = this.sigma.getDimensions().width - 4;
+  /** Return the name of a node as it fits, and where it begins: beside an entity, on the side of a ring with room; else below. */
+  placeName(context, data, labelSize) {
+    const [{ width: across }, gap] = [this.sigma.getDimensions(), data.size + 4];
+    const isBeside = data.key.startsWith("entity") && data.key !== this.centre;
     const isLeft = this.isAround && this.graph.getNodeAttribute(data.key, "x") < 0;
-    const x = isLeft ? data.x - data.size - 4 - width : data.x + data.size + 4;
-    if (data.key.startsWith("entity") && data.key !== this.centre && x > 4 && x + width < most) return [x, data.y + labelSize / 3];
-    return [Math.max(4, Math.min(data.x - width / 2, most - width)), data.y + data.size + labelSize];
+    const outside = (isLeft ? data.x : across - data.x) - gap - 4;
+    const inside = isBeside && this.isAround ? Math.abs(this.sigma.graphToViewport({ x: 0, y: 0 }).x - data.x) - gap : 0;
+    const isOutside = outside >= inside || context.measureText(data.label).width <= outside;
+    const name = fit(context, data.label, Math.min(isBeside ? MOST_ROOM : MOST_ROOM / 2, isBeside ? Math.max(outside, inside) : across));
+    const { width } = context.measureText(name);
+    if (isBeside) return [name, isLeft === isOutside ? data.x - gap - width : data.x + gap, data.y + labelSize / 3, width];
+    return [name, Math.max(4, Math.min(data.x - width / 2, across - 4 - width)), data.y + data.size + labelSize, width];
   }
 
   drawHover(context, data, settings) {
@@ -262,7 +260,7 @@ function wrap(context, text, width, most) {
     if (longer && (context.measureText(longer).width <= width || lines.length === most)) lines[lines.length - 1] = longer;
     else lines.push(word);
   }
-  return lines.map((line) => fit(context, line, OVER * width));
+  return lines.map((line) => fit(context, line, line.includes(" ") ? width : OVER * width));
 }
 
 /** Return the beginning of a text that fits into a width, with a mark where it is cut. */

@@ -34,8 +34,7 @@ export class Passage extends Loaded {
     return html`<aside class="passage" aria-label="Source" onKeyDown=${(event) => event.key === "Escape" && close()}>
       <div class="passage-head"><h2 tabindex="-1" ref=${this.heading}>Source ${citation.number}: ${visible(citation.document_title)}</h2>
         <button onClick=${close}>Close</button></div>
-      <p class="count"><a href=${link("documents", (isCurrent && found.key) || citation.document_id, { start: citation.start, end: citation.end })}>Open the whole document</a>${pages(citation)}
-        ${citation.start === null ? "" : `, characters ${citation.start} to ${citation.end}`}</p>
+      <p class="count"><a href=${link("documents", (isCurrent && found.key) || citation.document_id, { start: citation.start, end: citation.end })}>Open the whole document</a>${pages(citation)}</p>
       ${error ? html`<${Problem} error=${error} />` : isCurrent
         ? html`<${MarkedText} text=${found.text} first=${found.start} mentions=${found.mentions} path=${citation.document_path}
           cited=${citation.start === null ? [] : [citation]} />`
