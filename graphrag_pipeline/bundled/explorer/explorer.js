@@ -50,8 +50,7 @@ function pageOf(name) {
   return Object.hasOwn(pages, name) ? pages[name] : UNKNOWN;
 }
 
-const THEME = "graphrag-theme";
-const IS_DARK = "(prefers-color-scheme: dark)";
+const [THEME, IS_DARK] = ["graphrag-theme", "(prefers-color-scheme: dark)"];
 const DARK = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).find((rule) => rule.media?.mediaText === IS_DARK);
 
 /** Use the dark colors always, never, or as the system says. */

@@ -28,7 +28,7 @@ export default class GraphPage extends Component {
       const parts = await drawing;
       if (parts instanceof Error) throw parts;
       if (this.isGone) return;
-      this.picture = new GraphPicture(parts, this.box.current, { click: this.press, hover: this.hover });
+      this.picture = new GraphPicture(parts, this.box.current, { click: this.press, hover: this.hover, recolored: () => this.forceUpdate() });
       this.draw(true);
     } catch (error) {
       this.setState({ noPicture: `This browser cannot draw the picture (${error.message}). The list shows the same.` });

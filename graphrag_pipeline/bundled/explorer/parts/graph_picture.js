@@ -20,8 +20,8 @@ export async function loadDrawing() {
 }
 
 export class GraphPicture {
-  constructor({ Graph, Sigma }, container, { click, hover }) {
-    this.Graph = Graph;
+  constructor({ Graph, Sigma }, container, { click, hover, recolored }) {
+    Object.assign(this, { Graph, recolored });
     this.graph = this.emptyGraph();
     this.colors = readColors();
     this.sigma = new Sigma(this.graph, container, {
@@ -50,6 +50,7 @@ export class GraphPicture {
     this.colors = readColors();
     this.sigma.setSetting("labelColor", { color: this.colors.text });
     if (this.model) this.show(this.model, this.shown);
+    this.recolored();
   };
 
   close() {
@@ -202,6 +203,7 @@ export class GraphPicture {
     }
     const height = settings.labelSize + 2;
     const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor((1.5 * data.size) / height))));
+    this.named.push({ left: data.x - room / 2, right: data.x + room / 2, top: data.y - (lines.length * height) / 2, bottom: data.y + (lines.length * height) / 2 });
     context.fillStyle = this.colors.inside;
     lines.forEach((line, i) => context.fillText(line, data.x - context.measureText(line).width / 2, data.y + settings.labelSize / 3 + (i - (lines.length - 1) / 2) * height));
   }
