@@ -338,15 +338,16 @@ def _statements(index: IndexReader, question: str, point: Point, vector: np.ndar
 
 
 def compose(question: str, introduction: str, passages: Sequence[AnswerPassage]) -> Answer:
-    """Return the passages under their titles, numbered in that order."""
-    lines, title = [introduction], None
+    """Return the passages under their titles, numbered in that order; the title of a document comes once in a row."""
+    lines, before = [introduction], None
     asked = topic_words(question)
     for number, passage in enumerate(passages, start=1):
-        if passage.title != title:
-            title = passage.title
-            lines += ["", f"**{title}**", ""]
+        if before is None or passage.title != before.title:
+            is_same = before is not None and before.unit.document_id == passage.unit.document_id
+            lines += ["", f"**{passage.title_in_document if is_same else passage.title}**", ""]
         elif len(passage.parts) > 1:
             lines.append("")
+        before = passage
         lines.append(f"{lay_out(passage, asked)} [{number}]")
     return Answer(
         "\n".join(lines), tuple(_cite_passage(number, passage) for number, passage in enumerate(passages, start=1))

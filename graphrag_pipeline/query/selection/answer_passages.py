@@ -111,6 +111,11 @@ class AnswerPassage:
         parts = [self.unit.document_title, *self.headings]
         return " > ".join(part for place, part in enumerate(parts) if part and part not in parts[:place])
 
+    @property
+    def title_in_document(self) -> str:
+        """The headings alone; the title of the document without any."""
+        return self.title.removeprefix(f"{self.unit.document_title} > ")
+
     def overlaps(self, other: AnswerPassage) -> bool:
         """Return whether another passage shows a part of the same document, or of the same text unit."""
         if self.unit.document_id != other.unit.document_id:

@@ -112,6 +112,7 @@ class Forms:
             found[form] = _most(votes)
         surnames = {word for form, kind in found.items() if kind == PERSON and " " in form for word in form.split()}
         found = {form: _check_person(form, self._votes[form], surnames) for form in found}
+        found = {form: kind for form, kind in found.items() if kind != UNKNOWN or not _is_of_function_words(form)}
         for form, kind in self._sure.items():
             found[form] = kind or found.get(form) or CONCEPT
         return found
@@ -186,6 +187,13 @@ class Forms:
 
     def _is_skipped(self, start: int, end: int) -> bool:
         return any(first <= start and end <= last for first, last in self._skipped)
+
+
+def _is_of_function_words(form: str) -> bool:
+    """Whether a form has only English function words and is no acronym: "What", "How Do I"."""
+    from spacy.lang.en.stop_words import STOP_WORDS  # slow to import
+
+    return not form.isupper() and all(word.lower() in STOP_WORDS for word in form.split())
 
 
 def find_words(text: str) -> list[tuple[int, str]]:

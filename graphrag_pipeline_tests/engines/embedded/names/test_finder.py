@@ -55,6 +55,11 @@ def test_a_common_word_at_the_start_of_a_sentence_is_no_name() -> None:
     assert names("Restart the server. Restart it in Oslo, then restart it in Oslo again.") == {"Oslo"}
 
 
+def test_function_words_alone_are_no_name() -> None:
+    text = "How Do I restart Kafka? What I did: I asked Will Smith. Then Will restarted Kafka."
+    assert names(text) == {"Kafka", "Will Smith"}
+
+
 def test_a_name_with_small_words_inside_is_one() -> None:
     text = "The Centers for Disease Control and Prevention spoke. The Department of Health and Human Services agreed."
     assert names(text) >= {"Centers for Disease Control and Prevention", "Department of Health and Human Services"}
