@@ -309,7 +309,10 @@ def _source(reader: SnapshotReader, cited: CitedRecord) -> CitedSource:
     [record] = reader.snapshot.take(table, rows, _NAMES[cited.kind])
     if cited.kind == "entity":
         record["title"] = link_entities(reader, rows.tolist())[0].name
-    name = " -- ".join(" ".join((record[column] or "").split()) for column in _NAMES[cited.kind])
+    elif cited.kind == "relationship":  # the names as written, not the normalized titles
+        ends = [int(reader.snapshot.adjacency.array(f"relationship_{end}")[rows[0]]) for end in _NAMES[cited.kind]]
+        record.update(zip(_NAMES[cited.kind], (end.name for end in link_entities(reader, ends)), strict=True))
+    name = " — ".join(" ".join((record[column] or "").split()) for column in _NAMES[cited.kind])
     shown = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 3]}..."
     return CitedSource(cited.kind, cited.human_readable_id, shown, len(cited.text_unit_rows))
 

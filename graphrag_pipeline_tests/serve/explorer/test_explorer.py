@@ -150,6 +150,19 @@ def test_the_page_of_a_record_fits_and_is_accessible(
     keep(browser, f"explorer_{page.replace('/', '_')}_{size[0]}")
 
 
+def test_a_relationship_shows_the_sentences_that_name_both_ends(browser: Any, server: str) -> None:
+    visit(browser, server, "entities/BOB CRATCHIT")
+    find(browser, ".related a[href*='relationships']").click()
+    wait_until(lambda: "relationships" in browser.current_url and find(browser, "main").text, PATIENCE_S)
+    passage = find(browser, ".joined li")
+    names = find(browser, "h1").text.partition(":")[0].split(" — ")
+    assert len(names) == 2 and names == [one.text for one in browser.find_elements("css selector", "h1 a")]
+    marked_ends = {one.get_attribute("href") for one in passage.find_elements("css selector", ".mention")}
+    assert marked_ends == {one.get_attribute("href") for one in browser.find_elements("css selector", "h1 a")}
+    text = find(browser, "main").text
+    assert "Relationship " not in text and "No description" not in text and "**" not in text and "|" not in text
+
+
 def test_the_check_of_accessibility_finds_a_button_without_a_name(browser: Any, server: str) -> None:
     visit(browser, server, "entities")
     find(browser, "td a")
@@ -345,6 +358,12 @@ def test_the_tree_and_the_treemap_lead_to_a_report_with_findings_and_sources(bro
     visit(browser, server, "communities")
     find(browser, "ul.tree a").click()
     wait_for_text(browser, "Report", "Rating", "Sources", "Entities")
+    places = [one.text for one in browser.find_elements("css selector", "section[aria-label=Report] a.citation")]
+    assert places[0] == "1" and not browser.find_elements("css selector", "section[aria-label=Report] .data")
+    named = [
+        one.text for one in browser.find_elements("css selector", "section[aria-label=Report] > ol:not(.findings) a")
+    ]
+    assert len(named) >= len(set(places)) and not any(name.isdigit() for name in named)
     visit(browser, server, "communities?view=treemap")
     boxes = wait_until(lambda: browser.find_elements("css selector", ".treemap li"), PATIENCE_S)
     areas = [one.size["width"] * one.size["height"] for one in boxes]

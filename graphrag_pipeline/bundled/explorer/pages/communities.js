@@ -2,7 +2,7 @@
 
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
-import { excerpt, nameOf, typeWord, visible } from "../core/text.js";
+import { excerpt, nameOf, readCited, typeWord, visible } from "../core/text.js";
 import { Component, count, Figures, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
 import { Inline, Markdown } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
@@ -129,22 +129,23 @@ class Community extends Loaded {
 const PAGE_OF = { entity: "entities", relationship: "relationships", report: "communities", text_unit: "documents" };
 
 function Report({ report }) {
+  const cited = readCited(report);
   return html`<section aria-label="Report"><h2>Report</h2>
-    <details class="count"><summary>Rating ${number(report.rank, 1)} of 10</summary>${visible(report.rating_explanation)}</details>
     ${report.is_fallback && html`<p class="count">Written without a model, because the model gave no usable report.</p>`}
-    <${Markdown} text=${report.summary} base=${3} />
+    <${Markdown} text=${report.summary} base=${3} cited=${cited} />
     ${report.findings.length > 0 && html`<h3>Findings</h3><ol class="findings">${report.findings.map((finding) => html`<li>
-      <strong><${Inline} line=${finding.summary} /></strong><${Markdown} text=${finding.explanation} base=${4} /></li>`)}</ol>`}
+      <strong><${Inline} line=${finding.summary} cited=${cited} /></strong><${Markdown} text=${finding.explanation} base=${4} cited=${cited} /></li>`)}</ol>`}
     <h3>Sources</h3>
     <p class="count">${count(report.n_cited, "cited record")}, ${count(report.n_passages, "passage")}</p>
-    <ul>${report.cited.map((source) => html`<li>${source.kind.replace("_", " ")} ${cited(source)} (${count(source.n_text_units, "text unit")})</li>`)}
-      ${report.passages.map((place) => html`<li>${place.start === null ? visible(place.document) : html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}, characters ${place.start} to ${place.end}</a>`}</li>`)}</ul>
+    <ol>${[...cited.values()].map((source) => html`<li>${Source(source)} <span class="count">${source.kind.replace("_", " ")}, ${count(source.n_text_units, "text unit")}</span></li>`)}</ol>
+    <ul>${report.passages.map((place) => html`<li>${place.start === null ? visible(place.document) : html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}, characters ${place.start} to ${place.end}</a>`}</li>`)}</ul>
+    <details class="count"><summary>Rating</summary>${number(report.rank, 1)} of 10. ${visible(report.rating_explanation)}</details>
   </section>`;
 }
 
-function cited(source) {
+function Source(source) {
   const page = PAGE_OF[source.kind];
-  if (!page) return `${source.number}: ${visible(source.name)}`;
+  if (!page) return visible(source.name);
   const target = ["entities", "relationships"].includes(page) ? link(page, source.number) : link(page, "", { [source.kind === "report" ? "report" : "unit"]: source.number });
-  return html`<a href=${target}>${source.number}: ${visible(source.name)}</a>`;
+  return html`<a href=${target}>${visible(source.name)}</a>`;
 }

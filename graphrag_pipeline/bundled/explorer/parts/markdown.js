@@ -14,13 +14,16 @@ const TARGETS = {
   Sources: (number) => link("documents", "", { unit: number }),
 };
 
-/** `leaf` shows a text without marks from its offset in `text`; `base` is the level of a first heading. */
-export function Markdown({ text, cite, base = 2, leaf = visible }) {
-  return html`<div class="markdown">${readBlocks(text).map((block) => show(block, cite, base, leaf))}</div>`;
+/**
+ * `leaf` shows a text without marks from its offset in `text`; `base` is the level of a first heading; `cited` are the
+ * records of citations by number (`readCited`).
+ */
+export function Markdown({ text, cite, base = 2, leaf = visible, cited }) {
+  return html`<div class="markdown">${readBlocks(text).map((block) => show(block, base, leaf, { cite, leaf, cited }))}</div>`;
 }
 
-function show(block, cite, base, leaf) {
-  const lines = (found) => found.map((line, i) => [i ? (HARD.test(found[i - 1].text) ? html`<br />` : "\n") : "", Inline({ line, cite, leaf })]);
+function show(block, base, leaf, how) {
+  const lines = (found) => found.map((line, i) => [i ? (HARD.test(found[i - 1].text) ? html`<br />` : "\n") : "", Inline({ line, ...how })]);
   if (block.kind === "heading") return h(`h${Math.min(6, block.level + base - 1)}`, null, lines(block.lines));
   if (block.kind === "front") return html`<dl class="facts">${block.lines.map((line) => Fact(line, leaf))}</dl>`;
   if (block.kind === "rule") return html`<hr />`;
@@ -46,10 +49,10 @@ function Grid([head, ...rows], inline) {
 }
 
 /** A line {text, at}, or a text, with its marks as elements. */
-export function Inline({ line, cite, leaf = visible }) {
+export function Inline({ line, cite, leaf = visible, cited }) {
   return readInline(typeof line === "string" ? { text: line, at: 0 } : line).map((piece) => {
     if (piece.kind === "citation") return cite ? html`<span class="citations">${piece.numbers.map((one) => Citation(one, cite))}</span>` : ["[", leaf(piece.text, piece.at), "]"];
-    if (piece.kind === "data") return piece.records.map(([kind, numbers]) => DataLinks(kind, numbers));
+    if (piece.kind === "data") return piece.records.map(([kind, numbers]) => DataLinks(kind, numbers, cited));
     if (piece.kind === "picture") return html`<span class="count">[picture: ${leaf(piece.text, piece.at)}]</span>`;
     if (piece.kind === "link") return [leaf(piece.text, piece.at), ELSEWHERE.test(piece.address) && html` <span class="count">(${visible(piece.address)})</span>`];
     return piece.kind === "text" ? leaf(piece.text, piece.at) : h(piece.kind, null, leaf(piece.text, piece.at));
@@ -60,7 +63,10 @@ function Citation(number, cite) {
   return html`<button class="citation" aria-label=${`Open source ${number}`} onClick=${() => cite(number)}>${number}</button>`;
 }
 
-function DataLinks(kind, numbers) {
-  const target = TARGETS[kind];
-  return html`<span class="data">${kind} ${numbers.map((one, i) => [i ? ", " : "", target ? html`<a href=${target(one)}>${one}</a>` : one])}</span>`;
+/** Chips of the records that are known, numbered as in the list of sources; the others as they are written. */
+function DataLinks(kind, numbers, cited = new Map()) {
+  const [target, known] = [TARGETS[kind], numbers.map((one) => [one, cited.get(`${kind} ${one}`)])];
+  const chips = known.filter(([, record]) => record).map(([number, { place, name }]) => h(target ? "a" : "span", { class: "citation", href: target?.(number), title: visible(name), "aria-label": `Source ${place}: ${visible(name)}` }, place));
+  const rest = known.filter(([, record]) => !record);
+  return [chips, rest.length > 0 && html`<span class="data">${kind} ${rest.map(([one], i) => [i ? ", " : "", target ? html`<a href=${target(one)}>${one}</a>` : one])}</span>`];
 }

@@ -4,7 +4,7 @@
 import { link } from "../core/routes.js";
 import { lengthOf, markUp, nameOf, typeWord, visible } from "../core/text.js";
 import { Component, createRef, html } from "../core/ui.js";
-import { Markdown } from "./markdown.js";
+import { Inline, Markdown } from "./markdown.js";
 
 const RENDERED = /\.(?:md|markdown|html?|pdf|docx|pptx|xlsx)$/i;
 /** Return a plain text whose lines of prose, broken at a fixed width, run on; every offset stays. */
@@ -25,14 +25,18 @@ export class MarkedText extends Component {
   }
 
   render() {
-    const { text, first = 0, mentions = [], cited = [], path = "" } = this.props;
-    const [isRendered, isProse] = [RENDERED.test(path), path.endsWith(".txt")];
-    const marks = [...cited.map(({ start, end }) => ({ start, end, isCited: true })), ...mentions];
-    const points = counter(text);
-    const leaf = (piece, at = 0) => join(markUp(piece, marks, first + points(at))).map(([isCited, pieces]) => (isCited ? html`<mark>${pieces}</mark>` : pieces));
-    return html`<div class=${isRendered ? "document-text rendered" : "document-text"} ref=${this.place} tabindex="0" role="region" aria-label="Text of the document">
-      ${isRendered ? html`<${Markdown} text=${text} leaf=${leaf} base=${3} />` : leaf(isProse ? runOn(text) : text)}</div>`;
+    const isRendered = RENDERED.test(this.props.path);
+    return html`<div class=${isRendered ? "document-text rendered" : "document-text"} ref=${this.place} tabindex="0" role="region" aria-label="Text of the document"><${Marked} ...${this.props} /></div>`;
   }
+}
+
+/** The text alone; a line of a document is a paragraph, whatever it begins with. */
+export function Marked({ text, first = 0, mentions = [], cited = [], path = "", isLine = false }) {
+  const marks = [...cited.map(({ start, end }) => ({ start, end, isCited: true })), ...mentions];
+  const points = counter(text);
+  const leaf = (piece, at = 0) => join(markUp(piece, marks, first + points(at))).map(([isCited, pieces]) => (isCited ? html`<mark>${pieces}</mark>` : pieces));
+  if (!RENDERED.test(path)) return isLine ? html`<p>${leaf(text)}</p>` : leaf(path.endsWith(".txt") ? runOn(text) : text);
+  return isLine ? html`<p>${Inline({ line: { text, at: 0 }, leaf })}</p>` : html`<${Markdown} text=${text} leaf=${leaf} base=${3} />`;
 }
 
 /** Return a function from an offset in a text to code points, for offsets that grow. */

@@ -15,8 +15,7 @@ export function Used({ context }) {
       ["In the context", inContext],
     ]} />
     <${Part} name="Relationships" rows=${relationships} columns=${[
-      ["Relationship", (one) => html`<a href=${link("relationships", one.human_readable_id)}>${one.human_readable_id}</a>`, "number"],
-      ["From", (one) => visible(one.source)], ["To", (one) => visible(one.target)],
+      ["Relationship", (one) => html`<a href=${link("relationships", one.human_readable_id)}>${visible(one.source)} — ${visible(one.target)}</a>`],
       ["Description", (one) => excerpt(one.description, 240), "long"], ["Weight", (one) => number(one.weight), "number"],
       ["In the context", inContext],
     ]} />
