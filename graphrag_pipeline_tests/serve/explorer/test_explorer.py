@@ -47,7 +47,7 @@ WIDE, MIDDLE, NARROW = (1400, 1000), (834, 1112), (390, 844)
 PAGES = {
     "ask": ("What do you want to know?", "Advanced", "Examples from this index", " documents, "),
     "graph": ("Graph", "Shown", "entities"),
-    "communities": ("Communities and reports", "Tree", "Treemap", "entities"),
+    "communities": ("Communities and reports", "Tree", "entities"),
     "communities?view=treemap": ("Communities and reports", "entities"),
     "communities?view=reports": ("Communities and reports", "Highest rating", " rows"),
     "entities": ("Entities", "Fezziwig", "Person", " rows"),
@@ -55,6 +55,8 @@ PAGES = {
     "snapshots": ("Snapshots", "published", "Why", "four.txt", "What changed", "because of"),
     "quality": (
         "Quality and cost",
+        "Index checks: ",
+        "Answer quality: not measured yet",
         "look at it",
         "type entropy",
         "good figures",
@@ -170,6 +172,24 @@ def test_the_check_of_accessibility_finds_a_button_without_a_name(browser: Any, 
     assert "button-name" in " ".join(serious_findings(browser))
 
 
+def test_a_phone_has_filters_behind_a_disclosure_no_treemap_and_a_box_that_covers_nothing(
+    browser: Any, server: str
+) -> None:
+    resize(browser, NARROW)
+    visit(browser, server, "communities?view=treemap")
+    find(browser, "ul.tree a")
+    assert "Treemap" not in find(browser, "main").text
+    visit(browser, server, "graph")
+    find(browser, ".listing li")
+    assert not find(browser, "select[name=type]").is_displayed()
+    picture, zoom = (find(browser, one).rect for one in (".canvas", ".zoom"))
+    assert zoom["y"] >= picture["y"] + picture["height"]
+    visit(browser, server, "ask?q=Who%20missed%20Marley%3F")
+    wait_for_text(browser, "Ask next")
+    box, actions = (find(browser, one).rect for one in (".composer", ".turn .actions"))
+    assert actions["y"] + actions["height"] <= box["y"]
+
+
 def test_a_menu_leads_to_the_pages_on_a_narrow_screen(browser: Any, server: str) -> None:
     resize(browser, NARROW)
     visit(browser, server, "ask")
@@ -214,6 +234,10 @@ def test_what_up_is_doing_is_seen_on_every_page(browser: Any, server: str, root:
 def test_an_answer_leads_to_its_sources_and_to_the_next_question(browser: Any, server: str) -> None:
     visit(browser, server, "ask?q=Who%20missed%20Marley%3F")
     wait_for_text(browser, "Who missed Marley?", "local search", "Sources", "Used for this answer", "Ask next")
+    assert find(browser, ".extractive p").text.startswith("Extractive answer (no model)")
+    find(browser, ".asked + p button").click()
+    assert browser.execute_script("return document.activeElement.textContent") == "Sources"
+    browser.execute_script("scrollTo(0, 0)")
     find(browser, "button.citation").click()
     mark = find(browser, ".passage mark")
     quote = find(browser, ".sources q").text
@@ -284,8 +308,8 @@ def test_a_community_opens_and_closes_and_an_entity_shows_its_surroundings(brows
     before = len(browser.find_elements("css selector", ".listing li"))
     find(browser, ".listing li button").click()
     find(browser, ".chosen button.main").click()
-    wait_for_text(browser, "Open:", "parts of the community")
-    assert len(browser.find_elements("css selector", ".listing li")) > before
+    n_parts = int(wait_for_text(browser, "Open:", " parts of the community").partition(" parts of")[0].split()[-1])
+    assert len(browser.find_elements("css selector", ".listing li")) == n_parts  # the others are not listed
     keep(browser, "explorer_graph_open")
     find(browser, ".opened button").click()
     wait_until(lambda: len(browser.find_elements("css selector", ".listing li")) == before, PATIENCE_S)

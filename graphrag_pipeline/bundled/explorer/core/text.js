@@ -170,16 +170,16 @@ export function excerpt(text, most) {
   return shorten(words.join("").replace(/\s+/g, " ").trim(), most);
 }
 
-/** Return the records that a report cites, {kind, number, ...} as the server names them, in the order of its text, and by their citation. */
-export function readCited({ summary, findings, cited }) {
-  const text = [summary, ...findings.flatMap((one) => [one.summary, one.explanation])].join("\n");
-  const order = readData(text).flatMap(([kind, numbers]) => numbers.map((number) => `${kind} ${number}`));
-  const named = cited.map((one) => ({ ...one, key: `${CITED[one.kind]} ${one.number}` }));
-  const placed = named.map((one) => [(order.indexOf(one.key) + 1) || order.length + 1, one]).sort(([a], [b]) => a - b).map(([, one]) => one);
-  return new Map(placed.map((one, i) => [one.key, { ...one, place: i + 1 }]));
-}
-
 const CITED = { entity: "Entities", relationship: "Relationships", report: "Reports", text_unit: "Sources", claim: "Claims" };
+
+/** Return the cited records of a report as {place, list, number, name, ...}, in the order of its text, by what cites them: "Entities 5". */
+export function readCited({ summary, findings, cited }) {
+  const texts = [summary, ...findings.flatMap((one) => [one.summary, one.explanation])];
+  const order = readData(texts.join("\n")).flatMap(([list, numbers]) => numbers.map((number) => `${list} ${number}`));
+  const named = cited.map((one) => ({ ...one, list: CITED[one.kind], key: `${CITED[one.kind]} ${one.number}` }));
+  const rank = ({ key }) => (order.includes(key) ? order.indexOf(key) : order.length);
+  return new Map(named.sort((a, b) => rank(a) - rank(b)).map((one, i) => [one.key, { ...one, place: i + 1 }]));
+}
 
 /** Return [kind, numbers] pairs of a citation such as `Entities (5, 7); Reports (1)`. */
 function readData(text) {

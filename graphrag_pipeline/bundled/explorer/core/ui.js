@@ -8,6 +8,9 @@ import { visible } from "./text.js";
 export const html = htm.bind(h);
 export { Component, createRef, h, render };
 
+/** Whether the screen is as narrow as a phone's, as in `explorer.css`. */
+export const NARROW = matchMedia("(max-width: 640px)");
+
 export function count(n, one, many) {
   return `${Number(n ?? 0).toLocaleString("en")} ${n === 1 ? one : many ?? `${one}s`}`;
 }

@@ -3,8 +3,8 @@
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
 import { excerpt, nameOf, readCited, typeWord, visible } from "../core/text.js";
-import { Component, count, Figures, html, Loaded, number, Pager, Problem, Table, Title } from "../core/ui.js";
-import { Inline, Markdown } from "../parts/markdown.js";
+import { Component, count, Figures, html, Loaded, NARROW, number, Pager, Problem, Table, Title } from "../core/ui.js";
+import { Inline, Markdown, TARGETS } from "../parts/markdown.js";
 import { Search } from "../parts/search.js";
 import { Treemap } from "../parts/treemap.js";
 
@@ -16,10 +16,11 @@ const VIEWS = { tree: "Tree", treemap: "Treemap", reports: "Reports" };
 export default function Communities({ at }) {
   if (at.key) return html`<${Community} at=${at} />`;
   if (at.params.report) return html`<${OfReport} at=${at} />`;
-  const view = VIEWS[at.params.view] ? at.params.view : "tree";
+  const views = Object.entries(VIEWS).filter(([key]) => key !== "treemap" || !NARROW.matches); // too small for its names
+  const view = views.some(([key]) => key === at.params.view) ? at.params.view : "tree";
   const Shown = { tree: Tree, treemap: Areas, reports: Reports }[view];
   return html`<${Title}>Communities and reports</>
-    <nav class="tabs" aria-label="Views">${Object.entries(VIEWS).map(([key, name]) =>
+    <nav class="tabs" aria-label="Views">${views.map(([key, name]) =>
       html`<a href=${link("communities", "", { view: key })} aria-current=${key === view ? "true" : undefined}>${name}</a>`)}</nav>
     <${Shown} key=${view} at=${at} />`;
 }
@@ -126,8 +127,6 @@ class Community extends Loaded {
   }
 }
 
-const PAGE_OF = { entity: "entities", relationship: "relationships", report: "communities", text_unit: "documents" };
-
 function Report({ report }) {
   const cited = readCited(report);
   return html`<section aria-label="Report"><h2>Report</h2>
@@ -136,16 +135,9 @@ function Report({ report }) {
     ${report.findings.length > 0 && html`<h3>Findings</h3><ol class="findings">${report.findings.map((finding) => html`<li>
       <strong><${Inline} line=${finding.summary} cited=${cited} /></strong><${Markdown} text=${finding.explanation} base=${4} cited=${cited} /></li>`)}</ol>`}
     <h3>Sources</h3>
-    <p class="count">${count(report.n_cited, "cited record")}, ${count(report.n_passages, "passage")}</p>
-    <ol>${[...cited.values()].map((source) => html`<li>${Source(source)} <span class="count">${source.kind.replace("_", " ")}, ${count(source.n_text_units, "text unit")}</span></li>`)}</ol>
-    <ul>${report.passages.map((place) => html`<li>${place.start === null ? visible(place.document) : html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}, characters ${place.start} to ${place.end}</a>`}</li>`)}</ul>
+    <ol>${[...cited.values()].map((source) => html`<li>${TARGETS[source.list] ? html`<a href=${TARGETS[source.list](source.number)}>${visible(source.name)}</a>` : visible(source.name)} <span class="count">${source.kind.replace("_", " ")}, ${count(source.n_text_units, "text unit")}</span></li>`)}</ol>
+    ${report.n_cited > cited.size && html`<p class="count">The first ${cited.size} of ${number(report.n_cited)}.</p>`}
+    <details><summary>${count(report.n_passages, "passage")} behind them</summary><ul>${report.passages.map((place) => html`<li>${place.start === null ? visible(place.document) : html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}, characters ${place.start} to ${place.end}</a>`}</li>`)}</ul></details>
     <details class="count"><summary>Rating</summary>${number(report.rank, 1)} of 10. ${visible(report.rating_explanation)}</details>
   </section>`;
-}
-
-function Source(source) {
-  const page = PAGE_OF[source.kind];
-  if (!page) return visible(source.name);
-  const target = ["entities", "relationships"].includes(page) ? link(page, source.number) : link(page, "", { [source.kind === "report" ? "report" : "unit"]: source.number });
-  return html`<a href=${target}>${visible(source.name)}</a>`;
 }

@@ -3,7 +3,7 @@
 import { get } from "../core/api.js";
 import { go, link } from "../core/routes.js";
 import { nameOf, typeWord, visible } from "../core/text.js";
-import { Busy, Component, count, createRef, html, number, Problem, Title } from "../core/ui.js";
+import { Busy, Component, count, createRef, html, NARROW, number, Problem, Title } from "../core/ui.js";
 import { GraphModel, keyOf } from "../parts/graph_model.js";
 import { GraphPicture, loadDrawing } from "../parts/graph_picture.js";
 
@@ -184,9 +184,9 @@ export default class GraphPage extends Component {
     return html`<${Title}>Graph</>
       <div class="tools">
         <form class="search" role="search" onSubmit=${this.search}><label>Find <input name="search" type="search" /></label><button>Find</button></form>
-        <form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
+        <details class="filters" open=${!NARROW.matches}><summary>Filters</summary><form class="search"><label>Type <select name="type" onChange=${this.narrow}><option value="">all types</option>${types.map((one) =>
           html`<option value=${one.value} selected=${one.value === params.type}>${typeWord(one.value)} (${number(one.count)})</option>`)}</select></label>
-          <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form>
+          <label>Level <select name="level" onChange=${this.narrow}>${Array.from({ length: levels }, (_, level) => html`<option value=${level} selected=${String(level) === (params.level ?? "0")}>${level}</option>`)}</select></label></form></details>
       </div>
       ${found && html`<${Found} found=${found} close=${() => this.setState({ found: null })} />`}
       ${error && html`<${Problem} error=${error} />`}
@@ -206,7 +206,7 @@ export default class GraphPage extends Component {
           ${total > 2000 && html`<p class="count">The 2,000 largest of ${number(total)} communities of this level.</p>`}
           ${isBusy && !listed.length ? html`<${Busy} />` : html`<ul class="shown listing">${listed.slice(0, MOST_LISTED).map((one) => html`<li key=${keyOf(one)}>
             <button class="plain" aria-pressed=${keyOf(one) === chosen} onClick=${() => this.choose(keyOf(one))}>${this.picture?.hues && html`<span class="swatch" style=${{ background: this.picture.colorOfNode(one) }}></span>`}${titleOf(one)}</button>${" "}<span class="count">${one.kind === "community" ? count(one.size, "entity", "entities") : typeWord(one.type)}</span></li>`)}
-            ${small.length > 0 && html`<li><button onClick=${this.showAll}>${number(small.length)} small ones</button></li>`}</ul>`}
+            ${small.length > 0 && !this.model.open.size && html`<li><button onClick=${this.showAll}>${number(small.length)} small ones</button></li>`}</ul>`}
           ${listed.length > MOST_LISTED && html`<p class="count">and ${number(listed.length - MOST_LISTED)} smaller ones in the picture</p>`}
         </section>
       </div>`;

@@ -26,8 +26,8 @@ export default class Quality extends Loaded {
     return html`<${Title}>Quality and cost</>
       ${!figures ? html`<p class="none">Your key does not show figures of the whole index.</p>` : html`
         <${IndexQuality} evaluations=${named("quality")} guides=${figures.guides} />
-        <${Gold} title="Retrieval on gold questions" evaluations=${named("retrieval")} measure=${retrieval} />
-        <${Gold} title="Answers to gold questions" evaluations=${named("answers")} measure=${answers} />`}
+        ${named("retrieval").length > 0 && html`<${Gold} title="Retrieval quality" evaluations=${named("retrieval")} measure=${retrieval} />`}
+        <${Gold} title="Answer quality" evaluations=${named("answers")} measure=${answers} />`}
       <h2>Cost</h2>
       ${costs ? html`<${Costs} costs=${costs} by=${this.props.at.params.by ?? ""} />` : html`<p class="none">Your key does not show costs.</p>`}`;
   }
@@ -49,7 +49,7 @@ function judge(value, { threshold, is_minimum: isMinimum }) {
 }
 
 function IndexQuality({ evaluations, guides }) {
-  if (!evaluations.length) return html`<p class="none">The index is not measured. Run <code>graphrag-pipeline evaluate --index</code>.</p>`;
+  if (!evaluations.length) return html`<h2>Index checks: not measured yet</h2><p class="none">Run <code>graphrag-pipeline evaluate --index</code>.</p>`;
   const last = evaluations[evaluations.length - 1];
   const valueIn = (one, name) => one.values.figures.find((figure) => figure.name === name)?.value;
   const figures = last.values.figures.filter((one) => one.value !== null).map((one) => {
@@ -58,9 +58,9 @@ function IndexQuality({ evaluations, guides }) {
     return { ...one, guide, values, state: judge(one.value, guide) };
   });
   const [good, beyond] = [true, false].map((is) => figures.filter((one) => (one.state === "good") === is));
-  const worst = beyond.some((one) => one.state === "bad") ? "bad" : beyond.length ? "watch" : "good";
-  return html`<h2>Quality of the index <span class=${`pill ${worst}`}>${WORDS[worst]}</span></h2>
-    <p class="count">${beyond.length ? `${beyond.length} of ${figures.length} figures are beyond their threshold.` : `All ${figures.length} figures are within their thresholds.`} Bad means below half, or above double, of a threshold (<code>quality.thresholds</code>). Snapshot <code>${last.snapshot.slice(0, 8)}</code>.</p>
+  const worst = beyond.some((one) => one.state === "bad") ? "bad" : "watch";
+  return html`<h2>Index checks: ${beyond.length ? html`${good.length} of ${figures.length} good <span class=${`pill ${worst}`}>${WORDS[worst]}</span>` : `all ${figures.length} good`}</h2>
+    <p class="count">They measure the graph and its texts, not the answers.${beyond.length > 0 && html` Bad means below half, or above double, of a threshold (<code>quality.thresholds</code>).`} Snapshot <code>${last.snapshot.slice(0, 8)}</code>.</p>
     <ul class="quality">${beyond.map((one) => html`<${Figure} of=${one} />`)}</ul>
     ${good.length > 0 && html`<details><summary>${count(good.length, "good figure")}</summary><ul class="quality">${good.map((one) => html`<${Figure} of=${one} />`)}</ul></details>`}`;
 }
@@ -84,11 +84,11 @@ const answers = (figure) => Object.fromEntries(Object.keys(MEASURES).slice(2).ma
 
 /** Bars of each measure by method, of the newest snapshot with figures. */
 function Gold({ title, evaluations, measure }) {
-  if (!evaluations.length) return html`<h2>${title}</h2><p class="none">Not measured. Run <code>graphrag-pipeline evaluate questions.jsonl</code>.</p>`;
+  if (!evaluations.length) return html`<h2>${title}: not measured yet</h2><p class="none">Run <code>graphrag-pipeline evaluate questions.jsonl</code> with questions whose answers are known.</p>`;
   const last = evaluations[evaluations.length - 1];
   const methods = last.values.figures.map((one) => ({ name: one.method, n: (one.recalls ?? one.answers).length, values: measure(one) }));
   const names = Object.keys(MEASURES).filter((name) => methods.some((one) => typeof one.values[name] === "number"));
-  return html`<h2>${title}</h2><p class="count">${methods[0]?.n} questions, snapshot <code>${last.snapshot.slice(0, 8)}</code></p>
+  return html`<h2>${title}: ${count(methods[0]?.n, "question")} measured</h2><p class="count">Snapshot <code>${last.snapshot.slice(0, 8)}</code></p>
     <div class="bars">${names.map((name) => html`<section><h3>${MEASURES[name]}</h3><ul>${methods.filter((one) => typeof one.values[name] === "number").map((one) => html`<li>
       <span>${visible(one.name)}</span><${Bar} share=${one.values[name]} /><span class="number">${percent(one.values[name])}</span></li>`)}</ul></section>`)}</div>`;
 }

@@ -55,11 +55,5 @@ function asLine(text) {
   return text.startsWith("|") ? line.replaceAll("|", "·") : line;
 }
 
-function Entity(one) {
-  return html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`;
-}
-
-function Place(place) {
-  if (place.start === null) return visible(place.document);
-  return html`<a href=${link("documents", place.document_id, { start: place.start, end: place.end })}>${visible(place.document)}</a>`;
-}
+const Entity = (one) => html`<a href=${link("entities", one.number)}>${nameOf(one)}</a>`;
+const Place = ({ document, document_id: id, start, end }) => (start === null ? visible(document) : html`<a href=${link("documents", id, { start, end })}>${visible(document)}</a>`);

@@ -91,9 +91,10 @@ export class GraphModel {
     return found;
   }
 
-  /** Return the nodes that are not the frame of an open community, largest first. */
+  /** Return the nodes inside the community that was opened last, or all, without frames of open ones; largest first. */
   listed() {
-    return [...this.nodes.values()].filter((node) => !this.open.has(keyOf(node))).sort((a, b) => b.size - a.size);
+    const inside = this.nodes.get([...this.open].pop());
+    return [...this.nodes.values()].filter((node) => !this.open.has(keyOf(node)) && (!inside || node.parent === inside.number)).sort((a, b) => b.size - a.size);
   }
 
   /** Return the hue of each type of entities and of each community, those of the largest ones. */

@@ -202,11 +202,14 @@ export class GraphPicture {
       return;
     }
     const height = settings.labelSize + 2;
-    const lines = wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor((1.5 * data.size) / height))));
+    const lines = [...wrap(context, data.label, room, Math.max(1, Math.min(4, Math.floor((1.9 * data.size) / height) - 1))), this.heldBy(data.key)];
     this.named.push({ left: data.x - room / 2, right: data.x + room / 2, top: data.y - (lines.length * height) / 2, bottom: data.y + (lines.length * height) / 2 });
     context.fillStyle = this.colors.inside;
     lines.forEach((line, i) => context.fillText(line, data.x - context.measureText(line).width / 2, data.y + settings.labelSize / 3 + (i - (lines.length - 1) / 2) * height));
   }
+
+  /** Return how many entities a community holds. */
+  heldBy(key) { return (this.model.nodes.get(key)?.size ?? 0).toLocaleString("en"); }
 
   /** Return the name of a node as it fits, and where it begins: beside an entity, on the side of a ring with room; else below. */
   placeName(context, data, labelSize) {
@@ -216,7 +219,8 @@ export class GraphPicture {
     const outside = (isLeft ? data.x : across - data.x) - gap - 4;
     const inside = isBeside && this.isAround ? Math.abs(this.sigma.graphToViewport({ x: 0, y: 0 }).x - data.x) - gap : 0;
     const isOutside = outside >= inside || context.measureText(data.label).width <= outside;
-    const name = fit(context, data.label, Math.min(isBeside ? MOST_ROOM : MOST_ROOM / 2, isBeside ? Math.max(outside, inside) : across));
+    const held = data.key.startsWith("entity") ? "" : ` · ${this.heldBy(data.key)}`;
+    const name = fit(context, data.label, -context.measureText(held).width + Math.min(isBeside ? MOST_ROOM : MOST_ROOM / 2, isBeside ? Math.max(outside, inside) : across)) + held;
     const { width } = context.measureText(name);
     if (isBeside) return [name, isLeft === isOutside ? data.x - gap - width : data.x + gap, data.y + labelSize / 3, width];
     return [name, Math.max(4, Math.min(data.x - width / 2, across - 4 - width)), data.y + data.size + labelSize, width];

@@ -7,17 +7,14 @@ import { h, html } from "../core/ui.js";
 
 const ELSEWHERE = /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i;
 const HARD = / {2,}$/; // such a line ends with a break; the others run on, where the style lets them
-const TARGETS = {
+export const TARGETS = {
   Entities: (number) => link("entities", number),
   Relationships: (number) => link("relationships", number),
   Reports: (number) => link("communities", "", { report: number }),
   Sources: (number) => link("documents", "", { unit: number }),
 };
 
-/**
- * `leaf` shows a text without marks from its offset in `text`; `base` is the level of a first heading; `cited` are the
- * records of citations by number (`readCited`).
- */
+/** `leaf` shows a text without marks from its offset in `text`; `base` is the level of a first heading; `cited` is of `readCited`. */
 export function Markdown({ text, cite, base = 2, leaf = visible, cited }) {
   return html`<div class="markdown">${readBlocks(text).map((block) => show(block, base, leaf, { cite, leaf, cited }))}</div>`;
 }

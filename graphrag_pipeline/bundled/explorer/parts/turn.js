@@ -11,6 +11,7 @@ import { Used } from "./used.js";
 
 const SAID_MS = 2000;
 const MOST_QUOTED = 240;
+const EXTRACTIVE = /^Extractive [^\n]*\(no model\)/; // such a first line says how the answer was made
 
 export class Turn extends Component {
   state = { explained: null, error: null, said: "" };
@@ -35,6 +36,12 @@ export class Turn extends Component {
     if (found) this.props.cite(found);
   };
 
+  toSources = () => {
+    const heading = document.querySelector(`#turn-${this.props.turn.number} .sources-head`);
+    heading.scrollIntoView({ block: "start" });
+    heading.focus({ preventScroll: true });
+  };
+
   copyAnswer = async () => this.say((await copy(this.props.turn.answer)) ? "Answer copied" : "This browser forbids copying");
   copyLink = async () => this.say((await copy(addressOf(this.props.turn))) ? "Link copied" : "This browser forbids copying");
 
@@ -46,7 +53,8 @@ export class Turn extends Component {
       ${isBusy && html`<p class="busy" role="status">${context ? "Writing the answer" : "Choosing what to read"} …</p>`}
       ${turn.error && html`<${Problem} error=${turn.error} />`}
       ${state === "stopped" && html`<p class="none">Stopped.</p>`}
-      <section class="answer" aria-label="Answer"><${Markdown} text=${answer} cite=${result ? this.cite : null} base=${3} /></section>
+      ${result?.citations.length > 0 && html`<p><button class="plain count" onClick=${this.toSources}>${count(result.citations.length, "passage")}, ${count(new Set(result.citations.map((one) => one.document_id)).size, "document")}</button></p>`}
+      <section class=${EXTRACTIVE.test(answer) ? "answer extractive" : "answer"} aria-label="Answer"><${Markdown} text=${answer} cite=${result ? this.cite : null} base=${3} /></section>
       ${result && html`<div class="actions">
         <button onClick=${this.copyAnswer}><${Icon} path="M9 9h11v11H9zM15 9V4H4v11h5" />Copy</button>
         <button onClick=${this.copyLink}><${Icon} path="M10 14l4-4M8 11l-3 3a3.5 3.5 0 0 0 5 5l3-3M16 13l3-3a3.5 3.5 0 0 0-5-5l-3 3" />Link</button>
@@ -82,7 +90,7 @@ class Sources extends Component {
 
   render({ citations, units, cite, source }, { dates }) {
     const documents = [...new Map(citations.map((one) => [one.document_id, one.document_title]))];
-    return html`<section aria-label="Sources"><h3>Sources</h3>${documents.map(([id, title]) => html`
+    return html`<section aria-label="Sources"><h3 class="sources-head" tabindex="-1">Sources</h3>${documents.map(([id, title]) => html`
       <h4 class="source-head">${visible(title)} ${dates?.get(id) && html`<time class="count">${visible(dates.get(id))}</time>`}</h4>
       <ul class="sources">${citations.filter((one) => one.document_id === id).map((one) => html`<li>
         <button aria-pressed=${source === one} onClick=${() => cite(one)}>
