@@ -57,5 +57,8 @@ def promote(
     project = open_root(root)
     path = promote_feedback(project, feedback_id, answer, evidence or ())
     echo(f"the gold question is in {path}")
-    if not project.settings.publishing.golden_questions:
+    publishing = project.settings.publishing
+    if publishing.max_f1_drop is None and publishing.max_passage_drop is None:
+        echo("Publications compare its evidence; its answer only with publishing.max_f1_drop or max_passage_drop.")
+    if not publishing.golden_questions:
         echo(f"To compare publications by it, set publishing.golden_questions: {path.name} in settings.yaml.")

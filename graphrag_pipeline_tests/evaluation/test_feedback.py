@@ -74,6 +74,7 @@ def test_feedback_becomes_a_gold_question(root: Root, call: Call) -> None:
     bare = give(root, rating="down", question="Where is the clerk?")
     outcome = call("--root", root.path, "feedback", "promote", good[:6])
     assert outcome.status == 0 and "set publishing.golden_questions: gold.jsonl" in outcome.out
+    assert "its answer only with publishing.max_f1_drop" in outcome.out
     (root.path / "settings.yaml").write_text("storage: {n_buckets: 2}\npublishing: {golden_questions: gold.jsonl}\n")
     opened = Root(root.path)
     path = promote(opened, corrected)

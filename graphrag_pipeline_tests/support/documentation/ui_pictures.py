@@ -91,7 +91,7 @@ def picture_explorer(browser: Any, root: Path) -> dict[str, Image]:
     with running_server({"sample": root}) as running:
         show(browser, f"{running.url}/#/ask?q=Who%20is%20Ebenezer%20Scrooge%27s%20clerk%3F", "local search", "Ask next")
         click(browser, "(//button[@class='citation'])[1]")
-        wait_for_text(browser, "Source 1", "Open the whole document", "characters")
+        wait_for_text(browser, "Source 1", "Open the whole document")
         time.sleep(_SETTLE_S)
         answer = picture_of(browser)
         browser.get("about:blank")
