@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphrag_pipeline.defs.assets.published import published_event
 from graphrag_pipeline.defs.runs.instance import dagster_home, open_instance
 from graphrag_pipeline.defs.runs.lookup import DATA_VERSION_TAG, version_tags
-from graphrag_pipeline.defs.runs.naming import SHOWN_STATE, asset_key, full_name
+from graphrag_pipeline.defs.runs.naming import SHOWN_STATE, WHOLE_INPUT, asset_key, full_name
 from graphrag_pipeline.evaluation.index_quality.figures import FIGURES
 from graphrag_pipeline.filesystem import files
 from graphrag_pipeline.identity import WHOLE, stable_hash
@@ -44,8 +44,8 @@ def report_missing_events(root: Root) -> int:
         if (version := stage_data_version(root, stage, partition))
     }
     marker = dagster_home(root) / f"{full_name(root, _REPORTED)}.json"
-    inputs = {stage.name: _name_inputs(root, stage) for stage in ALL_STAGES.values() if not stage.is_partitioned}
-    content = json.dumps({**versions, "inputs": inputs}).encode()
+    edges = {stage.name: [above.name for above in drawn_upstream_of(stage)] for stage in ALL_STAGES.values()}
+    content = json.dumps({**versions, "sources": [WHOLE_INPUT], "edges": edges}).encode()
     if marker.exists() and marker.read_bytes() == content:
         return 0
     with open_instance(root) as instance:
