@@ -62,15 +62,15 @@ class StageEstimate:
         return ceil(share * (self.prompt_tokens + self.completion_tokens)), share * (self.cost or 0.0)
 
 
-def with_price(settings: Settings, estimate: StageEstimate, section: str | None) -> StageEstimate:
-    """Return an estimate with its cost by the model of a section, or by the embedding model for None."""
+def with_price(settings: Settings, estimate: StageEstimate, section: str) -> StageEstimate:
+    """Return an estimate with its cost by the model of a section."""
     # SQLAlchemy is slow to import.
     from graphrag_pipeline.models.endpoints.batching import PRICE_SHARE, desk_for
     from graphrag_pipeline.models.spending import find_price
 
-    model = settings.model_for(section or "")
+    model = settings.model_for(section)
     price = find_price(model.model, model.base_url, model.prompt_price, model.completion_price)
-    share = PRICE_SHARE if desk_for(section or "embeddings") else 1.0
+    share = PRICE_SHARE if desk_for(section) else 1.0
     cost = share * price.cost(estimate.prompt_tokens, estimate.completion_tokens) if price else None
     return replace(estimate, cost=cost)
 
@@ -234,12 +234,12 @@ def describe_models(settings: Settings, estimates: Sequence[StageEstimate]) -> l
     from graphrag_pipeline.models.endpoints.places import find_unset
     from graphrag_pipeline.models.spending import describe_price
 
-    sections = {estimate.stage: STAGES[estimate.stage].engine for estimate in estimates}
+    sections = {estimate.stage: STAGES[estimate.stage].model_section for estimate in estimates}
     models = [settings.model_for(section) for section in sections.values()]
     said = [
         f"{m.model} costs {describe_price(m.model, m.base_url, m.prompt_price, m.completion_price)}" for m in models
     ]
-    if batched := [stage for stage, section in sections.items() if desk_for(section or "embeddings")]:
+    if batched := [stage for stage, section in sections.items() if desk_for(section)]:
         said.append(f"in batches, at half price: {', '.join(batched)}")
     unset = dict.fromkeys(variable for model in models for variable in find_unset(model))
     return [*dict.fromkeys(said), *(f"set the environment variable {variable} before the run" for variable in unset)]

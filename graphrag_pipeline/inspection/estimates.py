@@ -218,17 +218,17 @@ class _Estimator:
             "community_reports": self._reports,
         }
         estimates = [
-            self._priced(estimate(), STAGES[stage].engine)
+            self._priced(estimate())
             for stage, estimate in chats.items()
             if stage in self._stale and uses_chat_model(STAGES[stage], self._settings)
         ]
         if self._settings.embeddings.engine == "model":
             names = [stage for _, stage in VECTOR_TABLES.values() if stage in self._stale]
-            estimates += [self._priced(self._embedding(stage), None) for stage in names]
+            estimates += [self._priced(self._embedding(stage)) for stage in names]
         return sorted(estimates, key=lambda estimate: list(STAGES).index(estimate.stage))
 
-    def _priced(self, estimate: StageEstimate, section: str | None) -> StageEstimate:
-        return with_price(self._settings, estimate, section)
+    def _priced(self, estimate: StageEstimate) -> StageEstimate:
+        return with_price(self._settings, estimate, STAGES[estimate.stage].model_section)
 
     def _reply_tokens(self, stage: str) -> int:
         return guess_reply_tokens(self._root, stage)

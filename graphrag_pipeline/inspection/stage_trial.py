@@ -395,7 +395,7 @@ def scale_calls(root: Root, stage: Stage, meter: Meter, share: float) -> StageEs
     counts = (round(n * share) for n in (meter.replies, meter.prompt_tokens, meter.completion_tokens))
     n_calls, prompt_tokens, completion_tokens = counts
     scaled = StageEstimate(stage.name, n_calls, 0, prompt_tokens, completion_tokens, is_scaled=True)
-    return with_price(root.settings, scaled, stage.engine)
+    return with_price(root.settings, scaled, stage.model_section)
 
 
 def paid_calls(stage: Stage, account: CallStats) -> StageEstimate:

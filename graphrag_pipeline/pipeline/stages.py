@@ -49,6 +49,11 @@ class Stage:
     embeds: bool = False
     embeds_statically: bool = False
 
+    @property
+    def model_section(self) -> str:
+        """The section of the settings whose model the stage calls if it calls one; see `Settings.model_for`."""
+        return self.engine or "embeddings"
+
     def partitions(self, settings: Settings) -> list[str]:
         return bucket_keys(settings.storage.n_buckets) if self.is_partitioned else [WHOLE]
 

@@ -353,8 +353,8 @@ class Settings(Section):
         return max(LEAST_WORDS, min(words, int(self.reply_tokens_for(section) / REPLY_TOKENS_PER_WORD)))
 
     def model_for(self, section: str) -> ChatModelSettings | EmbeddingModelSettings:
-        """Return the model of a section: that of embeddings for "embeddings" and "", else its chat model."""
-        return self.embedding_model if section in ("", "embeddings") else self.chat_model_for(section)
+        """Return the model of a section: that of embeddings for "embeddings", else its chat model."""
+        return self.embedding_model if section == "embeddings" else self.chat_model_for(section)
 
     def chat_model_for(self, section: str) -> ChatModelSettings:
         """Return the chat model of a section: `chat_model`, overridden by the section's own options.

@@ -107,9 +107,9 @@ def check_models(
 def _models_of(settings: Settings, estimates: Iterable[StageEstimate]) -> Iterator[tuple[str, _ModelSettings]]:
     """Yield each model with a key that equal models share."""
     for estimate in estimates:
-        section = STAGES[estimate.stage].engine
+        section = STAGES[estimate.stage].model_section
         model = settings.model_for(section)
-        yield f"{bool(section)} {model.base_url} {model.model} {model.api_key_env}", model
+        yield f"{section == 'embeddings'} {model.base_url} {model.model} {model.api_key_env}", model
 
 
 def _ask(settings: _ModelSettings, spending: Spending, caller: Caller) -> None:

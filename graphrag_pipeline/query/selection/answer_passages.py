@@ -362,8 +362,13 @@ def _read_block(block: Block, written: str) -> Iterator[_Shown]:
         for start, end in [(0, len(piece.text))] if is_whole else split_sentences(piece.text):
             text = " ".join(piece.text[start:end].split())
             if text and (source := readable.source_of(start, end)):
-                before = written[written.rfind("\n", 0, source[0]) + 1 : source[0]]
-                yield _Shown(*source, text, block.kind, before if block.kind == CODE and before.isspace() else "")
+                yield _Shown(*source, text, block.kind, _indent_of(written, source[0]) if block.kind == CODE else "")
+
+
+def _indent_of(text: str, place: int) -> str:
+    """Return the white space between the beginning of a line and a place; "" if there is other text."""
+    before = text[text.rfind("\n", 0, place) + 1 : place]
+    return before if before.isspace() else ""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ from graphrag_pipeline.query.suggestions.suggested import (
 )
 from graphrag_pipeline.query.token_budget import QueryUsage
 from graphrag_pipeline.query.understanding.conversation import Turn
+from graphrag_pipeline.text.document_names import DOCUMENT
 from graphrag_pipeline.text.late_patterns import late_re
+from graphrag_pipeline.text.name_words import PERSON
 
 PROMPT = "follow_up_questions"
 NOT_ASKED = "(nothing has been asked yet)"
@@ -109,7 +111,6 @@ def _question_lines(reply: str) -> list[str]:
     return [line.strip() for line in reply.splitlines() if line.rstrip().endswith(("?", "\uff1f"))]
 
 
-PERSON, DOCUMENT = "PERSON", "DOCUMENT"
 MOST_OF_A_KIND = 3
 """Questions about relationships before one about an entity or report comes, so that suggestions differ."""
 
