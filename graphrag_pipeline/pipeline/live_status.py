@@ -95,14 +95,18 @@ class LiveProgress(IndexProgress):
         buckets = {item.partition for item in stale if item.partition != "all"}
         self._show(f"{counted(len(buckets), 'buckets')} stale")
 
+    def begin(self, stage: str, partition: str) -> None:
+        """Receive that a partition of a stage begins."""
+        super().begin(stage, partition)
+        self._show(stage.replace("_", " "))
+
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         """Receive that a partition of a stage is done."""
         super().finish(stage, partition, is_fresh)
         self._n_done += 1
-        self._show(stage.replace("_", " "))
 
     def _show(self, what: str) -> None:
-        paid = f", {self._account.cost:.2f} USD" if self._account.cost else ""
+        paid = f", {self._account.cost:.4f} USD" if self._account.cost else ""
         write_live_status(
             self._root, LiveStatus("indexing", f"{self._why or 'indexing'}: {what}{paid}", self._n_done, self._n_total)
         )

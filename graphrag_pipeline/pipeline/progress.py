@@ -32,6 +32,9 @@ class RunObserver:
     def progress(self, message: str) -> None:
         """Receive a line about model calls: their estimate, or how many are done and what they cost."""
 
+    def begin(self, stage: str, partition: str) -> None:
+        """Receive that a partition of a stage begins."""
+
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         """Receive that a partition of a stage is done: computed, or skipped because it was fresh."""
 
@@ -84,10 +87,13 @@ class IndexProgress(RunObserver):
         else:
             self._progress.update(self._task, description=escape(safe))
 
+    def begin(self, stage: str, partition: str) -> None:
+        """Name what is computed now: the first bucket also waits for the worker processes to start."""
+        self._progress.update(self._task, description=stage if partition == "all" else f"{stage} {partition}")
+
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         """Advance the bar by one partition."""
-        where = stage if partition == "all" else f"{stage} {partition}"
-        self._progress.update(self._task, advance=1, description=f"{where}{' (unchanged)' if is_fresh else ''}")
+        self._progress.update(self._task, advance=1)
 
 
 class PoolProgress:

@@ -6,13 +6,16 @@ import heapq
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag_pipeline.models.accounting import ASKED_TO_WAIT, BEFORE_RETRY, RATE_LIMIT, CallStats, Wait
+from graphrag_pipeline.pipeline.live_status import LiveProgress, LiveStatus, keeping_up, read_live_status
 from graphrag_pipeline.pipeline.progress import PoolProgress, describe_calls, describe_waiting
+from graphrag_pipeline.pipeline.staleness import StalePartition
 
 
 @dataclass
@@ -173,3 +176,15 @@ def test_a_line_during_a_pause_names_the_wait_instead_of_the_time_left() -> None
 )
 def test_counts_are_in_words(account: CallStats, line: str) -> None:
     assert describe_calls(account, 120, 400) == line
+
+
+def test_the_page_names_the_stage_that_runs_and_the_smallest_cost(tmp_path: Path) -> None:
+    account = CallStats()
+    account.cost = 0.0004
+    with keeping_up(tmp_path):
+        progress = LiveProgress(tmp_path, "2 files changed", account)
+        progress.plan([StalePartition("text_units", "03", ("new",)), StalePartition("graph", "all", ("new",))])
+        progress.begin("text_units", "03")
+        progress.finish("text_units", "03", is_fresh=False)
+        progress.begin("graph", "all")
+        assert read_live_status(tmp_path) == LiveStatus("indexing", "2 files changed: graph, 0.0004 USD", 1, 2)

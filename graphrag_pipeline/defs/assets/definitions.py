@@ -230,6 +230,7 @@ def _run_stage(
         root.tables.check_layout(root.settings.storage.n_buckets)
         run = StageRun(root, stage, partition, context.log.info, session)
         check_loaded_code(context, root, stage)
+        session.observer.begin(stage.name, partition)
         if not stage.is_partitioned:
             held.enter_context(one_writer(root.path))
         is_affected = stage.name in ("communities", "community_reports")

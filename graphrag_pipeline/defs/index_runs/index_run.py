@@ -104,6 +104,9 @@ class _Recorder(RunObserver):
     def progress(self, message: str) -> None:
         self._observer.progress(message)
 
+    def begin(self, stage: str, partition: str) -> None:
+        self._observer.begin(stage, partition)
+
     def finish(self, stage: str, partition: str, is_fresh: bool) -> None:
         (self.reused if is_fresh else self.ran).append((stage, partition))
         self._observer.finish(stage, partition, is_fresh)
